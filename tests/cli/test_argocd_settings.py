@@ -377,8 +377,8 @@ def test_address_of_each_pod_itself_is_warned_of_in_argocd(
     connection["spec"]["hostPort"] = f"{host}:7233"
     file.write_text(json.dumps(connection))
     told = (
-        f"spec.hostPort: {host.lower().strip('[]')} is each pod itself: write the address that the cluster"
-        " has for Temporal, unless a proxy runs in the pods"
+        f"spec.hostPort: {host.lower().strip('[]')} is the pod itself: write the address of"
+        " Temporal, unless a proxy runs in the pods"
     )
     assert told in run("validate", "specs", env=plugin(operator)).stderr
     assert told not in run("validate", "specs").stderr

@@ -74,7 +74,7 @@ def test_what_aliases_add_in_all_files_is_counted_together(run: Run, tmp_path: P
         (tmp_path / f"{number}.yaml").write_text(HEAD.format(number) + aliases)
     ended = run("validate", ".")
     assert ended.returncode == 1
-    assert "1.yaml:5: more than 8388608 characters of what aliases stand for in all" in ended.stdout
+    assert "1.yaml:5: more than 8388608 characters from aliases in all" in ended.stdout
 
 
 def test_output_that_would_be_huge_is_refused(run: Run, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_output_that_would_be_huge_is_refused(run: Run, tmp_path: Path) -> None:
     )
     ended = run("render", ".")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "this would be more than 100663296 bytes of YAML: read fewer files at once" in ended.stderr
+    assert "the output would be more than 100663296 bytes of YAML: read fewer files at once" in ended.stderr
 
 
 def test_snapshot_that_is_too_large_says_what_to_do(run: Run, story: Path) -> None:
@@ -154,7 +154,7 @@ def test_of_very_many_mistakes_the_first_are_told(run: Run, tmp_path: Path) -> N
     assert ended.returncode == 1
     *told, last = ended.stdout.splitlines()
     assert len(told) == 10_000
-    assert "and more from here on: only the first 10000 are told" in last
+    assert "there are more: only the first 10000 are shown" in last
 
 
 def test_items_of_lists_are_counted_as_documents(run: Run, tmp_path: Path) -> None:

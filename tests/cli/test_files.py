@@ -207,7 +207,7 @@ def test_render_among_the_specs_is_refused_by_every_command(run: Run, story: Pat
     for command in (("render", "--snapshot", "snapshot.json"), ("plan", "--snapshot", "snapshot.json")):
         ended = run(*command, "specs")
         assert (ended.returncode, ended.stdout) == (2, "")
-        told = [line for line in ended.stderr.splitlines() if "is what `twgen render` printed" in line]
+        told = [line for line in ended.stderr.splitlines() if "is output of `twgen render`" in line]
         assert (len(told), "1 problem found" in ended.stderr) == (1, True), ended.stderr
     ended = run("validate", "specs")
     [line] = ended.stdout.splitlines()

@@ -104,11 +104,11 @@ def test_rendered_manifests_beside_specs_are_refused(run: Run) -> None:
     printed = run("render", "specs", "--offline").stdout
     ended = run("validate", "-", "specs", given=printed)
     assert ended.returncode == 1
-    assert "is what `twgen render` printed" in ended.stdout
+    assert "is output of `twgen render`" in ended.stdout
 
 
 @pytest.mark.parametrize("command", ["render", "plan", "lock"])
 def test_other_commands_refuse_rendered_manifests(run: Run, command: str) -> None:
     ended = run(command, "-", given=run("render", "specs", "--offline").stdout)
     assert ended.returncode == 2
-    assert "is what `twgen render` printed" in ended.stderr
+    assert "is output of `twgen render`" in ended.stderr

@@ -82,7 +82,7 @@ def test_person_may_ask_all_of_the_operators_and_an_option_goes_before_them() ->
 
 def test_person_without_any_is_told_how_to_name_one() -> None:
     wanted = (
-        "no Prometheus may be asked here: give --prometheus NAME=URL, or an --operator-config that lists it"
+        "no Prometheus is available here: give --prometheus NAME=URL, or an --operator-config that lists it"
     )
     with pytest.raises(StateUnavailable, match=f"^{wanted}$"):
         usable_prometheus(at_a_terminal())().called("")
@@ -126,7 +126,7 @@ def test_job_is_given_what_the_project_may_use(
     [told] = [item["data"].get("prometheus") for item in items if item["kind"] == "ConfigMap"]
     assert bool(told) is has_it
     assert ("/etc/twgen/rollout/prometheus/shared" in ended.stdout) is has_it
-    unusable = "spec.analysis.metrics[0].prometheus: cannot be measured: no Prometheus 'shared' may be asked"
+    unusable = "spec.analysis.metrics[0].prometheus: cannot be measured: no Prometheus 'shared' is available"
     assert (unusable in ended.stderr) is not has_it
 
 

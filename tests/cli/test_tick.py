@@ -252,8 +252,8 @@ def test_broken_status_is_told_and_hides_no_other(served: Served) -> None:
     recorded.api.put(f"{STATUS}-broken", {**broken, "data": {**broken["data"], "status.json": "[]"}})
     told = run(recorded, "status", "--from-cluster", "-n", "shop")
     assert told.stdout.startswith("shop/payments: Settled")
-    assert "ConfigMap shop/broken holds no status of a rollout: delete it" in told.stderr
-    with pytest.raises(StateUnavailable, match="ConfigMap shop/broken holds no status"):
+    assert "ConfigMap shop/broken does not hold the status of a rollout: delete it" in told.stderr
+    with pytest.raises(StateUnavailable, match="ConfigMap shop/broken does not hold the status"):
         tick(recorded, served)
 
 

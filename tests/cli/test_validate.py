@@ -110,9 +110,9 @@ def test_template_of_helm_says_which_command_to_run_first(run: Run, story: Path,
     (templates.parent / "values.yaml").write_text("on: true\n")
     ended = run(command, "specs", *(WORLD if command == "render" else ()))
     lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "chart" in line]
-    here = "give specs/chart alone and --input Helm (in Argo CD its parameter input)"
+    here = "give only specs/chart, with --input Helm (in Argo CD the parameter input)"
     first = f"{here}, or run `helm template specs/chart | twgen render -`"
-    assert lines == [f"specs/chart/Chart.yaml:1: is a chart of Helm: {first}"]
+    assert lines == [f"specs/chart/Chart.yaml:1: is a Helm chart: {first}"]
 
 
 @pytest.mark.usefixtures("story")
@@ -122,7 +122,7 @@ def test_templates_of_one_chart_are_one_problem(run: Run, story: Path) -> None:
         file.parent.mkdir(parents=True)
         file.write_text("{{- if .Values.on }}\nkind: WorkerDeployment\n{{- end }}\n")
     assert run("validate", "specs").stdout.splitlines() == [
-        f"specs/{file}:1: is a template of Helm: give specs/{file[0]} alone and --input Helm (in Argo CD its"
+        f"specs/{file}:1: is a Helm template: give only specs/{file[0]}, with --input Helm (in Argo CD the"
         f" parameter input), or run `helm template specs/{file[0]} | twgen render -`"
         for file in ("a/templates/below/v.yaml", "b/templates/w.yaml")
     ]
@@ -155,7 +155,7 @@ def test_field_that_stands_beside_its_spec_is_one_problem(run: Run, story: Path)
     worker["template"] = worker["spec"].pop("template")
     path.write_text(json.dumps(worker))
     ended = run("validate", "specs")
-    assert ended.stdout.endswith(": template: no such field; the fields of this kind stand in spec\n")
+    assert ended.stdout.endswith(": template: no such field; the fields of this kind belong in spec\n")
     assert ended.stderr == "twgen: 1 problem found\n"
 
 
@@ -190,7 +190,7 @@ def test_kustomization_never_reaches_the_output(run: Run, story: Path) -> None:
     )
     ended = run("render", "specs", *WORLD)
     assert (ended.returncode, ended.stdout) == (2, "")
-    here = "give specs alone and --input Kustomize (in Argo CD its parameter input)"
+    here = "give only specs, with --input Kustomize (in Argo CD the parameter input)"
     first = f"{here}, or run `kustomize build specs | twgen render -`"
     assert f"specs/kustomization.yaml:1: is for kustomize: {first}" in ended.stderr
 
@@ -209,7 +209,7 @@ def test_list_is_its_items(run: Run, story: Path) -> None:
 def test_namespace_that_is_none_is_refused_once(run: Run, story: Path) -> None:
     ended = run("validate", "specs", "-n", "My_Shop")
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
-    assert "'My_Shop' is no Kubernetes namespace" in ended.stderr
+    assert "'My_Shop' is not a valid Kubernetes namespace" in ended.stderr
     assert story.is_dir()
 
 
@@ -257,7 +257,7 @@ def test_documents_of_one_name_are_told_by_every_command(
     ended = run(*command, "specs", "-n", "shop")
     assert ended.returncode == (1 if command == ("validate",) else 2)
     assert (
-        "specs/services.yaml:7: metadata.name: Service shop/s is there twice: remove or rename this one;"
+        "specs/services.yaml:7: metadata.name: Service shop/s is defined twice: remove or rename this one;"
         " the other is at specs/services.yaml:3"
     ) in (ended.stdout + ended.stderr).splitlines()
 
@@ -271,7 +271,7 @@ def test_document_that_is_an_old_version_is_told(run: Run, story: Path, command:
     ended = run(command, "specs", *WORLD)
     assert ended.returncode == 2
     assert (
-        f"specs/old.yaml:3: metadata.name: Deployment {live['namespace']}/{live['name']} is there twice"
+        f"specs/old.yaml:3: metadata.name: Deployment {live['namespace']}/{live['name']} is defined twice"
         in (ended.stderr)
     )
 
@@ -441,7 +441,7 @@ def test_document_that_is_an_object_of_a_rollout_is_refused_before_it_is_rendere
     snapshot = ("--snapshot", "snapshot.json", "--identity", "me") if command == "render" else ()
     ended = run(command, "specs", "--operator-config", "operator.json", *snapshot)
     assert (ended.returncode != 0) is refused, ended
-    told = f"ConfigMap {own['namespace']}/{own['name']} is there twice, from the rollout of worker"
+    told = f"ConfigMap {own['namespace']}/{own['name']} is defined twice, from the rollout of worker"
     assert (ended.stdout + ended.stderr).count(told) == int(refused)
 
 

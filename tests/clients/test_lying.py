@@ -190,7 +190,7 @@ def test_server_that_is_in_trouble_for_good_is_told(tmp_path: Path, items: list[
     with lying("troubled", items) as lie:
         access = ClusterAccess(str(kubeconfig(tmp_path, lie.address, token=TOKEN)))
         with closing(KubernetesClient(access)) as client, pytest.raises(StateUnavailable, match=r"\(503: \)"):
-            asyncio.run(client.deployments("shop", "a", Deadline(1)))
+            asyncio.run(client.deployments("shop", "a", Deadline(4)))
     assert len(lie.asked) > 1
 
 

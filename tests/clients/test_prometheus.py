@@ -307,12 +307,13 @@ def test_only_prometheus_need_not_be_named_and_one_of_several_must_be() -> None:
     assert PrometheusServers((one,), "").called("") == one
     assert PrometheusServers((one, two), "").called("two") == two
     with pytest.raises(
-        StateUnavailable, match=r"^there are several Prometheus \(one, two\): name one as `server`$"
+        StateUnavailable,
+        match=r"^there are several Prometheus servers \(one, two\): select one with `server`$",
     ):
         PrometheusServers((one, two), "").called("")
-    with pytest.raises(StateUnavailable, match=r"^no Prometheus may be asked here: ask the operator$"):
+    with pytest.raises(StateUnavailable, match=r"^no Prometheus is available here: ask the operator$"):
         PrometheusServers((), "ask the operator").called("")
     with pytest.raises(
-        StateUnavailable, match=r"^no Prometheus 'three' may be asked here: ask the operator$"
+        StateUnavailable, match=r"^no Prometheus 'three' is available here: ask the operator$"
     ):
         PrometheusServers((one, two), "ask the operator").called("three")

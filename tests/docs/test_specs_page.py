@@ -32,7 +32,7 @@ def validate(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def schema_fields(schema: dict[str, Any], path: str = "") -> Iterator[str]:
-    """The paths of all fields but old spellings, and but those that are Kubernetes' own."""
+    """The paths of all fields but old spellings, and but those that are reserved for Kubernetes."""
     for name, field in schema.get("properties", {}).items():
         if field.get("deprecated") or "$ref" in field:
             continue

@@ -125,7 +125,7 @@ def test_histograms_are_no_numbers(served: Served) -> None:
 
 def test_server_that_may_not_be_asked_is_told_at_once(served: Served) -> None:
     with pytest.raises(
-        StateUnavailable, match=r"^no Prometheus 'other' may be asked here: ask the operator$"
+        StateUnavailable, match=r"^no Prometheus 'other' is available here: ask the operator$"
     ):
         read(served, timedelta(), replace(QUERY, server="other"))
 
@@ -178,7 +178,7 @@ def test_look_has_the_points_of_the_target_and_tells_what_it_could_not_read(serv
 
     assert measured(progressive, reader) == (
         Measurement("errors", SINCE, points=(Point(FIRST, 0.5),)),
-        Measurement("other", SINCE, problem="no Prometheus 'other' may be asked here: ask the operator"),
+        Measurement("other", SINCE, problem="no Prometheus 'other' is available here: ask the operator"),
     )
 
 

@@ -58,15 +58,15 @@ def refusal(path: str) -> str:
             "[1, 2]",
             " contains 1 of kind (none): it must contain one Snapshot, as `twgen snapshot` prints it",
         ),
-        ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a number of JSON: quote it"),
+        ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a JSON number: quote it"),
         (
             f"{HEAD}{WORKER}kind: Snapshot\n",
-            ":6: the key 'kind' is there twice; write --- between two documents",
+            ":6: the key 'kind' appears twice; write --- between two documents",
         ),
         (f"---\n---\n{HEAD}{WORKER}- 7\n", ":8: workers[1]: must be a mapping, not a whole number"),
         (
             f"{HEAD}{WORKER}{WORKER}",
-            ":6: workers[1]: worker shop/pay default is there twice, first at [0] (shop/pay)",
+            ":6: workers[1]: worker shop/pay default appears twice, first at [0] (shop/pay)",
         ),
         (
             f"{HEAD}{WORKER}wokers: 1\nx: 2\n",

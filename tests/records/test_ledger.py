@@ -59,7 +59,7 @@ def test_recorded_template_fits_its_hash_under_any_generation_of_names(
     document = ledger(entry(connected(connection, names)))
     assert wrong(document) == []
     [line] = wrong(changed(lambda found: container(found).update(image="payments:hacked"), document))
-    assert line.startswith(f"{TEMPLATE}: is not the pod template that its temporal.io/pod-template-spec-hash")
+    assert line.startswith(f"{TEMPLATE}: does not match its temporal.io/pod-template-spec-hash")
 
 
 def test_template_without_a_recorded_hash_is_refused_since_nothing_vouches_for_it() -> None:
@@ -67,7 +67,9 @@ def test_template_without_a_recorded_hash_is_refused_since_nothing_vouches_for_i
         template_of(document)["metadata"]["annotations"].pop("temporal.io/pod-template-spec-hash")
 
     [line] = wrong(changed(forget))
-    assert line.startswith(f"{TEMPLATE}: has no annotation temporal.io/pod-template-spec-hash, so nothing")
+    assert line.startswith(
+        f"{TEMPLATE}: has no annotation temporal.io/pod-template-spec-hash, so twgen cannot know"
+    )
 
 
 @pytest.mark.parametrize("names", EnvironmentNames)
@@ -139,7 +141,7 @@ def test_deployment_that_was_changed_beside_its_pods_is_refused(
 
 def assert_changed_by_hand(document: dict[str, Any]) -> None:
     [line] = wrong(document)
-    assert line.endswith("was changed by hand; take it back from Git, or remove the entry"), line
+    assert line.endswith("was changed by hand; restore it from Git, or remove the entry"), line
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_version_with_two_deployments_is_refused_with_both_places() -> None:
     [problem] = parse_ledgers(documents)[1]
     assert (problem.document, problem.path) == (documents[1], "versions[1]")
     assert problem.message == (
-        "shop/payments v1 is there with another Deployment: keep the one that ran; the other is at"
+        "shop/payments v1 appears twice, with different Deployments: keep the one that ran; the other is at"
     )
     assert problem.other == Place(documents[0], "versions[0]")
 

@@ -104,7 +104,7 @@ def test_ledger_whose_layout_cannot_be_kept_is_not_touched() -> None:
         f"apiVersion: twgen.io/v1alpha1\nkind: Ledger\nversions:\n-\n  {json.dumps(write_entry(entry()))}\n"
     )
     with pytest.raises(
-        InvalidInput, match=r"a\.yaml cannot be edited with its layout kept: lay `versions` out"
+        InvalidInput, match=r"a\.yaml cannot be edited without losing its layout: write `versions`"
     ):
         updated_text(text, [ORDERS], "a.yaml")
 
@@ -151,7 +151,7 @@ def test_many_versions_are_changed_and_added_at_once(begins: str) -> None:
 
 
 def test_file_that_is_no_ledger_is_not_touched() -> None:
-    with pytest.raises(InvalidInput, match=r"a\.yaml is not a ledger: take it back from Git, or move it"):
+    with pytest.raises(InvalidInput, match=r"a\.yaml is not a ledger: restore it from Git, or move it"):
         updated_text("kind: Service\n", [entry()], "a.yaml")
 
 

@@ -226,7 +226,7 @@ def test_kind_that_can_never_be_attached_is_refused(kind: str) -> None:
 
 def test_kind_without_a_namespace_is_refused() -> None:
     attached = {"kinds": [{"group": "scheduling.k8s.io", "kind": "PriorityClass"}]}
-    why = "scheduling.k8s.io/PriorityClass is one for the whole cluster, none of a version"
+    why = "scheduling.k8s.io/PriorityClass is cluster-scoped, so no version can have its own"
     assert problems(attached=attached) == [f"attached.kinds[0].kind: {why}: remove it"]
 
 
@@ -275,16 +275,16 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
             "temporal.profiles[0].project: no",
         ),
         ({"clusters": [{"inCluster": True}]}, "clusters[0].project: is required"),
-        ({"clusters": [{"project": "a"}]}, "clusters[0]: needs kubeconfig or `inCluster: true`"),
-        ({"clusters": [{"project": "a", "kubeconfig": "/f"}]}, "clusters[0].context: is required"),
+        ({"clusters": [{"project": "a"}]}, "clusters[0]: needs either kubeconfig or `inCluster: true`"),
+        ({"clusters": [{"project": "a", "kubeconfig": "/f"}]}, "clusters[0].context: must be set"),
         (
             {"clusters": [{"project": "a", "inCluster": True, "context": "c"}]},
-            "clusters[0].context: is required beside kubeconfig, and only there",
+            "clusters[0].context: must be set if kubeconfig is set, and only then",
         ),
-        ({"temporal": {"configFile": "t.toml"}}, "temporal.configFile: 't.toml' is not a whole path"),
+        ({"temporal": {"configFile": "t.toml"}}, "temporal.configFile: 't.toml' is not an absolute path"),
         (
             {"clusters": [{"project": "a", "kubeconfig": "/f:g", "context": "c"}]},
-            "clusters[0].kubeconfig: '/f:g' is not a whole path",
+            "clusters[0].kubeconfig: '/f:g' is not an absolute path",
         ),
         ({"rollout": {"toleration": []}}, "rollout.toleration: no such field; did you mean tolerations?"),
         ({"rollout": {"resources": {"limits": {"memory": "much"}}}}, "rollout.resources.limits.memory: "),
@@ -302,7 +302,7 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
         ({"rollout": {"image": "twgen: 1"}}, "rollout.image: 'twgen: 1' is not an image, such as"),
         (
             {"clusters": [{"project": "a", "kubeconfig": "/f", "context": "c", "inCluster": True}]},
-            "clusters[0]: needs kubeconfig or `inCluster: true`, and not both",
+            "clusters[0]: needs either kubeconfig or `inCluster: true`, not both",
         ),
     ],
 )

@@ -51,21 +51,21 @@ def a_prometheus(**fields: Any) -> dict[str, Any]:
         ({"name": "A"}, "prometheus[0].name: 'A' is not a name such as shared"),
         ({"name": "../a"}, "prometheus[0].name: '../a' is not a name such as shared"),
         ({"name": "a" * 64}, "prometheus[0].name: "),
-        ({"bearerTokenFile": "token"}, "prometheus[0].bearerTokenFile: 'token' is not a whole path"),
-        ({"caFile": "../ca.crt"}, "prometheus[0].caFile: '../ca.crt' is not a whole path"),
-        ({"passwordFile": "p", "username": "u"}, "prometheus[0].passwordFile: 'p' is not a whole path"),
-        ({"username": "u"}, "prometheus[0]: needs username and passwordFile, or none of both"),
-        ({"passwordFile": "/p"}, "prometheus[0]: needs username and passwordFile, or none of both"),
+        ({"bearerTokenFile": "token"}, "prometheus[0].bearerTokenFile: 'token' is not an absolute path"),
+        ({"caFile": "../ca.crt"}, "prometheus[0].caFile: '../ca.crt' is not an absolute path"),
+        ({"passwordFile": "p", "username": "u"}, "prometheus[0].passwordFile: 'p' is not an absolute path"),
+        ({"username": "u"}, "prometheus[0]: needs both username and passwordFile, or neither"),
+        ({"passwordFile": "/p"}, "prometheus[0]: needs both username and passwordFile, or neither"),
         (
             {"bearerTokenFile": "/t", "username": "u", "passwordFile": "/p"},
-            "prometheus[0]: has bearerTokenFile and username: it can be asked in one way only",
+            "prometheus[0]: has bearerTokenFile and username: set only one of them",
         ),
-        ({"username": "a:b", "passwordFile": "/p"}, "prometheus[0].username: 'a:b' is not a name of a user"),
+        ({"username": "a:b", "passwordFile": "/p"}, "prometheus[0].username: 'a:b' is not a user name"),
         *(
-            ({"headers": {name: "a"}}, f"prometheus[0].headers.{name}: {name!r} is not a header beside those")
+            ({"headers": {name: "a"}}, f"prometheus[0].headers.{name}: {name!r} is not an allowed header")
             for name in ("Authorization", "AUTHORIZATION", "cookie", "Proxy-Authorization")
         ),
-        ({"headers": {"X-A": "a\r\nB: c"}}, "prometheus[0].headers.X-A: 'a\\r\\nB: c' is not the value of"),
+        ({"headers": {"X-A": "a\r\nB: c"}}, "prometheus[0].headers.X-A: 'a\\r\\nB: c' is not a header value"),
         ({"headers": {"X-A: b": "a"}}, "prometheus[0].headers"),
         ({"headers": {"X-A": 1}}, "prometheus[0].headers.X-A: must be a string"),
         ({"headers": ["X-A"]}, "prometheus[0].headers: must be a mapping, not a list"),
@@ -81,7 +81,7 @@ def test_prometheus_that_could_not_be_asked_safely_is_refused(fields: dict[str, 
 
 def test_name_of_a_prometheus_is_given_once() -> None:
     [one] = a_prometheus()["prometheus"]
-    assert problems(prometheus=[one, one]) == ["prometheus[1]: Prometheus a is there twice, first at [0]"]
+    assert problems(prometheus=[one, one]) == ["prometheus[1]: Prometheus a appears twice, first at [0]"]
 
 
 def test_intent_has_no_project_and_no_file_of_where_it_was_rendered() -> None:

@@ -81,7 +81,7 @@ def test_status_that_somebody_broke_is_named(key: str, text: str | None) -> None
         RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, {})
     )
     broken = {**whole, key: text} if text is not None else {k: v for k, v in whole.items() if k != key}
-    with pytest.raises(InvalidInput, match="ConfigMap shop/pay-rollout-status holds no status"):
+    with pytest.raises(InvalidInput, match="ConfigMap shop/pay-rollout-status does not hold the status"):
         parse_rollout_status(config_map(broken))
 
 

@@ -54,11 +54,11 @@ RECORDS: dict[str, tuple[dict[str, Any], Parse]] = {
     "operatorconfig": (AN_OPERATOR, operator_problems),
 }
 ONLY_PARSERS_KNOW = (
-    "there twice",
-    "another Deployment",
+    "appears twice",
+    "different Deployments",
     "own build ID",
     "changed by hand",
-    "take the entry back",
+    "restore the entry",
     "is not a field of a pod template",
 )
 

@@ -124,7 +124,7 @@ def test_deployment_of_no_version_is_left_out() -> None:
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), 1e9, "is not from 0 to 100"),
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), float("nan"), "nan is not from 0"),
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), "5", "must be a number, not '5'"),
-        (("workers", 0, "temporal", "routing", "ramping", "buildID"), "old", "'old' is current, and"),
+        (("workers", 0, "temporal", "routing", "ramping", "buildID"), "old", "'old' is current, so"),
         (
             ("workers", 0, "temporal", "rooting"),
             {},
@@ -136,7 +136,7 @@ def test_deployment_of_no_version_is_left_out() -> None:
         (
             ("apiVersion",),
             "twgen.io/v2",
-            ": is of 'twgen.io/v2', this twgen reads twgen.io/v1alpha1: upgrade",
+            ": has apiVersion 'twgen.io/v2', but this twgen reads twgen.io/v1alpha1: upgrade",
         ),
     ],
 )
@@ -165,9 +165,9 @@ def twice(*path: str | int) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (("workers",), "workers[1]: worker default/helloworld default is there twice, first at [0]"),
-        (("workers", 0, "temporal", "versions"), "is there twice, first at [0] (default/helloworld"),
-        (("workers", 0, "deployments"), "is there twice, first at [0] (default/helloworld"),
+        (("workers",), "workers[1]: worker default/helloworld default appears twice, first at [0]"),
+        (("workers", 0, "temporal", "versions"), "appears twice, first at [0] (default/helloworld"),
+        (("workers", 0, "deployments"), "appears twice, first at [0] (default/helloworld"),
     ],
 )
 def test_two_of_one_name_are_refused_with_both_places(path: tuple[str | int, ...], message: str) -> None:
@@ -183,7 +183,7 @@ def test_deployments_of_one_name_in_two_namespaces_are_two() -> None:
     live.append({**live[0], "metadata": {**live[0]["metadata"], "namespace": "elsewhere"}})
     [finding] = parse_snapshot(document)[1]
     assert finding.path == "workers[0].deployments[2].metadata.namespace"
-    assert finding.message.startswith("is 'elsewhere', and its worker's is 'default'")
+    assert finding.message.startswith("is 'elsewhere', but the worker's namespace is 'default'")
 
     # of a worker that no spec names, only the variables of its pods tell the name
     del worker["temporal"]

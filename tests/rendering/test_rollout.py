@@ -120,7 +120,7 @@ def test_intent_under_another_name_cannot_speak_for_a_worker_that_has_one() -> N
     manifest = write_intent(intent_of(SPEC, "twgen/me"))
     manifest["metadata"]["name"] = "evil"
     with pytest.raises(
-        InvalidInput, match="shop/evil is no intent of payments, since that is called payments-"
+        InvalidInput, match="shop/evil is not the intent of payments: that one is named payments-"
     ):
         parse_intent(manifest)
 
@@ -307,7 +307,7 @@ def test_warnings_of_the_render_are_in_the_intent() -> None:
 def test_intent_repeats_no_more_warnings_than_there_may_be_events() -> None:
     many = [f"warning {number}" for number in range(5000)]
     intent = intent_of(SPEC, "twgen/me", many)
-    assert intent.warnings == (*many[:99], "and 4901 warnings more: `twgen render` prints them")
+    assert intent.warnings == (*many[:99], "and 4901 more warnings: `twgen render` prints them")
     manifest = write_intent(intent)
     manifest["data"]["warnings"] = "\n".join(many)
     assert parse_intent(manifest).warnings == tuple(many[:100])

@@ -134,7 +134,9 @@ def test_twgen_is_uninstalled_by_the_commands_of_the_page_and_the_worker_stays(p
     [delete] = commands("argocd", UNINSTALL)
     person.types(delete)
     story.application.goes()
-    of_workers = [line for line in commands("kubectl", UNINSTALL) if " -n shop " in f"{line} "]
+    of_workers = [
+        line for line in commands("kubectl", UNINSTALL) if " -n shop " in f"{line} " and " JOB " not in line
+    ]
     shown, rollouts, replays, annotations, labels = of_workers
     assert "payments-v1" in person.types(shown)
     person.types(rollouts)

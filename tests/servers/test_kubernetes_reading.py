@@ -340,7 +340,7 @@ def test_attached_kind_that_is_in_no_namespace_is_refused_by_plan_and_found_by_d
         write(specs, namespace, oldest_temporal, worker_document("pay", "v1"), attached)
         ended = live(cluster, specs, "plan", *given)
         assert ended.code == code, ended.stderr
-    assert f"spec.template.kind: {group}/Everywhere is one for the whole cluster" in ended.stderr
+    assert f"spec.template.kind: {group}/Everywhere is cluster-scoped" in ended.stderr
     (specs / "specs.yaml").unlink()
     write(specs, namespace, oldest_temporal, worker_document("pay", "v1"))
     found = json.loads(live(cluster, specs, "doctor", "-o", "json", *given).stdout)["findings"]

@@ -133,8 +133,8 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
             )
         _, said = told()
         assert {because for _, because in said.values()} == {
-            f"it cannot be read: no Prometheus {name}may be asked here: give --prometheus NAME=URL, or"
-            " an --operator-config that lists it"
+            f"it cannot be read: no Prometheus {name}is available here: give --prometheus NAME=URL,"
+            " or an --operator-config that lists it"
             for name in ("", "'shared' ")
         }
         with socket() as silent:

@@ -47,19 +47,19 @@ def test_what_is_left_out_has_its_default() -> None:
 @pytest.mark.parametrize(
     ("written", "wrong"),
     [
-        ({}, "spec.analysis.metrics: is required: nothing is measured without"),
-        ({"metrics": []}, "spec.analysis.metrics: is required: nothing is measured without"),
+        ({}, "spec.analysis.metrics: is required: without metrics, nothing is measured"),
+        ({"metrics": []}, "spec.analysis.metrics: is required: without metrics, nothing is measured"),
         (
             analysis(),
-            "spec.analysis.metrics[0].workflowFailures: needs one of maxRatio and notAbove",
+            "spec.analysis.metrics[0].workflowFailures: needs exactly one of maxRatio and notAbove",
         ),
         (
             analysis(maxRatio=0.1, notAbove="Current"),
-            "spec.analysis.metrics[0].workflowFailures: needs one of maxRatio and notAbove",
+            "spec.analysis.metrics[0].workflowFailures: needs exactly one of maxRatio and notAbove",
         ),
         (
             analysis(maxRatio=2),
-            f"{OF_FAILURES}.maxRatio: 2 is not from 0.000001 to 0.9: 2 % is 0.02",
+            f"{OF_FAILURES}.maxRatio: 2 is not from 0.000001 to 0.9: 2% is 0.02",
         ),
         (
             analysis(maxRatio=0),
@@ -71,7 +71,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ),
         (
             analysis(maxRatio=0.1, workflowTypes=["it's"]),
-            f'{OF_FAILURES}.workflowTypes[0]: "it\'s" is no name of a workflow: one line, without quotes',
+            f'{OF_FAILURES}.workflowTypes[0]: "it\'s" is not a workflow name: one line, without quotes',
         ),
         (
             analysis(maxRatio=0.1, statuses=[]),
@@ -83,7 +83,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ),
         (
             {"metrics": analysis(maxRatio=0.1)["metrics"] * 2},
-            "spec.analysis.metrics[1].name: 'failures' is there twice: make it one metric",
+            "spec.analysis.metrics[1].name: 'failures' appears twice: merge the two metrics",
         ),
     ],
 )
@@ -120,16 +120,16 @@ def test_every_kind_of_metric_has_its_defaults() -> None:
 @pytest.mark.parametrize(
     ("wrong", "measure"),
     [
-        ("metric: needs one of workflowFailures, reportedProblems, backlogAge, prometheus", {}),
+        ("metric: needs exactly one of workflowFailures, reportedProblems, backlogAge, prometheus", {}),
         (
-            "metric: needs one of workflowFailures, reportedProblems, backlogAge, prometheus",
+            "metric: needs exactly one of workflowFailures, reportedProblems, backlogAge, prometheus",
             {"reportedProblems": {}, "backlogAge": {"max": "2m"}},
         ),
-        ("metric.backlogAge.max: is required, such as 2m", {"backlogAge": {}}),
+        ("metric.backlogAge.max: is required: write a duration such as 2m", {"backlogAge": {}}),
         ("metric.backlogAge.max: 0s is shorter than 1s", {"backlogAge": {"max": "0s"}}),
         ("metric.reportedProblems.max: -1 is below 0", {"reportedProblems": {"max": -1}}),
         (
-            "metric.prometheus.thresholdRange: no number is from 2 to 1",
+            "metric.prometheus.thresholdRange: min (2) is above max (1)",
             {"prometheus": QUERY | {"thresholdRange": {"min": 2, "max": 1}}},
         ),
         (
@@ -137,7 +137,7 @@ def test_every_kind_of_metric_has_its_defaults() -> None:
             {"prometheus": QUERY | {"thresholdRange": {}}},
         ),
         (
-            "metric.prometheus.thresholdRange.max: inf is no limit: leave it out",
+            "metric.prometheus.thresholdRange.max: inf is not a limit: leave it out",
             {"prometheus": QUERY | {"thresholdRange": {"max": math.inf}}},
         ),
         (
@@ -150,7 +150,7 @@ def test_every_kind_of_metric_has_its_defaults() -> None:
         ),
         ("metric.prometheus.interval: 1s is shorter than 10s", {"prometheus": QUERY | {"interval": "1s"}}),
         (
-            "metric.prometheus.interval: is longer than 24h: no step would see a second point",
+            "metric.prometheus.interval: is longer than 24h: no step would get a second measurement",
             {"prometheus": QUERY | {"interval": "48h"}},
         ),
         (
@@ -176,7 +176,7 @@ def test_query_of_a_megabyte_is_refused() -> None:
 def test_query_that_names_no_version_is_warned_of() -> None:
     metrics = [{"name": "errors", "prometheus": QUERY | {"query": "up"}}]
     [warning] = parsed(worker(rollout=STEPS), CONNECTION, policy(analysis={"metrics": metrics})).warnings
-    assert warning.message == "measures all versions together: select one by {{ .BuildID }}"
+    assert warning.message == "measures all versions together: filter by {{ .BuildID }}"
 
 
 @pytest.mark.parametrize("strategy", ["AllAtOnce", "Manual"])

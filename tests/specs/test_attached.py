@@ -78,7 +78,7 @@ def test_object_that_others_take_for_a_list_is_not_attached(items: object) -> No
     ).problems
     assert (problem.path, problem.message) == (
         "spec.template.items",
-        "makes it a List, for kubectl and Argo CD: remove them",
+        "makes this a List to kubectl and Argo CD: remove them",
     )
 
 
@@ -103,8 +103,8 @@ def test_kind_without_a_namespace_is_refused_also_where_the_operator_allows_it(a
     (problem,) = parsed(template, GroupKind.of(template)).problems
     assert problem.path == "spec.template.kind"
     assert problem.message == (
-        f"{GroupKind.of(template)} is one for the whole cluster, and a version's own must be in its"
-        " namespace: keep it beside the specs, as it is"
+        f"{GroupKind.of(template)} is cluster-scoped, but a version's copy must be in its"
+        " namespace: keep it next to the specs, as a plain manifest"
     )
 
 
@@ -148,7 +148,7 @@ def test_placeholder_that_nothing_fills_in_is_refused(text: str) -> None:
 @pytest.mark.parametrize("key", ["{{temporal_worker_build_id}}", "of-{{ .BuildID }}", "{{ .Values.key }}"])
 def test_placeholder_in_a_key_is_refused(key: str) -> None:
     (refused,) = refusals(changed(bases()["scaledobject"], {"metadata.annotations": {key: "x"}}))
-    assert refused.endswith("is a key, and only values are filled in")
+    assert refused.endswith("has a placeholder in its key: only values are filled in")
 
 
 def test_build_id_that_does_not_fit_where_a_template_asks_for_it_is_refused() -> None:
@@ -193,8 +193,8 @@ def test_budget_that_selects_by_expressions_alone_is_the_same_for_every_version(
     selector = {"spec.selector": {"matchExpressions": [EXPRESSION]}}
     (doubt,) = doubts("poddisruptionbudget", selector)
     assert doubt == (
-        "spec.template.spec.selector: selects the same pods for every version, and no pod that has two"
-        " budgets can be evicted: write matchLabels: {} beside matchExpressions"
+        "spec.template.spec.selector: selects the same pods for every version, and a pod with"
+        " two budgets cannot be evicted: write matchLabels: {} next to matchExpressions"
     )
 
 
@@ -249,8 +249,8 @@ def test_external_metric_without_a_selector_is_warned_of() -> None:
     metrics = {"spec.metrics": [{"type": "External", "external": source}]}
     [doubt] = doubts("horizontalpodautoscaler", metrics)
     assert doubt == (
-        "spec.template.spec.metrics[0].external.metric.selector: is missing, so every version scales by what"
-        " all have: write {matchLabels: {}} for its own"
+        "spec.template.spec.metrics[0].external.metric.selector: is missing, so each version"
+        " scales on the total of all: write {matchLabels: {}} for its own total"
     )
 
 
@@ -306,7 +306,7 @@ def test_unknown_fields_are_never_rendered_however_many_are_told() -> None:
     found = parsed(base | many)
     assert template_of(found) == base
     assert len(found.unknown_fields) == MOST_TOLD + 1
-    assert found.unknown_fields[-1].message == "and more from here on: only the first 100 are told"
+    assert found.unknown_fields[-1].message == "there are more: only the first 100 are shown"
 
 
 def policy(selector: Any) -> dict[str, Any]:

@@ -35,9 +35,10 @@ ANYTHING = st.sampled_from(
 BEYOND_A_SCHEMA = re.compile(
     r"is not above|is shorter than 30s|there is no (?:Connection|worker)|is too long: at most"
     r"|cannot be attached|is not read: "
-    r"|holds a variable|is no image: "
-    r"|must point at each|must be that of each|are filled in|is generated for each|is injected"
-    r"|keep one of the two|keep one; the other is at|cannot be seen|must not be 0 where|no number is from"
+    r"|contains a variable|is not an image: "
+    r"|must point at each|must refer to each|are filled in|is generated for each"
+    r"|twgen sets |twgen adds |taskQueue sets "
+    r"|keep one; the other is at|invisible character|must not be 0 if|is above max \("
 )
 """Rules that no schema can say, and those of attached templates, which their schema leaves to the parser."""
 

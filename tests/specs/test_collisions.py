@@ -44,7 +44,7 @@ def told(workers: Sequence[WorkerSpec], passed: Sequence[Document], namespace: s
 def test_document_that_is_a_generated_object_is_to_be_renamed() -> None:
     assert told([worker()], [document(name="payments-v3", namespace="shop")]) == [
         (
-            "old.yaml: Deployment shop/payments-v3 is there twice, from version v3 of worker"
+            "old.yaml: Deployment shop/payments-v3 is defined twice, from version v3 of worker"
             " shop/payments and from this document: remove or rename this one; the other is at pay.yaml"
         )
     ]
@@ -53,7 +53,7 @@ def test_document_that_is_a_generated_object_is_to_be_renamed() -> None:
 def test_two_workers_whose_versions_get_one_name_are_named_with_their_files() -> None:
     assert told([worker("pay", "ments-v3"), worker("pay-ments", "v3", "other.yaml")], []) == [
         (
-            "other.yaml: Deployment shop/pay-ments-v3 is there twice, from version ments-v3 of worker"
+            "other.yaml: Deployment shop/pay-ments-v3 is defined twice, from version ments-v3 of worker"
             " shop/pay and from version v3 of worker shop/pay-ments: rename the worker"
             " shop/pay-ments; the other is at pay.yaml"
         )
@@ -124,14 +124,14 @@ def test_two_documents_are_one_object_when_the_render_has_their_namespace() -> N
     ]
     assert told([], services) == []
     assert told([], services, "shop") == [
-        "b.yaml: Service shop/s is there twice: remove or rename this one; the other is at a.yaml"
+        "b.yaml: Service shop/s is defined twice: remove or rename this one; the other is at a.yaml"
     ]
 
 
 def test_object_of_the_whole_cluster_is_the_same_in_every_namespace() -> None:
     group = "rbac.authorization.k8s.io/v1"
     roles = [document("a", group, "ClusterRole", name="r", **place) for place in ({}, {"namespace": "shop"})]
-    assert "ClusterRole r is there twice" in told([], roles)[0]
+    assert "ClusterRole r is defined twice" in told([], roles)[0]
 
 
 def test_objects_that_the_server_names_never_collide() -> None:
@@ -152,5 +152,5 @@ def test_document_that_is_an_object_of_a_rollout_is_told_where_rollouts_are_rend
     plan = plan_versions([worker()], world(None, []), NOW, Caller("twgen/me", forced=True))
     status = document(api="v1", kind="ConfigMap", name="payments-rollout-status", namespace="shop")
     [told] = collisions(generated_objects(plan.workers, [Driver.AUTO]), [status], "")
-    assert "ConfigMap shop/payments-rollout-status is there twice, from the rollout of" in told.message
+    assert "ConfigMap shop/payments-rollout-status is defined twice, from the rollout of" in told.message
     assert not list(collisions(generated_objects(plan.workers), [status], ""))

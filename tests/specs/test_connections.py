@@ -7,7 +7,7 @@ import pytest
 from tests.specs.parsing import CONNECTION, parsed, told, worker
 
 CLUSTER = {**CONNECTION, "kind": "ClusterConnection", "metadata": {"name": "everywhere"}}
-OWN = "a Connection is of the worker's own namespace, a ClusterConnection of none"
+OWN = "a Connection is in the worker's namespace, a ClusterConnection in none"
 ABSENT = "there is no ClusterConnection 'everywher' among the documents; did you mean everywhere?"
 
 
@@ -45,7 +45,7 @@ def test_object_reference_names_a_connection_by_its_kind(written: dict[str, Any]
         ),
         (
             {"name": "temporal", **reference()},
-            ["name: cannot stand beside objectRef: write objectRef.name alone"],
+            ["name: conflicts with objectRef: write only objectRef.name"],
         ),
         (reference(kind="ClusterConnection", name="everywher"), [f"objectRef.name: {ABSENT}"]),
     ],
@@ -77,7 +77,7 @@ def test_certificates_to_trust_belong_into_the_secret_of_a_client_certificate() 
     document = trusting("Connection", mutualTLSSecretRef={"name": "client"})
     [problem] = told(parsed(worker(), document).problems)
     assert problem == (
-        "spec.tls.caCertSecretRef: cannot stand beside mutualTLSSecretRef: put the certificates to trust into"
+        "spec.tls.caCertSecretRef: conflicts with mutualTLSSecretRef: put the certificates to trust into"
         " the Secret of mutualTLSSecretRef, as ca.crt"
     )
 
@@ -97,25 +97,25 @@ def in_cloud(host: str, namespace: str, server_name: str = "") -> list[str]:
         (
             "orders.a1b2c.tmprl.cloud",
             "orders",
-            "at orders.a1b2c.tmprl.cloud it is called orders.a1b2c, not orders",
+            "at orders.a1b2c.tmprl.cloud the namespace is orders.a1b2c, not orders",
         ),
         (
             "orders.a1b2c.TMPRL.cloud",
             "billing.a1b2c",
             (
-                "orders.a1b2c.tmprl.cloud is the endpoint of orders.a1b2c: write that, or the address of"
-                " billing.a1b2c in the Connection"
+                "orders.a1b2c.tmprl.cloud is the endpoint of orders.a1b2c: write that"
+                " namespace, or the endpoint of billing.a1b2c in the Connection"
             ),
         ),
         (
             "eu-west-1.aws.api.temporal.io",
             "orders",
-            "at Temporal Cloud a namespace is called by its name and its account, such as orders.a1b2c",
+            "a Temporal Cloud namespace has its account in its name, such as orders.a1b2c",
         ),
         (
             "aws-eu-west-1.region.tmprl.cloud",
             "orders.a1b2c.tmprl.cloud",
-            "at Temporal Cloud a namespace is called by its name and its account, such as orders.a1b2c",
+            "a Temporal Cloud namespace has its account in its name, such as orders.a1b2c",
         ),
     ],
 )

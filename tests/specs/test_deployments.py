@@ -53,14 +53,14 @@ def test_template_in_both_places_is_an_error_that_names_both_also_where_they_are
     value["spec"]["template"] = deepcopy(TEMPLATE)
     [problem] = parsed(value, CONNECTION).problems
     assert problem.path == "spec.deployment.template"
-    assert problem.message == "means the same as spec.template, which is there too: keep one; the other is at"
+    assert problem.message == "means the same as spec.template, which is set too: keep one; the other is at"
     assert problem.other
     assert problem.other.path == "spec.template"
 
 
 def test_template_that_has_not_moved_along_is_told_where_it_belongs() -> None:
     value = worker(deployment={"replicas": 2})
-    said = "spec.template: cannot stand beside spec.deployment: write spec.deployment.template"
+    said = "spec.template: conflicts with spec.deployment: write spec.deployment.template"
     assert told(parsed(value, CONNECTION).problems) == [said]
 
 
@@ -77,7 +77,7 @@ def test_number_in_deployment_goes_before_the_older_one_with_a_warning_that_name
     assert spec(found) == spec(parsed(moved(**{field: inside}), CONNECTION))
     [warning] = found.warnings
     assert warning.path == f"spec.deployment.{field}"
-    assert warning.message == f"goes before spec.{field}, which has no effect: remove the other, at"
+    assert warning.message == f"overrides spec.{field}: remove the other, at"
     assert warning.other
     assert warning.other.path == f"spec.{field}"
 
@@ -90,7 +90,7 @@ def test_older_number_has_no_effect_also_where_deployment_says_none(field: str, 
     value["spec"][field] = beside
     found = parsed(value, CONNECTION)
     assert spec(found) == spec(parsed(moved(), CONNECTION))
-    said = f"spec.{field}: has no effect beside spec.deployment: write spec.deployment.{field}"
+    said = f"spec.{field}: has no effect if spec.deployment is set: write spec.deployment.{field}"
     assert told(found.warnings) == [said]
 
 
@@ -164,15 +164,15 @@ def test_deployment_of_another_type_is_told_once() -> None:
         ({"type": "Rolling"}, "type: 'Rolling' is not one of RollingUpdate, Recreate; did you mean"),
         (
             {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}},
-            "rollingUpdate: is of type RollingUpdate: remove one of the two",
+            "rollingUpdate: belongs to type RollingUpdate: remove it",
         ),
         (
             {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}},
-            "rollingUpdate.maxUnavailable: must not be 0 where maxSurge is",
+            "rollingUpdate.maxUnavailable: must not be 0 if maxSurge is 0",
         ),
         (
             {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "00%"}},
-            "rollingUpdate.maxUnavailable: must not be 0 where maxSurge is",
+            "rollingUpdate.maxUnavailable: must not be 0 if maxSurge is 0",
         ),
         (
             {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "101%"}},
@@ -180,7 +180,7 @@ def test_deployment_of_another_type_is_told_once() -> None:
         ),
         (
             {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25"}},
-            "rollingUpdate.maxSurge: '25' is no percentage, such as 25%",
+            "rollingUpdate.maxSurge: '25' is not a percentage, such as 25%",
         ),
         (
             {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": -1}},
@@ -243,7 +243,7 @@ def test_misspelt_field_of_a_deployment_is_told_which_one_is_meant() -> None:
 def test_labels_in_a_deployment_say_where_they_belong(field: str) -> None:
     [problem] = told(parsed(moved(**{field: {"team": "a"}}), CONNECTION).problems)
     assert problem.startswith(f"spec.deployment.{field}: is not read: ")
-    assert problem.endswith("write deploymentLabels and deploymentAnnotations of a RolloutPolicy")
+    assert problem.endswith("set deploymentLabels and deploymentAnnotations in a RolloutPolicy")
 
 
 def test_labels_and_annotations_of_a_policy_are_of_no_version() -> None:

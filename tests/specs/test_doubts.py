@@ -19,7 +19,7 @@ def doubts(**container: Any) -> list[str]:
 def test_memory_of_a_few_bytes_is_warned_of(field: str, written: str | int, told: str) -> None:
     [doubt] = doubts(resources={field: {"memory": written}})
     place = f"spec.template.spec.containers[0].resources.{field}.memory"
-    why = "is less than a mebibyte, and no container starts with that: write Mi or Gi"
+    why = "is less than a mebibyte, too little for any container: write Mi or Gi"
     assert doubt == f"{place}: {told} {why}"
 
 
@@ -63,7 +63,7 @@ def resource_metric(name: str, kind: str = "Utilization", container: str = "") -
 
 def unmeasured(index: int, resource: str, field: str = "containers") -> str:
     place = f"spec.template.spec.{field}[{index}].resources.requests.{resource}"
-    return f"{place}: is not there, and scaler scales by how much of it is used; a LimitRange may give it"
+    return f"{place}: is missing, but scaler scales on its utilization; a LimitRange may set it"
 
 
 SMALL = {"resources": {"requests": {"cpu": "100m"}}}
@@ -82,7 +82,7 @@ def test_utilization_of_what_no_container_requests_is_warned_of() -> None:
     of_one = resource_metric("cpu", container="w")
     assert scaled(of_one, {"name": "w", **SMALL}, {"name": "proxy"}) == []
     assert scaled(of_one, {"name": "proxy", **SMALL}) == [
-        "spec.template.spec.containers: none is called 'w', by whose cpu scaler scales"
+        "spec.template.spec.containers: there is no 'w', but scaler scales on its cpu"
     ]
 
 
@@ -120,13 +120,13 @@ def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> N
 @pytest.mark.parametrize(
     ("amounts", "doubt"),
     [
-        ({"cpu": 500}, "cpu: asks for 500 whole cores: write 500m for thousandths of one"),
+        ({"cpu": 500}, "cpu: is 500 whole cores: write 500m for thousandths of a core"),
         (
             {"cpu": "250", "memory": "512Mi"},
-            "cpu: asks for 250 whole cores: write 250m for thousandths of one",
+            "cpu: is 250 whole cores: write 250m for thousandths of a core",
         ),
-        ({"cpu": "500M"}, "cpu: asks for 500000000 whole cores: write 500m for thousandths of one"),
-        ({"cpu": "1k"}, "cpu: asks for 1000 whole cores: write 1000m for thousandths of one"),
+        ({"cpu": "500M"}, "cpu: is 500000000 whole cores: write 500m for thousandths of a core"),
+        ({"cpu": "1k"}, "cpu: is 1000 whole cores: write 1000m for thousandths of a core"),
         ({"memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
         ({"cpu": "500m", "memory": "4Ti"}, "memory: 4Ti is more than a node has: write Mi or Gi"),
         ({"cpu": "500", "memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),

@@ -12,10 +12,10 @@ SIGNAL = {"after": "24h", "action": "Signal", "signalName": "continue-as-new"}
 MOVE = {"after": "168h", "action": "Move", "withoutReplay": True}
 TERMINATE = {"after": "800h", "action": "Terminate", "allowTermination": True}
 
-UNPROVEN = "nothing has replayed these workflows on the version that they would move to"
+UNPROVEN = "no replay covers the version that these workflows would move to"
 
-REMEDY = "Move needs spec.replay with `when: BeforeMove`, or `withoutReplay: true` beside it"
-NO_TYPE = "is no name of a workflow: one line, without quotes"
+REMEDY = "set spec.replay with `when: BeforeMove`, or `withoutReplay: true` in this entry"
+NO_TYPE = "is not a workflow name: one line, without quotes"
 
 
 def found(*entries: Any) -> Any:
@@ -46,7 +46,7 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
         ("spec.draining[0].action: is required", [{"after": "1h"}]),
         ("spec.draining[0].after: 0s is shorter than 1s", [{**SIGNAL, "after": "0s"}]),
         (
-            "spec.draining[1].after: is shorter than that of the entry above: order them by age",
+            "spec.draining[1].after: must not be shorter than in the entry above: sort the entries by age",
             [SIGNAL, {**MOVE, "after": "1h"}],
         ),
         (
@@ -54,11 +54,14 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
             [{**TERMINATE, "action": "End"}],
         ),
         (
-            "spec.draining[0].action: Terminate ends workflows: it needs `allowTermination: true` beside it",
+            (
+                "spec.draining[0].action: Terminate ends workflows: set `allowTermination: true` in"
+                " the same entry"
+            ),
             [without(TERMINATE, "allowTermination")],
         ),
         (
-            "spec.draining[0].action: Cancel ends workflows: it needs `allowTermination: true` beside it",
+            "spec.draining[0].action: Cancel ends workflows: set `allowTermination: true` in the same entry",
             [{"after": "1h", "action": "Cancel", "allowTermination": False}],
         ),
         (
@@ -66,7 +69,7 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
             [without(MOVE, "withoutReplay")],
         ),
         ("spec.draining[0].signalName: is required", [without(SIGNAL, "signalName")]),
-        ("spec.draining[0].signalName: goes with Signal, not with Move", [{**MOVE, "signalName": "stop"}]),
+        ("spec.draining[0].signalName: belongs to Signal, not to Move", [{**MOVE, "signalName": "stop"}]),
         (
             f'spec.draining[0].workflowTypes[0]: "a\'b" {NO_TYPE}',
             [{**TERMINATE, "workflowTypes": ["a'b"]}],
@@ -75,7 +78,7 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
             "spec.draining[0].workflowTypes: must not be empty: leave it out for all types",
             [{**TERMINATE, "workflowTypes": []}],
         ),
-        ("spec.draining: 11 entries are more than 10", [SIGNAL] * 11),
+        ("spec.draining: has 11 entries: at most 10 are allowed", [SIGNAL] * 11),
     ],
 )
 def test_mistake_is_told(wrong: str, entries: list[dict[str, Any]]) -> None:
@@ -91,5 +94,5 @@ def test_consent_that_consents_to_nothing_is_doubtful() -> None:
 def test_what_ends_workflows_while_a_rollback_may_come_is_doubtful() -> None:
     early = {"after": "30m", "action": "Cancel", "allowTermination": True}
     assert told(found({**SIGNAL, "after": "1m"}, early).warnings) == [
-        "spec.draining[1].after: is within rollbackWindow: a rollback to that version may come too late"
+        "spec.draining[1].after: is shorter than rollbackWindow: a rollback to that version may come too late"
     ]

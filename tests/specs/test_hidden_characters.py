@@ -8,7 +8,7 @@ from tests.specs.parsing import CONNECTION, attach, parsed, policy, told, worker
 from twgen.model.problem import hidden_character, quoted
 
 ZERO_WIDTH = "character 4 is zero width space, U+200B"
-ANEW = "holds what cannot be seen: type it anew"
+ANEW = "contains an invisible character: retype it"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_options_of_a_worker_name_what_nobody_sees(field: str) -> None:
         # it may be what the Secret holds
         (
             {"hostPort": "a:7233", "mutualTLSSecretRef": {"name": "hun\u200bter2"}},
-            f"mutualTLSSecretRef.name: holds what cannot be seen ({ZERO_WIDTH}): type it anew",
+            f"mutualTLSSecretRef.name: contains an invisible character ({ZERO_WIDTH}): retype it",
         ),
     ],
 )
@@ -112,10 +112,10 @@ def test_short_text_of_a_pod_is_warned_of() -> None:
     place = "spec.template.spec.containers[0]"
     assert sorted(told(found.warnings)) == [
         (
-            f"{place}.args[0]: '--queue=pay\\xadments' (character 12 is soft hyphen, U+00AD) holds what"
-            " cannot be seen: type it anew"
+            f"{place}.args[0]: '--queue=pay\\xadments' (character 12 is soft hyphen, U+00AD)"
+            " contains an invisible character: retype it"
         ),
-        f"{place}.env[0].value: 'pay\\u200bments' ({ZERO_WIDTH}) holds what cannot be seen: type it anew",
+        f"{place}.env[0].value: 'pay\\u200bments' ({ZERO_WIDTH}) contains an invisible character: retype it",
     ]
 
 
@@ -145,7 +145,7 @@ def test_short_text_of_an_attached_template_is_warned_of() -> None:
     assert found.problems == found.unknown_fields == ()
     assert told(found.warnings) == [
         (
-            f"spec.template.spec.triggers[0].metadata.taskQueue: 'pay\\u200bments' ({ZERO_WIDTH}) holds what"
-            " cannot be seen: type it anew"
+            "spec.template.spec.triggers[0].metadata.taskQueue: 'pay\\u200bments'"
+            f" ({ZERO_WIDTH}) contains an invisible character: retype it"
         )
     ]

@@ -27,13 +27,13 @@ def test_hook_on_a_template_is_refused_since_argocd_would_delete_the_pods(name: 
     path = f"spec.template.metadata.annotations['{name}']"
     for documents in ([worker_with(annotations)], [worker(), budget_with(annotations)]):
         [problem] = told(parsed(*documents, CONNECTION).problems)
-        assert problem.startswith(f"{path}: Argo CD would delete what it is on, pods included")
+        assert problem.startswith(f"{path}: Argo CD would delete this object, pods included")
 
 
 ACTED_ON = {
-    "helm.sh/resource-policy": "Argo CD never prunes what has it, so that old versions would stay",
-    "deployment.kubernetes.io/revision": "Kubernetes counts it on each Deployment itself",
-    "keel.sh/policy": "Keel would change the images of all versions, below their open workflows",
+    "helm.sh/resource-policy": "Argo CD never prunes an object that has it, so old versions would stay",
+    "deployment.kubernetes.io/revision": "Kubernetes sets it on each Deployment itself",
+    "keel.sh/policy": "Keel would change the images of all versions, even of those with open workflows",
 }
 
 

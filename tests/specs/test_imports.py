@@ -136,7 +136,7 @@ def test_pods_keep_what_twgen_does_not_set_and_the_worker_has_their_task_queue_a
         {"type": "Recreate"},
     )
     assert connection.document["spec"]["apiKeySecretRef"] == {"name": "keys", "key": "own"}
-    assert "payments.yaml: TEMPORAL_TLS is left out, which the Connection is for" in worker.missing
+    assert "payments.yaml: TEMPORAL_TLS is left out: the Connection sets it" in worker.missing
     specs = parsed([worker, connection])
     assert specs.problems == ()
 
@@ -149,7 +149,7 @@ def test_worker_beside_a_sidecar_stands_first_and_is_named() -> None:
     [spec] = parsed(found).workers
     assert spec.build_id.startswith("1-")
     said = found[0].comments["spec", "template", "spec", "containers"]
-    assert said == "the first, 'worker', is taken for the worker: its image names versions"
+    assert said == "the first, 'worker', is taken as the worker: its image names versions"
 
 
 def test_name_of_a_container_does_not_end_the_comment_that_holds_it() -> None:
@@ -167,7 +167,7 @@ def test_container_with_another_address_is_told() -> None:
     assert connection.document["spec"]["hostPort"] == "temporal.example.com:7233"
     [note] = worker.missing
     assert note.startswith(
-        "payments.yaml: TEMPORAL_ADDRESS of container 'proxy' is left out: it says 'cloud:7233'"
+        "payments.yaml: TEMPORAL_ADDRESS of container 'proxy' is left out: it is 'cloud:7233' here"
     )
 
 
@@ -195,7 +195,7 @@ def test_variable_of_the_pods_says_what_it_said_without_those_that_it_referred_t
     assert "taskQueue" not in worker.document["spec"]["workerOptions"]
     [note] = worker.missing
     left = "payments.yaml: GREETING refers to TEMPORAL_WORKER_BUILD_ID, which is left out"
-    assert note == f"{left}: write what it is to say"
+    assert note == f"{left}: write the value itself"
 
 
 def test_key_in_a_variable_is_not_written_into_another_one() -> None:
@@ -203,8 +203,8 @@ def test_key_in_a_variable_is_not_written_into_another_one() -> None:
     [worker, *_], _ = imported(documents(deployment(env=[*CONTAINER["env"], *env])), "")
     assert "secret" not in json.dumps(worker.document)
     assert worker.missing == (
-        "payments.yaml: TEMPORAL_API_KEY is left out, which the Connection is for",
-        "payments.yaml: A refers to TEMPORAL_API_KEY, which is left out: write what it is to say",
+        "payments.yaml: TEMPORAL_API_KEY is left out: the Connection sets it",
+        "payments.yaml: A refers to TEMPORAL_API_KEY, which is left out: write the value itself",
     )
 
 
@@ -231,7 +231,7 @@ def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:
         value["metadata"] = {**value["metadata"], "name": name}
     found, left = imported(documents(deployment(), web, other), "")
     assert [one.file for one in found] == ["payments.yaml", "connection-temporal.yaml", "mail.yaml"]
-    assert left == ["live.yaml: Deployment web is not taken: none of its variables is Temporal's"]
+    assert left == ["live.yaml: Deployment web is not imported: it has no Temporal variables"]
     elsewhere = json.loads(json.dumps(other).replace("temporal.example.com", "other.example.com"))
     found, _ = imported(documents(deployment(), elsewhere), "")
     names = [one.file for one in found]
@@ -258,7 +258,7 @@ def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:
 def test_object_that_is_not_as_kubernetes_has_it_is_left_and_told(change: dict[str, Any]) -> None:
     found, [left] = imported(documents({**deployment(), **change}), "")
     assert found == []
-    assert left.endswith("is not taken: it is not as Kubernetes has it")
+    assert left.endswith("is not imported: it is not a valid Kubernetes object")
 
 
 def test_versions_and_other_objects_are_left_and_told() -> None:
@@ -268,8 +268,14 @@ def test_versions_and_other_objects_are_left_and_told() -> None:
     assert imported(documents(version, service), "") == (
         [],
         [
-            "live.yaml: Deployment payments is not taken: it is that of a version, without its worker",
-            "live.yaml: Service web is not taken: it is neither the controller's nor a Deployment",
+            (
+                "live.yaml: Deployment payments is not imported: it belongs to a version, but its"
+                " worker is missing"
+            ),
+            (
+                "live.yaml: Service web is not imported: it is neither an object of the controller"
+                " nor a Deployment"
+            ),
         ],
     )
 
@@ -279,7 +285,10 @@ def test_second_object_of_a_file_is_left_and_told() -> None:
     other["metadata"] = {**other["metadata"], "namespace": "mail"}
     found, left = imported(documents(deployment(), other), "")
     assert len(found) == 2
-    assert "payments.yaml is another object's too" in left[0] or "connection-temporal.yaml is" in left[0]
+    assert (
+        "payments.yaml is the file of another object too" in left[0]
+        or "connection-temporal.yaml is" in left[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,6 +313,6 @@ def test_label_that_is_left_out_and_that_pods_are_spread_by_is_told(
     value["spec"]["template"]["spec"] |= rules
     value["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/instance"] = "pay"
     [found, _] = imported(documents(value), "")[0]
-    why = "is left out, but affinity or topologySpreadConstraints of the pods select by it"
+    why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
     instead = "write temporal.io/deployment-name: payments there"
     assert found.missing == ((f"payments.yaml: label {label} {why}: {instead}",) if label else ())

@@ -35,7 +35,7 @@ def scaled(**metadata: Any) -> dict[str, Any]:
 )
 def test_fixed_worker_in_a_temporal_trigger_is_refused(field: str, value: Any) -> None:
     assert (
-        f"spec.template.spec.triggers[0].metadata.{field}: is of each version"
+        f"spec.template.spec.triggers[0].metadata.{field}: differs for each version"
         in refusals(scaled(**{field: value}))[0]
     )
 
@@ -89,14 +89,14 @@ def test_trigger_without_a_total_needs_no_version(kind: str) -> None:
 @pytest.mark.parametrize("written", ["Temporal", "TEMPORAL", " temporal"])
 def test_type_of_a_trigger_is_written_as_keda_knows_it(written: str) -> None:
     assert refusals(changed(bases()["scaledobject"], {"spec.triggers[0].type": written})) == [
-        f"spec.template.spec.triggers[0].type: KEDA knows no type {written!r}: write temporal"
+        f"spec.template.spec.triggers[0].type: KEDA has no trigger type {written!r}: write temporal"
     ]
 
 
 def test_trigger_whose_type_is_misspelt_is_still_one_of_temporal() -> None:
     told = refusals(changed(scaled(namespace="fixed"), {"spec.triggers[0].type": "Temporal"}))
     assert len(told) == 2
-    assert told[0].startswith(f"spec.template.{METADATA}.namespace: is of each version")
+    assert told[0].startswith(f"spec.template.{METADATA}.namespace: differs for each version")
 
 
 @pytest.mark.parametrize("field", ["endpoint", "taskQueue"])
@@ -124,7 +124,7 @@ def test_temporal_trigger_may_take_what_keda_requires_from_the_environment(field
     ],
 )
 def test_field_that_keda_ignores_for_its_capitals_is_told_once(written: str, right: str) -> None:
-    told = [f"spec.template.{METADATA}.{written}: KEDA knows no such field; did you mean {right}?"]
+    told = [f"spec.template.{METADATA}.{written}: KEDA has no such field; did you mean {right}?"]
     assert strictly(scaled(**{right: GONE, written: "a"})) == told
     assert strictly(scaled(**{written: "a"})) == told
 
@@ -138,7 +138,7 @@ def test_field_that_keda_ignores_for_its_capitals_is_told_once(written: str, rig
 )
 def test_half_of_what_tells_a_version_is_refused(left_out: str, beside: str) -> None:
     assert refusals(scaled(**{left_out: GONE})) == [
-        f'spec.template.{METADATA}.{left_out}: is required beside {beside}: write "" to have it filled in'
+        f'spec.template.{METADATA}.{left_out}: is required with {beside}: write "" to have it filled in'
     ]
 
 
@@ -228,14 +228,14 @@ def test_name_that_two_triggers_have_is_refused() -> None:
     scaled = bases()["scaledobject"]
     [trigger] = scaled["spec"]["triggers"]
     told = strictly(changed(scaled, {"spec.triggers": [{**trigger, "name": "a"}, {**trigger, "name": "a"}]}))
-    assert told == ["spec.template.spec.triggers[1].name: 'a' is the name of a trigger before it"]
+    assert told == ["spec.template.spec.triggers[1].name: 'a' is also the name of an earlier trigger"]
 
 
 @pytest.mark.parametrize("name", ["payments", "{{ .TemporalNamespace }}"])
 def test_name_of_the_autoscaler_that_keda_makes_is_of_each_version(name: str) -> None:
     place = "spec.advanced.horizontalPodAutoscalerConfig.name"
     [told] = refusals(changed(bases()["scaledobject"], {place: name}))
-    assert told.startswith(f"spec.template.{place}: would be that of one autoscaler for all versions")
+    assert told.startswith(f"spec.template.{place}: gives the autoscalers of all versions one name")
     for own in ("payments-{{ .BuildID }}", "{{ .DeploymentName }}"):
         assert strictly(changed(bases()["scaledobject"], {place: own})) == []
 
@@ -243,6 +243,6 @@ def test_name_of_the_autoscaler_that_keda_makes_is_of_each_version(name: str) ->
 def test_replicas_that_a_pause_holds_would_be_those_of_every_version() -> None:
     marks = {"metadata": {"annotations": {"autoscaling.keda.sh/paused-replicas": "0"}}}
     [told] = refusals({**bases()["scaledobject"], **marks})
-    assert "would hold every version at this number" in told
+    assert "would keep every version at this number" in told
     paused = {"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}}
     assert strictly({**bases()["scaledobject"], **paused}) == []

@@ -10,7 +10,7 @@ from twgen.specs.kinds import without_lists
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
-APIVERSION = "temporal.io/v1alpha1; did you mean apiVersion where it says 'apiversion'?"
+APIVERSION = "temporal.io/v1alpha1; did you mean apiVersion instead of 'apiversion'?"
 
 
 def test_documents_of_others_pass_through_in_their_order() -> None:
@@ -31,7 +31,9 @@ def test_kind_of_twgen_never_passes_through(kind: str) -> None:
 def test_document_without_kind_is_left_out_with_a_warning() -> None:
     found = parsed({"replicas": 3})
     assert found.passthrough == ()
-    assert [warning.message for warning in found.warnings] == ["has no apiVersion and kind: left out"]
+    assert [warning.message for warning in found.warnings] == [
+        ("has no apiVersion and kind, so it is left out")
+    ]
 
 
 def test_item_of_a_list_is_a_document_and_its_problems_name_its_place() -> None:
@@ -41,9 +43,9 @@ def test_item_of_a_list_is_a_document_and_its_problems_name_its_place() -> None:
     found = parse_specs(list(without_lists(Document("f.yaml", 0, whole))), NamespaceRule())
     assert [document.value for document in found.passthrough] == [service]
     assert told(found.problems) == [
-        "items[2].spec.replicas: must be a whole number, not a string; take it out of its quotes"
+        "items[2].spec.replicas: must be a whole number, not a string; remove the quotes"
     ]
-    assert told(found.warnings) == ["items[3]: has no apiVersion and kind: left out"]
+    assert told(found.warnings) == ["items[3]: has no apiVersion and kind, so it is left out"]
 
 
 def test_items_of_a_list_of_one_kind_are_of_that_kind() -> None:
@@ -64,7 +66,7 @@ def test_list_without_items_is_refused() -> None:
 @pytest.mark.parametrize("items", [[{"apiVersion": "v1", "kind": "Secret"}], [], {}, None])
 def test_document_that_others_take_for_a_list_hides_no_items_from_checks(kind: str, items: object) -> None:
     found = parsed({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "items": items})
-    message = "items: makes it a List, for kubectl and Argo CD: write kind: List, or remove them"
+    message = "items: makes this a List to kubectl and Argo CD: write kind: List, or remove them"
     assert (told(found.problems), found.passthrough) == ([message], ())
 
 
@@ -103,7 +105,7 @@ def test_kind_or_version_that_is_none_of_ours_is_refused_with_the_right_one(
         ({"apiVersion": "temporal.io/v1alpha1", "knid": "Connection"}, "kind: is required"),
         (
             {"apiVersion": "temporal.io/v1alpha1", "kinds": "Connection"},
-            "kind: is required; did you mean kind where it says 'kinds'?",
+            "kind: is required; did you mean kind instead of 'kinds'?",
         ),
         (
             {"apiversion": "temporal.io/v1alpha1", "kind": "Connection"},
@@ -127,7 +129,7 @@ def test_mistyped_mark_of_a_document_is_refused(document: dict[str, Any], messag
 
 def test_mistyped_mark_of_anybodys_document_is_warned_of() -> None:
     assert told(parsed({"apiversion": "v1", "kind": "Service"}).warnings) == [
-        "has no apiVersion: left out; did you mean apiVersion where it says 'apiversion'?"
+        "has no apiVersion, so it is left out; did you mean apiVersion instead of 'apiversion'?"
     ]
 
 
@@ -153,7 +155,7 @@ def test_mistyped_top_level_key_is_told_with_a_suggestion() -> None:
     ]
 
 
-ARGO_CD = "(in Argo CD its parameter input)"
+ARGO_CD = "(in Argo CD the parameter input)"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ ARGO_CD = "(in Argo CD its parameter input)"
             "a/Chart.yaml",
             {"apiVersion": "v2"},
             (
-                f"is a chart of Helm: give a alone and --input Helm {ARGO_CD},"
+                f"is a Helm chart: give only a, with --input Helm {ARGO_CD},"
                 " or run `helm template a | twgen render -`"
             ),
         ),
@@ -171,7 +173,7 @@ ARGO_CD = "(in Argo CD its parameter input)"
             "kustomization.yaml",
             {},
             (
-                f"is for kustomize: give . alone and --input Kustomize {ARGO_CD},"
+                f"is for kustomize: give only ., with --input Kustomize {ARGO_CD},"
                 " or run `kustomize build . | twgen render -`"
             ),
         ),
@@ -179,7 +181,7 @@ ARGO_CD = "(in Argo CD its parameter input)"
             "my app/k.yaml",
             {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"},
             (
-                f"is for kustomize: give 'my app' alone and --input Kustomize {ARGO_CD},"
+                f"is for kustomize: give only 'my app', with --input Kustomize {ARGO_CD},"
                 " or run `kustomize build 'my app' | twgen render -`"
             ),
         ),
@@ -202,18 +204,18 @@ def test_values_beside_a_chart_are_not_told_again() -> None:
     values = Document("app/values.yaml", 0, {"replicas": 2})
     assert parse_specs([chart, values], NamespaceRule()).warnings == ()
     assert told(parse_specs([values], NamespaceRule()).warnings) == [
-        "has no apiVersion and kind: left out; values of Helm are for `helm template`"
+        "has no apiVersion and kind, so it is left out; Helm values are for `helm template`"
     ]
 
 
 @pytest.mark.parametrize(
     ("kind", "remedy"),
-    [("Snapshot", "--snapshot"), ("OperatorConfig", "--operator-config"), ("Plan", "is no spec")],
+    [("Snapshot", "--snapshot"), ("OperatorConfig", "--operator-config"), ("Plan", "is not a spec")],
 )
 def test_record_in_place_of_specs_says_what_it_is_and_where_it_belongs(kind: str, remedy: str) -> None:
     record = {"apiVersion": "twgen.io/v1alpha1", "kind": kind}
     (warning,) = told(parsed(record).warnings)
-    assert warning.startswith(f"kind: a {kind} is no spec")
+    assert warning.startswith(f"kind: a {kind} is not a spec")
     assert remedy in warning
     assert parsed(record, worker(), CONNECTION).warnings == ()
 
@@ -231,7 +233,7 @@ def test_what_a_render_printed_is_no_spec_and_is_told_once_for_each_file() -> No
     found = parse_specs(documents, NamespaceRule("shop"))
     assert [problem.document.source for problem in found.problems] == ["old.yaml", "older.yaml"]
     [message] = set(told(found.problems))
-    assert message.startswith("is what `twgen render` printed (its label app.kubernetes.io/managed-by or")
+    assert message.startswith("is output of `twgen render` (see its label app.kubernetes.io/managed-by or")
     assert message.endswith("keep it out of the folder of the specs")
     assert [document.source for document in found.passthrough] == ["a.yaml"]
 
@@ -239,7 +241,7 @@ def test_what_a_render_printed_is_no_spec_and_is_told_once_for_each_file() -> No
 @pytest.mark.parametrize(
     ("metadata", "hint"),
     [
-        ({"metdata": {"name": "s"}}, "; did you mean metadata where it says 'metdata'?"),
+        ({"metdata": {"name": "s"}}, "; did you mean metadata instead of 'metdata'?"),
         ({"metadata": {}}, ""),
         ({"metadata": {"nmae": "s"}}, ""),
         ({}, ""),

@@ -63,7 +63,7 @@ def test_of_many_mistakes_in_one_document_the_first_are_told_and_that_there_are_
     found = parsed(*documents)
     doubts = [*found.problems, *found.unknown_fields]
     assert MOST_TOLD < len(doubts) <= 2 * MOST_TOLD
-    assert sum(problem.message.startswith("and more from here on") for problem in doubts) == 1
+    assert sum(problem.message.startswith("there are more") for problem in doubts) == 1
 
 
 def test_mistakes_in_many_documents_share_what_is_told() -> None:
@@ -99,12 +99,12 @@ def test_credentials_in_a_wrong_place_are_never_printed(spec: dict[str, Any], sh
 @pytest.mark.parametrize(
     ("image", "wrong"),
     [
-        ("payments:${TAG}", "holds a variable that nothing has filled in"),
-        ("payments:$(TAG)", "holds a variable that nothing has filled in"),
-        ("payments:{{ .Values.tag }}", "holds a variable that nothing has filled in"),
-        ("payments:v1\x07", "is no image"),
-        ("payments:v1\u202e", "is no image"),
-        (" payments:v1", "is no image"),
+        ("payments:${TAG}", "contains a variable that was not filled in"),
+        ("payments:$(TAG)", "contains a variable that was not filled in"),
+        ("payments:{{ .Values.tag }}", "contains a variable that was not filled in"),
+        ("payments:v1\x07", "is not an image"),
+        ("payments:v1\u202e", "is not an image"),
+        (" payments:v1", "is not an image"),
     ],
 )
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
@@ -156,7 +156,7 @@ def test_two_autoscalers_of_one_worker_are_refused_with_both_places() -> None:
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        ("Canary", "'Canary' is not one of Manual, AllAtOnce, Progressive; steps are of Progressive"),
+        ("Canary", "'Canary' is not one of Manual, AllAtOnce, Progressive; only Progressive has steps"),
         ("progressive", "is not one of Manual, AllAtOnce, Progressive; did you mean Progressive?"),
     ],
 )
@@ -178,13 +178,13 @@ def test_connection_that_is_not_there_says_where_another_one_is_and_what_to_do()
         return {**CONNECTION, "metadata": {"name": name, "namespace": namespace}}
 
     here = "Connection 'temporal' in namespace 'shop' among the documents"
-    assert told_of() == f"{here}: name its file too, or put it beside the spec"
+    assert told_of() == f"{here}: give its file too, or put it next to the spec"
     assert told_of(named("temporl", "shop")) == f"{here}; did you mean temporl?"
     other = "; the one in namespace 'infra' is only for workers there"
     assert told_of(named("temporal", "infra")) == here + other
     cluster_wide = {"name": "temporal", "kind": "ClusterConnection"}
     assert told_of(named("temporal", "shop"), reference=cluster_wide) == (
-        "ClusterConnection 'temporal' among the documents: name its file too, or put it beside the spec"
+        "ClusterConnection 'temporal' among the documents: give its file too, or put it next to the spec"
     )
 
 
@@ -192,7 +192,11 @@ def test_connection_that_is_not_there_says_where_another_one_is_and_what_to_do()
     ("name", "namespace", "hint"),
     [
         ("paymentsx", "shop", "; did you mean payments?"),
-        ("orders", "shop", ": write the name of one, give its file too, or remove this document"),
+        (
+            "orders",
+            "shop",
+            (": write the name of an existing worker, give its file too, or remove this document"),
+        ),
         ("payments", "shopp", "; there is one in namespace 'shop'"),
     ],
 )
@@ -214,7 +218,7 @@ def test_documents_without_any_worker_are_checked_with_a_warning() -> None:
     """A single file that CI checks, or what is left when the last worker was removed."""
     found = parsed(CONNECTION, budget(), policy(workerRef={"name": "payments"}))
     assert found.problems == ()
-    remedy = "write the name of one, give its file too, or remove this document"
+    remedy = "write the name of an existing worker, give its file too, or remove this document"
     message = f"there is no worker 'payments' in namespace 'shop' among the documents: {remedy}"
     assert told(found.warnings) == [
         f"spec.workerDeploymentRef.name: {message}",
@@ -243,7 +247,10 @@ def test_policy_of_a_namespace_without_workers_has_no_effect_and_says_so() -> No
     elsewhere = {**policy(), "metadata": {"name": "policy", "namespace": "shopp"}}
     [warning] = parsed(worker(), CONNECTION, elsewhere).warnings
     assert warning.path == "metadata.namespace"
-    assert warning.message == "there is no worker in namespace 'shopp': no effect; did you mean shop?"
+    assert (
+        warning.message
+        == "there is no worker in namespace 'shopp', so this has no effect; did you mean shop?"
+    )
     assert parsed(worker(), CONNECTION, policy()).warnings == parsed(elsewhere).warnings == ()
 
 
@@ -254,7 +261,7 @@ def test_two_documents_of_one_name_are_told_in_plain_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "hint"), [("5%", "; leave the % out"), ("5", "; take it out of its quotes"), ("five", "")]
+    ("value", "hint"), [("5%", "; remove the %"), ("5", "; remove the quotes"), ("five", "")]
 )
 def test_number_in_quotes_or_with_its_sign_is_told_how_to_be_written(value: str, hint: str) -> None:
     rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": value, "pauseDuration": "1m"}]}
@@ -286,8 +293,8 @@ def test_build_id_that_nothing_has_filled_in_is_refused(written: str) -> None:
     assert problem.startswith("spec.workerOptions.unsafeCustomBuildID: ")
     assert problem.endswith(
         (
-            "holds a variable that nothing has filled in: render the file first",
-            "is a template of Helm: run `helm template` first",
+            "contains a variable that was not filled in: render the file first",
+            "is a Helm template: run `helm template` first",
         )
     )
 
@@ -296,7 +303,7 @@ def test_build_id_that_nothing_has_filled_in_is_refused(written: str) -> None:
 def test_temporal_namespace_that_nothing_has_filled_in_is_refused(written: str) -> None:
     options = worker()["spec"]["workerOptions"] | {"temporalNamespace": written}
     [problem] = told(parsed(worker(workerOptions=options), CONNECTION).problems)
-    assert "holds a variable that nothing has filled in" in problem
+    assert "contains a variable that was not filled in" in problem
 
 
 def test_type_of_a_gate_may_be_a_class_inside_another() -> None:
@@ -325,8 +332,8 @@ def test_null_by_which_somebody_may_mean_none_and_gets_a_default_is_warned_of(
     documents: list[Any], place: str, none: str
 ) -> None:
     found = parsed(*documents, CONNECTION)
-    why = "is null, which counts as left out, and then its default counts"
-    told_of = f"{place}: {why}: write {none} where none is meant, or remove it"
+    why = "is null, so the default applies"
+    told_of = f"{place}: {why}: write {none} if you mean none, or remove it"
     assert (found.problems, told(found.warnings)) == ((), [told_of])
 
 
@@ -377,8 +384,8 @@ def test_groups_of_workers_are_told_to_be_workers_of_their_own(field: str, what:
     value = worker(**{field: [{"name": "parents"}]})
     [problem] = told(parsed(value, CONNECTION).problems)
     assert problem == (
-        f"spec.{field}: is not read: write spec.deployment, since a version has one Deployment, and a"
-        f" WorkerDeployment for each further {what}"
+        f"spec.{field}: is not read: write spec.deployment (a version has only one Deployment),"
+        f" and another WorkerDeployment for each further {what}"
     )
 
 
@@ -390,7 +397,7 @@ def test_task_queue_beside_the_options_is_told_to_be_one_of_them() -> None:
 def test_object_of_a_worker_is_told_to_be_its_template() -> None:
     [problem] = told(parsed(worker(object={"kind": "Deployment"}), CONNECTION).problems)
     assert problem == (
-        "spec.object: is not read: write spec.deployment; what is attached is a WorkerResourceTemplate"
+        "spec.object: is not read: write spec.deployment, and a WorkerResourceTemplate for an attached object"
     )
 
 
@@ -441,8 +448,8 @@ def test_pause_of_less_than_a_second_is_told_once() -> None:
 def test_empty_history_is_warned_of() -> None:
     assert told(parsed(policy(history=[])).warnings) == [
         (
-            "spec.history: is empty: no older version can be rendered, and what runs is left to its prune"
-            " protection; leave it out for Ledger, Cluster and Git"
+            "spec.history: is empty: older versions cannot be rendered, and only prune"
+            " protection keeps their Deployments; leave it out for Ledger, Cluster and Git"
         )
     ]
 
@@ -473,7 +480,7 @@ def test_mark_of_a_pause_on_a_spec_says_where_it_belongs() -> None:
     assert (len(found.problems), found.warnings) == (1, ())
     on_policy = policy()
     on_policy["metadata"] |= mark
-    assert told(parsed(on_policy).warnings) == [f"{place}: {why} its intent"]
+    assert told(parsed(on_policy).warnings) == [f"{place}: {why} the intent of its rollout"]
 
 
 @pytest.mark.parametrize(
@@ -483,7 +490,7 @@ def test_address_of_temporal_cloud_asks_for_credentials(host: str) -> None:
     spec: dict[str, Any] = {"hostPort": f"{host}:7233"}
     assert told(parsed({**CONNECTION, "spec": spec}).warnings) == [
         (
-            "spec.hostPort: is Temporal Cloud, which lets nobody in without a key or a certificate: write"
+            "spec.hostPort: is Temporal Cloud, which requires an API key or a certificate: write"
             " apiKeySecretRef or mutualTLSSecretRef"
         )
     ]
@@ -498,7 +505,9 @@ def test_address_of_temporal_cloud_asks_for_credentials(host: str) -> None:
 def test_step_that_sends_everything_is_to_be_left_out() -> None:
     rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 100, "pauseDuration": "1m"}]}
     [found] = told(parsed(worker(rollout=rollout), CONNECTION).problems)
-    assert found.endswith("is not from 1 to 99: leave the step out, all traffic follows the last one")
+    assert found.endswith(
+        "is not from 1 to 99: leave the step out, since all traffic moves after the last one"
+    )
 
 
 @pytest.mark.parametrize(
@@ -507,7 +516,7 @@ def test_step_that_sends_everything_is_to_be_left_out() -> None:
 def test_image_that_no_node_reads_for_its_capital_letters_is_refused(image: str) -> None:
     template = {"spec": {"containers": [{"name": "w", "image": image}]}}
     [found] = told(parsed(worker(template=template), CONNECTION).problems)
-    assert found.endswith("is no image: only its registry and its tag may have capital letters")
+    assert found.endswith("is not an image: only its registry and its tag may have capital letters")
 
 
 @pytest.mark.parametrize(
@@ -518,7 +527,7 @@ def test_image_that_no_node_can_read_is_warned_of(image: str) -> None:
     template = {"spec": {"containers": [{"name": "w", "image": image}]}}
     found = parsed(worker(template=template), CONNECTION)
     assert found.problems == ()
-    assert any("is no image that a node can read" in item for item in told(found.warnings))
+    assert any("is not an image that a node can pull" in item for item in told(found.warnings))
 
 
 @pytest.mark.parametrize("image", ["Registry.example.com/shop/payments:V1-Final", "payments:RC1"])
@@ -541,7 +550,7 @@ def test_connection_of_two_workers_is_told_of_once_and_by_its_own_document() -> 
     assert list(local_addresses(parsed(worker(), CONNECTION).workers)) == []
 
 
-MANY_PODS = "pods are more than one worker needs: write the number that you mean"
+MANY_PODS = "pods are more than one worker needs: check the number"
 
 
 @pytest.mark.parametrize("number", [4999, 5000, 3_000_000])
@@ -567,7 +576,7 @@ def test_number_of_pods_that_nobody_means_is_warned_of(number: int) -> None:
 )
 def test_delay_of_years_is_warned_of(sunset: str, doubt: str) -> None:
     found = told(parsed(worker(sunset={"deleteDelay": sunset}), CONNECTION).warnings)
-    said = f"spec.sunset.deleteDelay: {sunset} is {doubt}: write the hours that you mean"
+    said = f"spec.sunset.deleteDelay: {sunset} is {doubt}: check the unit"
     assert found == ([said] if doubt else [])
 
 
@@ -575,13 +584,13 @@ def test_seconds_of_days_are_warned_of() -> None:
     ready = worker(minReadySeconds=172_800, progressDeadlineSeconds=200_000)
     assert told(parsed(ready, CONNECTION).warnings) == [
         (
-            "spec.minReadySeconds: 172800 keeps a rollout waiting for a day or more: write the seconds that"
-            " you mean"
+            "spec.minReadySeconds: 172800 keeps a rollout waiting for a day or more: check the"
+            " number of seconds"
         )
     ]
     for seconds, days in ((30_000_000, 347), (86_400, 0)):
         pod = {"containers": [CONTAINER], "terminationGracePeriodSeconds": seconds}
         found = told(parsed(worker(template={"spec": pod}), CONNECTION).warnings)
         place = "spec.template.spec.terminationGracePeriodSeconds"
-        why = f"a node waits {days} days for such a pod to end: write the seconds that you mean"
+        why = f"a node waits {days} days for such a pod to end: check the number of seconds"
         assert found == ([f"{place}: {why}"] if days else [])

@@ -99,7 +99,7 @@ def test_another_namespace_than_the_applications_is_refused() -> None:
     (problem, *_) = parsed(worker(), CONNECTION, rule=NamespaceRule("other", only=True)).problems
     assert (problem.path, problem.message) == (
         "metadata.namespace",
-        "'shop' is not 'other', the application's own",
+        "'shop' is not 'other', the application's own namespace",
     )
 
 
@@ -155,7 +155,7 @@ def test_policy_whose_every_field_is_used_is_not_warned_of() -> None:
     ("after", "wrong"),
     [
         ("1m", "spec.unserved.after: 1m is shorter than 120s"),
-        ("6m", "spec.unserved.after: is longer than 5m: Temporal forgets then who polled"),
+        ("6m", "spec.unserved.after: is longer than 5m: Temporal lists a silent poller for only 5 minutes"),
     ],
 )
 def test_time_in_which_nothing_can_be_told_of_pollers_is_refused(after: str, wrong: str) -> None:
@@ -194,16 +194,16 @@ def test_replicas_beside_an_autoscaler_are_warned_of(replicas: int) -> None:
     [warning] = parsed(worker(replicas=replicas), CONNECTION, budget(template=scaler)).warnings
     assert (warning.path, warning.message) == (
         "spec.replicas",
-        f"{replicas} has no effect: attached template budget decides the replicas; remove one of the two",
+        f"{replicas} has no effect: attached template budget sets the replicas; remove one of the two",
     )
     alone = told(parsed(worker(replicas=replicas), CONNECTION, budget()).warnings)
-    at_zero = "spec.replicas: is 0: no pod runs, also for the versions that traffic and workflows need"
+    at_zero = "spec.replicas: is 0: no pods run, even for versions that have traffic or workflows"
     assert alone == ([] if replicas else [at_zero])
 
 
 @pytest.mark.parametrize(("most", "warned"), [(1, True), (2, False)])
 def test_cap_that_leaves_no_room_for_a_new_version_is_warned_of(most: int, *, warned: bool) -> None:
-    said = "spec.maxVersions: 1 leaves no room for a new version beside the current one: write 2 or more"
+    said = "spec.maxVersions: 1 leaves no room for a new version next to the current one: write 2 or more"
     found = parsed(worker(), CONNECTION, policy(maxVersions=most))
     assert told(found.warnings) == ([said] if warned else [])
 
@@ -224,8 +224,8 @@ def test_cap_that_leaves_no_room_for_a_new_version_is_warned_of(most: int, *, wa
 def test_rollout_that_outlasts_its_hook_is_warned_of(rollout: object, driver: str, *, warned: bool) -> None:
     found = parsed(worker(rollout=rollout), CONNECTION, policy(driver=driver, holdFor="1m"))
     said = (
-        "spec.rollout: can take longer than holdFor of its RolloutPolicy, and then only another sync goes on:"
-        " driver Job has no such limit"
+        "spec.rollout: can take longer than holdFor of its RolloutPolicy, and then only another sync"
+        " continues it: driver Job has no such limit"
     )
     assert told(found.warnings) == ([said] if warned else [])
 
@@ -271,7 +271,7 @@ def test_gate_has_its_input_from_the_spec_a_config_map_or_a_secret(
     assert (found.warnings, found.workers[0].rollout.gate) == ((), gate)
 
 
-NO_TYPE = "is of a protobuf message: write encoding json/protobuf or binary/protobuf, or leave it out"
+NO_TYPE = "is only for protobuf messages: write encoding json/protobuf or binary/protobuf, or leave it out"
 FROM = {"inputFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 
 
@@ -285,15 +285,15 @@ FROM = {"inputFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
         ({**FROM, "encoding": "binary/protobuf", "messageType": ""}, "messageType: must not be empty"),
         (
             {**FROM, "encoding": "binary/protobuf", "messageType": ".a.B"},
-            "messageType: '.a.B' is no full name of a protobuf message, such as shop.v1.Order",
+            "messageType: '.a.B' is not the full name of a protobuf message, such as shop.v1.Order",
         ),
         (
             {"input": 1, "encoding": "binary/plain"},
-            "encoding: binary/plain is of bytes, which a spec cannot hold: write inputFrom",
+            "encoding: binary/plain needs bytes, which a spec cannot contain: write inputFrom",
         ),
         (
             {"encoding": "binary/protobuf", "messageType": "a.B"},
-            "encoding: binary/protobuf is of bytes, which a spec cannot hold: write inputFrom",
+            "encoding: binary/protobuf needs bytes, which a spec cannot contain: write inputFrom",
         ),
         (
             {**FROM, "encoding": "binary/null", "messageType": "a.B"},
@@ -316,7 +316,7 @@ def test_encoding_of_no_input_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("strategy", "warning", "count"),
     [
-        ("Manual", "are made by `twgen promote` alone: strategy Manual moves no traffic", 1),
+        ("Manual", "are made only by `twgen promote`: strategy Manual moves no traffic by itself", 1),
         ("AllAtOnce", "have no effect: strategy AllAtOnce has no steps", 0),
     ],
 )
@@ -329,7 +329,7 @@ def test_steps_that_no_rollout_makes_are_warned_of(strategy: str, warning: str, 
 
 @pytest.mark.parametrize("namespace", ["Shop", "a.b", "x" * 64, "a\n"])
 def test_default_namespace_is_checked_as_kubernetes_does(namespace: str) -> None:
-    with pytest.raises(InvalidInput, match="is no Kubernetes namespace"):
+    with pytest.raises(InvalidInput, match="is not a valid Kubernetes namespace"):
         NamespaceRule(namespace)
 
 

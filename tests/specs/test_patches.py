@@ -60,21 +60,21 @@ def test_field_that_is_not_written_is_not_patched() -> None:
     ("entry", "path", "wrong"),
     [
         ({"replicas": 1}, "buildID", "is required"),
-        (patch(buildID="2026-11-21T05:24:15Z", replicas=1), "buildID", "is not a build ID that a version of"),
+        (patch(buildID="2026-11-21T05:24:15Z", replicas=1), "buildID", "is not a valid build ID: letters"),
         (patch(buildID=1.4, replicas=1), "buildID", "must be a string, not a fraction; put it in quotes"),
         (patch(replicas=0), "replicas", "0 is below 1: a version that may have work needs a pod"),
         (of_container(image="Payments:v1"), "containers[0].image", "only its registry and its tag may have"),
-        (of_container(image="payments:${TAG}"), "containers[0].image", "that nothing has filled in"),
+        (of_container(image="payments:${TAG}"), "containers[0].image", "a variable that was not filled in"),
         (
             of_container(command=["sh"]),
             "containers[0].command",
-            "cannot be patched, but image, resources and",
+            "cannot be patched (only image, resources and",
         ),
-        (patch(containers=[IMAGE, IMAGE]), "containers[1].name", "'w' is there twice: make it one entry"),
+        (patch(containers=[IMAGE, IMAGE]), "containers[1].name", "'w' appears twice: merge the two entries"),
         (
             of_container(env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
             "containers[0].env[1].name",
-            "'A' is there twice",
+            "'A' appears twice",
         ),
         (
             of_container(resources={"limits": {"cpu": "lots"}}),
@@ -110,8 +110,8 @@ def test_injected_variable_cannot_be_patched(name: str) -> None:
     specs = parsed(worker(), CONNECTION, patches(of_container(env=[{"name": name, "value": "x"}])))
     assert told(specs.problems) == [
         (
-            f"spec.patches[0].containers[0].env[0].name: {name} is injected: a patch changes neither where a"
-            " version lives nor what its workflows are replayed by"
+            f"spec.patches[0].containers[0].env[0].name: twgen sets {name}: a patch cannot"
+            " change the connection or the identity of a version"
         )
     ]
 
@@ -122,7 +122,7 @@ def test_variable_that_only_looks_like_one_can_be_patched() -> None:
 
 def test_second_entry_of_a_version_is_refused() -> None:
     problems = parsed(worker(), CONNECTION, patches(patch(replicas=1), patch(containers=[IMAGE]))).problems
-    assert told(problems) == ["spec.patches[1].buildID: 'v1' is there twice: make it one entry"]
+    assert told(problems) == ["spec.patches[1].buildID: 'v1' appears twice: merge the two entries"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,10 @@ def test_second_entry_of_a_version_is_refused() -> None:
         ),
         (
             of_container(image="payments:latest"),
-            "spec.patches[0].containers[0].image: its tag can move: no pod that runs gets a changed image",
+            (
+                "spec.patches[0].containers[0].image: its tag can move, but running pods never get"
+                " the changed image"
+            ),
         ),
     ],
 )
@@ -151,13 +154,13 @@ def test_resources_of_a_mistaken_unit_and_hidden_characters_are_warned_of_as_in_
     )
     assert told(parsed(worker(), CONNECTION, patches(mistaken)).warnings) == [
         (
-            "spec.patches[0].containers[0].resources.requests.cpu: asks for 500 whole cores:"
-            " write 500m for thousandths of one"
+            "spec.patches[0].containers[0].resources.requests.cpu: is 500 whole cores: write"
+            " 500m for thousandths of a core"
         ),
         (
             "spec.patches[0].containers[0].env[0].value:"
             " 'de\\u200bbug' (character 3 is zero width space, U+200B)"
-            " holds what cannot be seen: type it anew"
+            " contains an invisible character: retype it"
         ),
     ]
 
@@ -165,7 +168,10 @@ def test_resources_of_a_mistaken_unit_and_hidden_characters_are_warned_of_as_in_
 def test_field_of_a_container_beside_the_build_id_is_told_where_it_belongs() -> None:
     specs = parsed(worker(), CONNECTION, patches(patch(image="payments:v1-1")))
     assert told(specs.problems) == [
-        "spec.patches[0].image: is of one container: write it in containers, beside the name of the container"
+        (
+            "spec.patches[0].image: belongs to one container: write it in containers, next to the"
+            " container's name"
+        )
     ]
     assert (specs.warnings, specs.unknown_fields) == ((), ())
 

@@ -37,15 +37,15 @@ def test_step_says_its_gate_its_metrics_and_who_ends_it() -> None:
 @pytest.mark.parametrize(
     ("wrong", "steps"),
     [
-        ("spec.steps[0].rampPercentage: 10 % is no step that payments has", [{"rampPercentage": 10}]),
+        ("spec.steps[0].rampPercentage: 10% is not a step of payments", [{"rampPercentage": 10}]),
         (
-            "spec.steps[1].rampPercentage: 25 is there twice: make it one step",
+            "spec.steps[1].rampPercentage: 25 appears twice: merge the two steps",
             [{"rampPercentage": 25, "until": "Promoted"}] * 2,
         ),
         ("spec.steps[0].rampPercentage: is required", [{"until": "Promoted"}]),
         ("spec.steps[0].rampPercentage: 100 is not from 1 to 99", [{"rampPercentage": 100}]),
         (
-            "spec.steps[0].metrics[0]: 'stuk' is no metric of spec.analysis; did you mean stuck?",
+            "spec.steps[0].metrics[0]: 'stuk' is not a metric of spec.analysis; did you mean stuck?",
             [{"rampPercentage": 25, "metrics": ["stuk"]}],
         ),
         ("spec.steps[0].gate.workflowType: is required", [{"rampPercentage": 25, "gate": {}}]),
@@ -62,9 +62,7 @@ def test_mistake_is_told(wrong: str, steps: list[dict[str, Any]]) -> None:
 def test_percentage_that_no_worker_of_a_namespace_has_is_warned_of() -> None:
     specs = found({"rampPercentage": 10, "until": "Promoted"}, named=False)
     assert specs.problems == ()
-    assert told(specs.warnings) == [
-        "spec.steps[0].rampPercentage: 10 % is no step that any of its workers has"
-    ]
+    assert told(specs.warnings) == ["spec.steps[0].rampPercentage: 10% is not a step of any of its workers"]
     assert found({"rampPercentage": 5, "until": "Promoted"}, named=False).warnings == ()
 
 
@@ -82,13 +80,13 @@ def test_policy_of_a_namespace_without_any_ramp_is_warned_of() -> None:
 @pytest.mark.parametrize(("delay", "warned"), [("2h", True), ("1m", False)])
 def test_analysis_that_waits_for_longer_than_the_ramp_is_warned_of(delay: str, warned: bool) -> None:  # noqa: FBT001
     specs = found({"rampPercentage": 5, "until": "Promoted"}, analysis=ANALYSIS | {"initialDelay": delay})
-    why = "is as long as all steps together: nothing is judged before the last one is over"
+    why = "is as long as all steps together: no metric is judged before the last step has ended"
     assert told(specs.warnings) == ([f"spec.analysis.initialDelay: {why}"] if warned else [])
 
 
 def test_step_that_says_nothing_is_warned_of() -> None:
     [warning] = found({"rampPercentage": 5}).warnings
-    assert warning.message == "says nothing: give it a gate, metrics or until, or leave it out"
+    assert warning.message == "has no effect: add a gate, metrics or until, or remove it"
 
 
 @pytest.mark.parametrize("analysis", [True, 1, "initialDelay", ["initialDelay"]])

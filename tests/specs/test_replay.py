@@ -8,7 +8,7 @@ import pytest
 from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
 from twgen.model.histories import Replay, ReplayBefore, Sample
 
-NO_BYTES = "is no number of bytes such as 64Mi"
+NO_BYTES = "is not a number of bytes such as 64Mi"
 COMMAND = ["python", "-m", "shop.replay", "/histories"]
 
 
@@ -34,7 +34,7 @@ def test_replay_says_its_command_how_much_and_what_waits_for_it() -> None:
             "spec.replay.command: is required: the program of the worker's image that replays histories",
             {"command": []},
         ),
-        ("spec.replay.command: has a word that is empty", {"command": ["python", ""]}),
+        ("spec.replay.command: contains an empty word", {"command": ["python", ""]}),
         ("spec.replay.sample: 0 is below 1", {"command": COMMAND, "sample": 0}),
         (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "64MB"}),
         (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "0"}),

@@ -25,7 +25,7 @@ def test_pod_of_which_nothing_is_said_is_right() -> None:
         ({"labels": {"twgen.io/rollout": "mine"}}, "rollout.labels['twgen.io/rollout']: is set by twgen"),
         (
             {"labels": {"temporal.io/build-id": "v1"}},
-            "rollout.labels['temporal.io/build-id']: tells the pods",
+            "rollout.labels['temporal.io/build-id']: is reserved for the pods",
         ),
         ({"node_selector": {"a": "b c"}}, "rollout.nodeSelector"),
         ({"tolerations": ({"key": "a", "operator": "Is"},)}, "rollout.tolerations[0].operator"),

@@ -36,9 +36,7 @@ def warned(*others: dict[str, Any], namespace: str = "") -> list[str]:
 def test_scaler_of_a_deployment_that_is_called_like_a_worker_scales_nothing(
     scaler: tuple[str, str, str],
 ) -> None:
-    said = (
-        "scales Deployment payments, which is no version of worker shop/payments: make it a WorkerResourceT"
-    )
+    said = "scales Deployment payments, which is not a version of worker shop/payments: make it a Worker"
     [warning] = warned(scaling(*scaler, kind="Deployment", name="payments"))
     assert warning.startswith(f"spec.{scaler[2]}.name: {said}")
 
@@ -90,6 +88,6 @@ def test_deployment_of_another_namespace_is_not_what_is_scaled() -> None:
 def test_scaler_of_a_worker_itself_scales_nothing(kind: str) -> None:
     [warning] = warned(scaling(*HPA, apiVersion="temporal.io/v1alpha1", kind=kind, name="payments"))
     assert warning.startswith(
-        f"spec.scaleTargetRef.name: scales {kind} payments, which is no version of worker"
+        f"spec.scaleTargetRef.name: scales {kind} payments, which is not a version of worker"
     )
     assert warned(scaling(*HPA, kind=["WorkerDeployment"], name="payments")) == []

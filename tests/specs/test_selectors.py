@@ -20,8 +20,8 @@ TEMPLATE = {
 }
 NAME, BUILD = "temporal.io/deployment-name", "temporal.io/build-id"
 ALL_AS_ONE = (
-    "spec.selector: counts the pods of all versions of worker shop/payments as one, and an old version may"
-    " lose its last: make it a WorkerResourceTemplate"
+    "spec.selector: counts the pods of all versions of worker shop/payments together, so an old version may"
+    " lose its last pod: make it a WorkerResourceTemplate"
 )
 
 
@@ -84,8 +84,8 @@ def test_budget_of_one_version_leaves_the_next_one_without() -> None:
     version = {NAME: "payments", BUILD: parsed(worker(template=TEMPLATE), CONNECTION).workers[0].build_id}
     assert warned(budget_of({"matchLabels": version})) == [
         (
-            "spec.selector: selects the pods of one version of worker shop/payments, and the next one has"
-            " none: make it a WorkerResourceTemplate"
+            "spec.selector: selects only the pods of one version of worker shop/payments, so the"
+            " next version has no budget: make it a WorkerResourceTemplate"
         )
     ]
 
@@ -97,8 +97,8 @@ def test_object_that_carries_the_labels_of_a_version_goes_with_its_own(api: str,
     metadata = {"name": "other", "namespace": "shop", "labels": {NAME: "payments", BUILD: "v3"}}
     assert warned({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {}}) == [
         (
-            f"metadata.labels['{NAME}']: is the label of worker shop/payments, and who removes what its"
-            f" versions have removes this: remove it with {BUILD}"
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so removing the objects of"
+            f" its versions removes this too: remove it with {BUILD}"
         )
     ]
 
@@ -110,8 +110,8 @@ def test_budget_of_another_namespace_selects_none_of_them() -> None:
 def test_budget_beside_an_attached_one_keeps_every_pod_where_it_is() -> None:
     [warning] = warned(budget(), budget_of({"matchLabels": {"app": "payments"}}))
     assert warning == (
-        "spec.selector: selects the pods of all versions of worker shop/payments, as attached template budget"
-        " does, and no pod that has two budgets can be evicted: remove it"
+        "spec.selector: selects the pods of all versions of worker shop/payments, like attached template"
+        " budget, but a pod with two budgets cannot be evicted: remove it"
     )
 
 
@@ -137,7 +137,7 @@ def carrying(api: str, kind: str, labels: dict[str, str], own: dict[str, str]) -
 def test_pods_that_carry_the_labels_of_a_version_count_as_its_own(api: str, kind: str, path: str) -> None:
     labels = {NAME: "payments", BUILD: "v3"}
     [warning] = warned(carrying(api, kind, labels, {}))
-    why = "is the label of worker shop/payments, and its versions' budgets and metrics count these pods"
+    why = "is the label of worker shop/payments, so its versions' budgets and metrics count these pods"
     assert warning == f"{path}.metadata.labels['{NAME}']: {why}: remove it with {BUILD}"
     assert warned(carrying(api, kind, {NAME: "orders"}, {BUILD: "v3"})) == []
 
@@ -146,7 +146,7 @@ def test_deployment_that_carries_the_labels_of_a_version_passes_for_one() -> Non
     labels = {NAME: "payments"}
     assert warned(carrying("apps/v1", "Deployment", labels, labels)) == [
         (
-            f"metadata.labels['{NAME}']: is the label of worker shop/payments, and it is taken for one of its"
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so it is taken for one of its"
             " versions: remove it"
         )
     ]

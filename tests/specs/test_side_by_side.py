@@ -111,14 +111,16 @@ def claim(*modes: Any, namespace: str = "shop", name: str = "data") -> dict[str,
 
 @pytest.mark.parametrize("namespace", ["shop", ""])
 def test_claim_that_one_pod_mounts_keeps_a_new_version_from_starting(namespace: str) -> None:
-    why = "so no pod of a new version starts while an old one has any: use one that is ReadWriteMany"
+    why = "so no pod of a new version starts while an old version has one: use a ReadWriteMany claim"
     documents = [claim("ReadWriteOncePod", namespace=namespace)]
     assert warned(MOUNTED, *documents) == [f"{PLACE} ReadWriteOncePod, {why}"]
     assert warned(MOUNTED, *documents, rule=NamespaceRule("shop")) == [f"{PLACE} ReadWriteOncePod, {why}"]
 
 
 def test_claim_that_one_node_mounts_keeps_a_new_version_there() -> None:
-    why = "so a new version's pods start only on the node of an old one's: use one that is ReadWriteMany"
+    why = (
+        "so a new version's pods start only on the node of the old version's pods: use a ReadWriteMany claim"
+    )
     assert warned(MOUNTED, claim("ReadWriteOnce")) == [f"{PLACE} ReadWriteOnce, {why}"]
     for field in ("nodeSelector", "affinity"):
         near = apart(LABELS)["affinity"]["podAntiAffinity"]

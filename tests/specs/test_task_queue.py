@@ -96,8 +96,8 @@ def test_task_queue_in_two_places_is_refused() -> None:
     found = documents("payments", {"name": "A"}, {"name": "TEMPORAL_TASK_QUEUE", "value": "payments"})
     [problem] = told(found.problems)
     assert problem == (
-        "spec.template.spec.containers[0].env[1].name: TEMPORAL_TASK_QUEUE is what workerOptions.taskQueue"
-        " sets: keep one of the two"
+        "spec.template.spec.containers[0].env[1].name: workerOptions.taskQueue sets TEMPORAL_TASK_QUEUE"
+        " too: set only one of them"
     )
     assert found.unknown_fields == ()
 
@@ -110,9 +110,9 @@ def test_variable_of_the_team_s_own_stays_allowed_without_a_task_queue() -> None
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("$QUEUE", "holds a variable that nothing has filled in"),
-        ("${QUEUE}", "holds a variable that nothing has filled in"),
-        ("payments ", "is not text on one line without blanks"),
+        ("$QUEUE", "contains a variable that was not filled in"),
+        ("${QUEUE}", "contains a variable that was not filled in"),
+        ("payments ", "must be one line, without blanks"),
         (7, "must be a string, not a whole number; put it in quotes"),
         (["payments"], "must be a string, not a list"),
     ],

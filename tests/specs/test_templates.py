@@ -29,7 +29,7 @@ def pod(mount: dict[str, Any] | None = None, volume: str = "certificates", **mor
 
 def test_volume_by_hand_beside_the_one_for_mtls_is_refused() -> None:
     assert problems(pod(volume="temporal-tls"), TLS) == [
-        "spec.template.spec.volumes[0].name: temporal-tls is injected: remove it"
+        "spec.template.spec.volumes[0].name: twgen adds temporal-tls: remove it"
     ]
 
 
@@ -44,7 +44,7 @@ def test_volume_by_hand_beside_the_one_for_mtls_is_refused() -> None:
 def test_mount_by_hand_beside_the_one_for_mtls_is_refused(mount: dict[str, Any]) -> None:
     (problem, *_) = problems(pod(mount), TLS)
     place = "spec.template.spec.containers[0].volumeMounts[0]"
-    assert problem == f"{place}: temporal-tls is mounted by twgen: remove it"
+    assert problem == f"{place}: twgen mounts temporal-tls: remove it"
 
 
 def test_volume_called_like_the_one_for_mtls_is_the_teams_own_without_it() -> None:
@@ -64,7 +64,7 @@ def test_init_container_may_set_what_is_injected_into_containers() -> None:
     assert problems(pod(initContainers=[migrate])) == []
     migrate["name"] = "worker"
     (problem,) = problems({"containers": [migrate]})
-    assert problem.endswith("TEMPORAL_ADDRESS is injected: remove it")
+    assert problem.endswith("twgen sets TEMPORAL_ADDRESS: remove it")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_init_container_that_refers_to_what_only_containers_get_is_warned_of(fie
     text = "migrate --to=$(TEMPORAL_NAMESPACE)"
     written: list[Any] = variables(TO=text) if field == "env" else [text]
     place = f"spec.template.spec.initContainers[0].{field}[0]{'.value' if field == 'env' else ''}"
-    why = "$(TEMPORAL_NAMESPACE) is not filled in: twgen sets TEMPORAL_NAMESPACE in no init container"
+    why = "$(TEMPORAL_NAMESPACE) is not filled in: twgen does not set TEMPORAL_NAMESPACE in init containers"
     assert warned("initContainers", **{field: written}) == [
-        f"{place}: {why}, so the program gets this very text"
+        f"{place}: {why}, so the program gets this text unchanged"
     ]
     own = variables(TEMPORAL_NAMESPACE="default")
     assert warned("initContainers", **{field: written} | {"env": [*own, *variables(TO=text)]}) == []

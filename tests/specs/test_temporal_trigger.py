@@ -135,7 +135,7 @@ def test_field_that_keda_takes_from_no_environment_is_refused(name: str) -> None
 )
 def test_field_that_keda_does_not_know_is_refused(written: str, meant: str) -> None:
     hint = f"; did you mean {meant}?" if meant else ""
-    assert strictly(scaled(**{written: "5"})) == [f"{METADATA}.{written}: KEDA knows no such field{hint}"]
+    assert strictly(scaled(**{written: "5"})) == [f"{METADATA}.{written}: KEDA has no such field{hint}"]
 
 
 @pytest.mark.parametrize("name", ["apiKey", "ca", "cert", "key", "keyPassword"])
@@ -146,7 +146,7 @@ def test_credential_that_stands_in_the_trigger_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("buildId", "{{ .BuildID }}"), ("selectUnversioned", "false")])
 def test_field_of_rules_based_versioning_is_refused_with_what_to_write(name: str, value: str) -> None:
-    why = "is of rules-based versioning: it selects no version here, and KEDA refuses it from 2.21 on"
+    why = "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and later refuse it"
     assert strictly(scaled(**{name: value})) == [f"{METADATA}.{name}: {why}; remove it"]
     neither = {"workerDeploymentName": GONE, "workerDeploymentBuildId": GONE}
     pair = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'
@@ -200,7 +200,7 @@ def test_trigger_without_a_namespace_is_warned_of_where_the_worker_has_another(
 
 def test_namespace_that_is_misspelt_is_told_once() -> None:
     [found] = of_worker({"metadata": {"namespace": GONE, "namespac": ""}}, "shop.a1b2c")
-    assert found == f"{METADATA}.namespac: KEDA knows no such field; did you mean namespace?"
+    assert found == f"{METADATA}.namespac: KEDA has no such field; did you mean namespace?"
 
 
 KEY, CERTIFICATE = {"apiKeySecretRef": {"name": "s", "key": "k"}}, {"mutualTLSSecretRef": {"name": "s"}}

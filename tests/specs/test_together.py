@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.specs.parsing import CONNECTION, attach, parsed, policy, scaler, told, worker
 
-EVICTS_NONE = "lets no pod be evicted, so that no node with one can be drained: write maxUnavailable: 1"
+EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
 PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
 PLACE = "spec.template.spec"
 
@@ -88,18 +88,18 @@ def test_budget_is_warned_of_exactly_when_all_or_none_may_be_evicted(
 
 
 def test_budget_is_measured_by_the_fewest_and_the_most_pods_of_an_autoscaler() -> None:
-    said = f"{PLACE}.minAvailable: 2 where minReplicas of scaling is 2 {EVICTS_NONE}"
+    said = f"{PLACE}.minAvailable: 2 with minReplicas of scaling at 2 {EVICTS_NONE}"
     assert warned(budget(minAvailable=2), hpa(minReplicas=2)) == [said]
     assert warned(budget(minAvailable=1), hpa(minReplicas=2)) == []
-    said = f"{PLACE}.maxUnavailable: 5 where maxReplicas of scaling is 5 {PROTECTS_NONE}"
+    said = f"{PLACE}.maxUnavailable: 5 with maxReplicas of scaling at 5 {PROTECTS_NONE}"
     assert warned(budget(maxUnavailable=5), hpa()) == [said]
-    said = f"{PLACE}.minAvailable: 50% where minReplicaCount of scaling is 1 {EVICTS_NONE}"
+    said = f"{PLACE}.minAvailable: 50% with minReplicaCount of scaling at 1 {EVICTS_NONE}"
     assert warned(budget(minAvailable="50%"), keda(), template=POD) == [said]
 
 
 def test_budget_is_measured_by_the_pods_that_draining_versions_have() -> None:
     draining = policy(drainingReplicas=1)
-    said = f"{PLACE}.minAvailable: 2 where drainingReplicas is 1 {EVICTS_NONE}"
+    said = f"{PLACE}.minAvailable: 2 with drainingReplicas at 1 {EVICTS_NONE}"
     assert warned(budget(minAvailable=2), draining, replicas=3) == [said]
     assert warned(budget("Draining", minAvailable=2), draining, replicas=3) == [said]
     assert warned(budget("Target,Current,Ramping", minAvailable=2), draining, replicas=3) == []
@@ -132,7 +132,7 @@ POD = {"spec": {"containers": [{"name": "w", "image": "payments:v3", **REQUESTS}
 
 @pytest.mark.parametrize("mode", [None, "Auto", "Recreate", "Initial"])
 def test_vpa_that_changes_what_an_hpa_measures_by_is_warned_of(mode: str | None) -> None:
-    why, off = f"{PLACE}: changes the cpu requests by whose use", 'scaling scales: write updateMode: "Off"'
+    why, off = f"{PLACE}: changes the cpu requests, but", 'scaling scales on them: write updateMode: "Off"'
     apart = ", or controlledResources: [memory]"
     hpas = [f"{why} HorizontalPodAutoscaler {off}{apart}"]
     assert warned(vpa(mode), hpa(metrics=[by("cpu")]), template=POD) == hpas

@@ -71,8 +71,8 @@ def test_import_changes_no_variable_of_the_pods_own_without_a_note(env: list[dic
     [
         ([("A", "$(TEMPORAL_ADDRESS)")], {0: "twgen sets TEMPORAL_ADDRESS"}),
         ([("A", "at $(TEMPORAL_WORKER_BUILD_ID)!")], {0: "twgen sets TEMPORAL_WORKER_BUILD_ID"}),
-        ([("A", "$(B)"), ("B", "b")], {0: "B stands"}),
-        ([("A", "$(C)"), ("C", "$(B)"), ("B", "b")], {0: "C stands", 1: "B stands"}),
+        ([("A", "$(B)"), ("B", "b")], {0: "B is set"}),
+        ([("A", "$(C)"), ("C", "$(B)"), ("B", "b")], {0: "C is set", 1: "B is set"}),
         ([("B", "b"), ("A", "$(B)")], {}),
         ([("TEMPORAL_TASK_QUEUE", "q"), ("A", "$(TEMPORAL_TASK_QUEUE)")], {}),
         ([("A", "$$(TEMPORAL_ADDRESS) $(SERVICE_HOST) $(A) $TEMPORAL_ADDRESS $(")], {}),
@@ -84,7 +84,7 @@ def test_reference_to_what_comes_later_is_warned_of(env: list[tuple[str, str]], 
     warned = {problem.path: problem.message for problem in found}
     for index, who in late.items():
         message = warned.pop(f"spec.template.spec.containers[0].env[{index}].value")
-        assert f"is not filled in: {who} after it, so the program gets this very text" in message
+        assert f"is not filled in: {who} after it, so the program gets this text unchanged" in message
     assert warned == {}
 
 
@@ -106,7 +106,7 @@ def test_reference_to_a_variable_of_temporals_that_is_not_there_is_warned_of(fie
     container = {"name": "w", "image": "w:1", field: variables(("A", text)) if field == "env" else [text]}
     found = told(parsed(worker(template={"spec": {"containers": [container]}}), CONNECTION).warnings)
     place = f"spec.template.spec.containers[0].{field}[0]{'.value' if field == 'env' else ''}"
-    why = "is not filled in: no variable has this name, so the program gets this very text"
+    why = "is not filled in: no variable has this name, so the program gets this text unchanged"
     assert found == [f"{place}: $({name}) {why}"]
 
 

@@ -42,8 +42,8 @@ def test_wrong_word_is_told_with_the_right_ones(words: str, wrong: str) -> None:
 
 
 IDLE = (
-    "spec.drainingReplicas: has no effect: attached template scaler decides the replicas of draining versions"
-    " too; remove one, or give that one twgen.io/when"
+    "spec.drainingReplicas: has no effect: attached template scaler sets the replicas of draining versions"
+    " too; remove one, or give the template twgen.io/when"
 )
 
 
@@ -76,7 +76,7 @@ def test_other_type_is_told_once() -> None:
     [
         ("annotations", "twgen.io/whem", "; did you mean twgen.io/when?"),
         ("annotations", "twgen.io/When", "; did you mean twgen.io/when?"),
-        ("labels", "twgen.io/when", ": WorkerResourceTemplate has no such mark"),
+        ("labels", "twgen.io/when", ": WorkerResourceTemplate has no such label"),
     ],
 )
 def test_mark_of_ours_that_says_nothing_is_warned_of(field: str, name: str, hint: str) -> None:
@@ -90,7 +90,7 @@ def test_mark_of_ours_that_says_nothing_is_warned_of(field: str, name: str, hint
 def test_mark_of_an_attached_template_is_none_of_a_worker() -> None:
     document = {**worker(), "metadata": {**worker()["metadata"], "annotations": {"twgen.io/when": "Current"}}}
     [warning] = told(parsed(document, CONNECTION).warnings)
-    assert warning.endswith("has no effect: WorkerDeployment has no such mark")
+    assert warning.endswith("has no effect: WorkerDeployment has no such annotation")
 
 
 @pytest.mark.parametrize("field", ["labels", "annotations"])
@@ -113,7 +113,7 @@ def test_annotation_in_the_template_itself_is_sent_to_its_place() -> None:
     )
     [problem] = parsed(worker(), CONNECTION, template).problems
     assert problem.path == "spec.template.metadata.annotations['twgen.io/when']"
-    assert problem.message == "belongs into metadata.annotations of the WorkerResourceTemplate"
+    assert problem.message == "belongs in metadata.annotations of the WorkerResourceTemplate"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_replicas_beside_an_autoscaler_of_some_versions_are_those_of_the_others(
     assert told(parsed(worker(replicas=0), CONNECTION, when("Target,Current")).warnings) == []
     zero = parsed(worker(replicas=0), CONNECTION, when("Draining")).warnings
     assert told(zero) == [
-        "spec.replicas: is 0: no pod runs, also for the versions that traffic and workflows need"
+        "spec.replicas: is 0: no pods run, even for versions that have traffic or workflows"
     ]
     always = scaler("always", "HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=9)
     assert len(told(parsed(worker(replicas=3), CONNECTION, always).warnings)) == 1

@@ -74,7 +74,7 @@ def test_all_problems_are_reported_at_once() -> None:
     assert _problems(container) == [
         ("env[0].value", "must be a string, not a whole number; put it in quotes"),
         ("env[1].name", "is required"),
-        ("ports[0].containerPort", "must be a whole number, not a string; take it out of its quotes"),
+        ("ports[0].containerPort", "must be a whole number, not a string; remove the quotes"),
         ("ports[1].containerPort", "must be from -2147483648 to 2147483647"),
         ("ports[2].containerPort", "must be a whole number, not a fraction"),
         ("resources.limits.cpu", 'must be a quantity, such as 500m, 1.5 or 2Gi, not "1K"'),

@@ -41,7 +41,7 @@ def test_all_documents_are_read_and_empty_ones_are_null() -> None:
     ],
 )
 def test_a_key_that_is_there_twice_is_refused(text: str) -> None:
-    assert "is there twice" in failure(text)[1]
+    assert "appears twice" in failure(text)[1]
 
 
 @given(
@@ -71,7 +71,7 @@ def test_the_first_of_several_merged_mappings_wins() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{x: 1, <<: {x: 2}}", "the key 'x' is there before << brings it: put << first"),
+        ("{x: 1, <<: {x: 2}}", "the key 'x' is set before << adds it: put << first"),
         ("<<: 1", "<< takes a mapping or a list of mappings"),
         ("a: &a [{}]\nb: {<<: *a}", "<< takes a mapping or a list of mappings"),
         ("- <<: [1]", "<< takes a mapping or a list of mappings"),
@@ -95,47 +95,51 @@ def test_aliases_share_what_they_stand_for() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: *b\n", 1, "no such anchor comes before this: text that begins with * needs quotes"),
-        ("&a b\n---\n*a", 3, "no such anchor comes before this: text that begins with * needs quotes"),
-        ("- &a\n  - *a\n", 2, "the anchor of this alias contains it"),
-        ("a:\n  [b]: c\n", 2, "a key must be a text, not a mapping or a list"),
-        ("a: {{ x }}\n", 1, "a key must be a text, not a mapping or a list; {{ }} needs quotes"),
-        ("a: 1\nb: .inf\n", 2, "infinity and NaN are not numbers of JSON: quote the value"),
+        ("a: *b\n", 1, "there is no such anchor before this line: text that begins with * needs quotes"),
+        (
+            "&a b\n---\n*a",
+            3,
+            ("there is no such anchor before this line: text that begins with * needs quotes"),
+        ),
+        ("- &a\n  - *a\n", 2, "this alias is inside its own anchor"),
+        ("a:\n  [b]: c\n", 2, "a key must be text, not a mapping or a list"),
+        ("a: {{ x }}\n", 1, "a key must be text, not a mapping or a list; {{ }} needs quotes"),
+        ("a: 1\nb: .inf\n", 2, "infinity and NaN are not JSON numbers: quote the value"),
         ("a: 1\n~: b\n", 2, "null cannot be a key: quote it"),
         ("a: !!int x\n", 1, "this is not of type int: drop the tag or quote the value"),
         ("a: !x!y z\n", 1, "a text that begins with ! needs quotes"),
         ("a:\n\tb: 1\n", 2, "a tab cannot indent: use spaces"),
         ("a: b\n\tc: 1\n", 2, "a tab cannot indent: use spaces"),
-        ("a: 1\n\u00a0\u00a0b: 1\n", 2, "a blank that is no plain space cannot indent: use spaces"),
-        ("a:\n \u00a0b: 1\n", 2, "a blank that is no plain space cannot indent: use spaces"),
-        ("a:\n  - b\n\u00a0 @\n", 3, "a blank that is no plain space cannot indent: use spaces"),
-        ("a: 1\nb: @c\n", 2, "no text begins with this character: quote the text"),
+        ("a: 1\n\u00a0\u00a0b: 1\n", 2, "a blank that is not a plain space cannot indent: use spaces"),
+        ("a:\n \u00a0b: 1\n", 2, "a blank that is not a plain space cannot indent: use spaces"),
+        ("a:\n  - b\n\u00a0 @\n", 3, "a blank that is not a plain space cannot indent: use spaces"),
+        ("a: 1\nb: @c\n", 2, "text cannot begin with this character: quote the text"),
         (
             "a: b: c\n",
             1,
-            "a colon makes a key where none can stand: mend the indentation, or quote the text",
+            "a colon makes this a key, but no key is allowed here: fix the indentation, or quote the text",
         ),
         ('a: 1\nb: "x\nc: y\n', 2, "the quote that opens here is not closed"),
         ('a: 1\nb: "x\n---\nc: y\n', 2, "the quote that opens here is not closed"),
         ("a: 1\nb: 'x\nc: 'y'\n", 2, "the quote that opens here is not closed"),
-        ("a: 1\nb: 'it's'\n", 2, "the text goes on behind its quotes: double every ' inside"),
-        ("a: 1\n--\nb: 2\n", 2, "three - separate two documents"),
-        ("a: 1\n----\na: 2\n", 2, "three - separate two documents"),
+        ("a: 1\nb: 'it's'\n", 2, "the text continues after its closing quote: double every ' inside"),
+        ("a: 1\n--\nb: 2\n", 2, "write three dashes (---) between two documents"),
+        ("a: 1\n----\na: 2\n", 2, "write three dashes (---) between two documents"),
         (
             "a: [1,\n 2\nb: 3\n",
             1,
             "the [ that opens here is not closed: write , between its items, and ] at its end",
         ),
         ("a: [\n", 2, "a [ or { is not closed before this, or a value is missing"),
-        ("a:\n  - b\n  c: 1\n", 3, "this stands in a list without a -: mend the indentation"),
-        ("kind: A\nb: 1\nkind: B\n", 3, "the key 'kind' is there twice; write --- between two documents"),
-        ("a:\n  kind: A\n  kind: B\n", 3, "the key 'kind' is there twice"),
+        ("a:\n  - b\n  c: 1\n", 3, "this line is in a list but has no -: fix the indentation"),
+        ("kind: A\nb: 1\nkind: B\n", 3, "the key 'kind' appears twice; write --- between two documents"),
+        ("a:\n  kind: A\n  kind: B\n", 3, "the key 'kind' appears twice"),
         ("é: 1\nb: \x07\n", 2, "U+0007 is not allowed: write it as an escape in double quotes"),
         (b"a: 1\nb: \xff\n", 2, "this is not UTF-8 text: save the file as UTF-8"),
         (b"\xff\xfea", None, "this is not UTF-8 text: save the file as UTF-8"),
-        ('{"a": 1,\n "a": 2}', 2, "the key 'a' is there twice"),
-        ('{"a":\n [1, NaN]}', 2, "NaN is not a number of JSON: quote it"),
-        ('{"NaN": -Infinity}', 1, "-Infinity is not a number of JSON: quote it"),
+        ('{"a": 1,\n "a": 2}', 2, "the key 'a' appears twice"),
+        ('{"a":\n [1, NaN]}', 2, "NaN is not a JSON number: quote it"),
+        ('{"NaN": -Infinity}', 1, "-Infinity is not a JSON number: quote it"),
     ],
 )
 def test_an_error_has_its_line_and_says_what_to_do(text: bytes | str, line: int | None, message: str) -> None:
@@ -235,11 +239,11 @@ def test_brackets_in_strings_are_no_nesting() -> None:
 
 def test_aliases_count_as_what_they_stand_for() -> None:
     laughs = "- &a0 [lol, lol]\n" + "".join(f"- &a{n + 1} [*a{n}, *a{n}]\n" for n in range(40))
-    assert failure(laughs)[1].startswith("more than 8388608 characters of what aliases stand for")
+    assert failure(laughs)[1].startswith("more than 8388608 characters from aliases")
     ladder = "- &a0 [x]\n" + "".join(f"- &a{n + 1} [*a{n}]\n" for n in range(100))
     assert failure(ladder) == (100, "nested deeper than 100 levels")
     merges = "- &a {" + ", ".join(f"k{n}: 1" for n in range(1000)) + "}\n" + "- <<: *a\n" * 5000
-    assert failure(merges)[1].startswith("more than 8388608 characters of what aliases stand for")
+    assert failure(merges)[1].startswith("more than 8388608 characters from aliases")
 
 
 def test_keys_items_and_documents_are_counted() -> None:

@@ -18,7 +18,7 @@ class Lifetime(Enum):
     """
 
     STAY = "it gets or loses its share, or becomes current"
-    RETURN = "it becomes current, or gets traffic again after it lost it"
+    RETURN = "it becomes current, or gets traffic again after losing it"
     RETIREMENT = "any version gets traffic again"
     DRAINAGE = "it gets traffic again"
 

@@ -160,8 +160,8 @@ def prometheus_called(
         return found[0], ""
     if found:
         names = ", ".join(server.name for server in found)
-        return None, f"there are several Prometheus ({names}): name one as `server`"
-    return None, f"{f'no Prometheus {quoted(name)}' if name else 'no Prometheus'} may be asked here: {remedy}"
+        return None, f"there are several Prometheus servers ({names}): select one with `server`"
+    return None, f"{f'no Prometheus {quoted(name)}' if name else 'no Prometheus'} is available here: {remedy}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
     """The first findings, and in place of the next one, if any, that there are more."""
     yield from findings[:most]
     for finding in findings[most : most + 1]:
-        more = f"and more from here on: only the first {most} are told"
+        more = f"there are more: only the first {most} are shown"
         yield finding._replace(message=more, other=None, instead_of="")
 
 
@@ -138,7 +138,7 @@ def unknown_field(
     if similar:
         return Finding(path, f"{wrong}; did you mean {similar}?", instead_of=join_path(above, similar))
     if elsewhere:
-        hint = f"; the fields of this kind stand in {elsewhere}"
+        hint = f"; the fields of this kind belong in {elsewhere}"
         return Finding(path, wrong + hint, instead_of=join_path(elsewhere, name))
     return Finding(path, wrong)
 
@@ -167,7 +167,7 @@ def wrong_type(wanted: str, value: Any) -> str:
     if wanted == noun(str) and isinstance(value, int | float):
         hint = "; put it in quotes"
     elif wanted in _NUMBERS and isinstance(value, str) and (number := _NUMBER.fullmatch(value)):
-        hint = "; leave the % out" if number[1] else "; take it out of its quotes"
+        hint = "; remove the %" if number[1] else "; remove the quotes"
     return f"must be {wanted}, not {noun(type(value))}{hint}"
 
 

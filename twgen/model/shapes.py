@@ -36,7 +36,7 @@ def refuse(findings: Findings, path: Path, message: str) -> None:
         findings.append(findings[-1])
         return
     if len(findings) == _MOST_TOLD:
-        message = f"is wrong, and so may be more: mend the first {_MOST_TOLD} problems"
+        message = f"is wrong, and there may be more: fix the first {_MOST_TOLD} problems"
     findings.append(Finding(written_path(path), message))
 
 
@@ -100,7 +100,7 @@ def _read_number(value: Any, path: Path, findings: Findings) -> Any:
     if value.__class__ is not int and value.__class__ is not float:
         refuse(findings, path, f"must be a number, not {described(value)}")
     elif not isfinite(value):
-        refuse(findings, path, f"{value} is no number")
+        refuse(findings, path, f"{value} is not a finite number")
     else:
         return float(value)
     return 0.0
@@ -151,7 +151,7 @@ def listing(item: Shape, key: Callable[[Any], Any] | None = None, noun: str = ""
                 first = seen.setdefault(name, index)
                 if first != index and name is not None:
                     said = " ".join(name) if isinstance(name, tuple) else name
-                    refuse(findings, (path, index), f"{noun} {said} is there twice, first at [{first}]")
+                    refuse(findings, (path, index), f"{noun} {said} appears twice, first at [{first}]")
         return found
 
     def write(items: Sequence[Any]) -> list[Any]:

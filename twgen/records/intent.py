@@ -102,7 +102,7 @@ def intent_of(
     first = tuple(warnings)
     if len(first) > _MOST_WARNINGS:
         rest = len(first) - _MOST_WARNINGS + 1
-        first = (*first[:-rest], f"and {rest} warnings more: `twgen render` prints them")
+        first = (*first[:-rest], f"and {rest} more warnings: `twgen render` prints them")
     return Intent(
         spec.namespace,
         spec.name,
@@ -213,7 +213,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         is_paused=is_annotated_as_paused(annotations),
     )
     if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
-        message = f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout"
+        message = f"{where} has no {' and no '.join(missing)}: it is not the intent of a rollout"
         raise UnusableIntent(message, intent)
     if told := data.get("prometheus"):
         from twgen.records.prometheus import parse_servers
@@ -227,9 +227,11 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
     except InvalidInput as error:
         raise UnusableIntent(f"{where}, {_SPECS}: {error}", intent) from error
     if annotations.get(INTENT_HASH) != whole.hash:
-        message = f"{where} was edited by hand: its content does not fit its {INTENT_HASH}"
+        message = f"{where} was edited by hand: its content does not match its {INTENT_HASH}"
         raise UnusableIntent(message, intent)
     if metadata["name"] != (name := rollout_name(intent.worker)):
         # else one worker could have two, and whoever may make a ConfigMap could speak for it
-        raise UnusableIntent(f"{where} is no intent of {intent.worker}, since that is called {name}", intent)
+        raise UnusableIntent(
+            f"{where} is not the intent of {intent.worker}: that one is named {name}", intent
+        )
     return whole

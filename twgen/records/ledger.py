@@ -137,14 +137,14 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
         names = injected_names(value)
         if names is None or not fits_hash(spec["template"], names):
             has_hash = bool(annotation_of(spec["template"], TEMPLATE_HASH))
-            told = f"is not the pod template that its {TEMPLATE_HASH} tells of" if has_hash else _UNVOUCHED
+            told = f"does not match its {TEMPLATE_HASH}" if has_hash else _UNVOUCHED
             told += f": it {_CHANGED_BY_HAND}"
             refuse(findings, ((path, "spec"), "template"), told)
     return value
 
 
-_UNVOUCHED = f"has no annotation {TEMPLATE_HASH}, so nothing tells whether it is what ran"
-_CHANGED_BY_HAND = "was changed by hand; take it back from Git, or remove the entry"
+_UNVOUCHED = f"has no annotation {TEMPLATE_HASH}, so twgen cannot know whether it ever ran"
+_CHANGED_BY_HAND = "was changed by hand; restore it from Git, or remove the entry"
 _DEPLOYMENT = Shape(_read_deployment, dict, {"$ref": "deployment.json", **_MANIFEST.schema})
 _ENTRY = record(
     LedgerEntry,
@@ -198,7 +198,9 @@ def parse_ledgers(
             if first is not place:
                 places[entry.key] = first._replace(again=(*first.again, document))
             if first.entry.deployment != entry.deployment:
-                said = f"{' '.join(entry.key)} is there with another Deployment: keep the one that ran;"
+                said = (
+                    f"{' '.join(entry.key)} appears twice, with different Deployments: keep the one that ran;"
+                )
                 other = Place(first.document, path_in_file(first.document, first.path))
                 problems.append(Problem.at(document, place.path, f"{said} the other is at", other))
             problems += _contradictions(place)
@@ -222,9 +224,12 @@ def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
     labels = template["metadata"].get("labels") or {}
     described = recorded_annotations({"metadata": content_of(template, frozenset())["metadata"]})
     said = (metadata.get("annotations") or {}).get(INJECTED)
-    own = f"{metadata.get('namespace') or namespace}/{found.get(DEPLOYMENT_NAME_LABEL) or 'nobody'}"
+    own = f"{metadata.get('namespace') or namespace}/{found.get(DEPLOYMENT_NAME_LABEL) or '(no label)'}"
     if own != f"{namespace}/{wanted[DEPLOYMENT_NAME_LABEL]}":
-        told = f"the Deployment is {own}'s, not {entry.worker}'s: take the entry back from Git, or remove it"
+        told = (
+            f"the Deployment belongs to {own}, not to {entry.worker}: restore the entry from Git,"
+            " or remove it"
+        )
         yield Problem.at(place.document, f"{place.path}.worker", told)
     elif found.get(BUILD_ID_LABEL) != wanted[BUILD_ID_LABEL]:
         path = f"{place.path}.deployment.spec.selector.matchLabels['{BUILD_ID_LABEL}']"
@@ -234,10 +239,10 @@ def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
         yield Problem.at(place.document, path, f"does not select this version's pods: it {_CHANGED_BY_HAND}")
     elif not fits_injection(template, injected_names(manifest) or frozenset(), entry.worker, entry.build_id):
         told = (
-            f"the variables and volumes that twgen injected are not those of its {CONNECTION_HASH}, its"
-            f" worker and its build ID: one {_CHANGED_BY_HAND}"
+            f"the injected variables and volumes do not match its {CONNECTION_HASH}, worker and build ID:"
+            f" one {_CHANGED_BY_HAND}"
         )
         yield Problem.at(place.document, f"{place.path}.deployment.spec.template.spec", told)
     elif recorded_annotations(manifest).items() - {(INJECTED, said)} != described.items():
-        told = f"are not those of its pod template: one {_CHANGED_BY_HAND}"
+        told = f"do not match its pod template: one {_CHANGED_BY_HAND}"
         yield Problem.at(place.document, f"{place.path}.deployment.metadata.annotations", told)

@@ -40,8 +40,8 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
     if written is not None:
         return written
     raise InvalidInput(
-        f"{source} cannot be edited with its layout kept: lay `versions` out as a list of `- {{...}}`,"
-        " without anchors and tags"
+        f"{source} cannot be edited without losing its layout: write `versions` as a list of `- {{...}}`,"
+        " without anchors or tags"
     )
 
 
@@ -54,8 +54,8 @@ def _only_document(text: str, source: str) -> dict[str, Any]:
     try:
         documents = read_documents(text)
     except YamlError as error:
-        raise InvalidInput(f"{source}: {error}: take the file back from Git") from error
+        raise InvalidInput(f"{source}: {error}: restore the file from Git") from error
     if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != KIND:
-        raise InvalidInput(f"{source} is not a ledger: take it back from Git, or move it away")
+        raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
     found: dict[str, Any] = documents[0]
     return found

@@ -47,15 +47,15 @@ _GROUP = text(
 _KIND = text(r"^[A-Za-z][-A-Za-z0-9]*$(?!\n)", "a kind, such as ServiceMonitor", least=1)
 _INSTANCE = text(
     r"^$(?!\n)|^(?!twgen/)[A-Za-z0-9][-A-Za-z0-9_.]*(/[A-Za-z0-9][-A-Za-z0-9_.]*)*$(?!\n)",
-    "the name of an Argo CD, such as prod-eu: letters, digits and - _ . /, and no twgen/ before it",
+    "the name of an Argo CD instance, such as prod-eu: letters, digits and - _ . /, without twgen/ in front",
 )
 _POD = RolloutPod()
 _CONFIG_MAP = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)"
 _KEY = r"^[-._a-zA-Z0-9]+$(?!\n)"
 # the plugin runs in the folder of an application: another path would name a file of its repository
-_WHOLE_PATH = text(r"^(?![^/])", "a whole path, such as /etc/twgen/temporal/temporal.toml")
+_WHOLE_PATH = text(r"^(?![^/])", "an absolute path, such as /etc/twgen/temporal/temporal.toml")
 _KUBECONFIG = text(
-    r"^(?![^/])(?![\s\S]*:(?!/))", "a whole path, such as /etc/twgen/clusters/kubeconfig", least=1
+    r"^(?![^/])(?![\s\S]*:(?!/))", "an absolute path, such as /etc/twgen/clusters/kubeconfig", least=1
 )
 """Files joined by `:`, as KUBECONFIG has them."""
 
@@ -138,9 +138,9 @@ def _read_cluster(value: Any, path: Path, findings: Findings) -> Any:
     if len(findings) > before:
         return None
     if bool(read.kubeconfig) is bool(read.in_cluster):
-        refuse(findings, path, "needs kubeconfig or `inCluster: true`, and not both")
+        refuse(findings, path, "needs either kubeconfig or `inCluster: true`, not both")
     elif bool(read.context) is not bool(read.kubeconfig):
-        refuse(findings, (path, "context"), "is required beside kubeconfig, and only there")
+        refuse(findings, (path, "context"), "must be set if kubeconfig is set, and only then")
     return ClusterOfApplications(read.project, read.application, read.kubeconfig or "", read.context or "")
 
 
@@ -183,7 +183,7 @@ def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
     found = _GROUP_KIND_FIELDS.read(value, path, findings)
     if found in CLUSTER_SCOPED:
         refuse(
-            findings, (path, "kind"), f"{found} is one for the whole cluster, none of a version: remove it"
+            findings, (path, "kind"), f"{found} is cluster-scoped, so no version can have its own: remove it"
         )
     return found
 

@@ -10,20 +10,20 @@ from twgen.model.record_shapes import Field, record
 from twgen.model.shapes import TEXT, Findings, Shape, described, listing, refuse, text, unchanged
 
 _NAME = text(
-    r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)", "a name such as shared: small letters, digits and -"
+    r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)", "a name such as shared: lower-case letters, digits and -"
 )
 """By which a metric chooses one."""
 URL = text(
     r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
     r"(/[-A-Za-z0-9._~%!$&'()*+,;=:@/]*)?$(?!\n)",
-    "an address such as https://prometheus.example.com/base: no user, no ? and no #",
+    "an address such as https://prometheus.example.com/base: without a user, ? or #",
 )
 """Of a server that people and programs open."""
 """Credentials stand in files, and the query is twgen's."""
 MOST_SERVERS = 20
 """Of an intent, whose metrics are ten: who looks at those of all namespaces must not run out of memory."""
-_FILE = text(r"^(?![^/])", "a whole path, such as /etc/twgen/prometheus/token", least=1)
-_USERNAME = text(r"^[ -9;-~]+$(?!\n)", "a name of a user: printable ASCII without a colon")
+_FILE = text(r"^(?![^/])", "an absolute path, such as /etc/twgen/prometheus/token", least=1)
+_USERNAME = text(r"^[ -9;-~]+$(?!\n)", "a user name: printable ASCII without a colon")
 _SECRET = text(r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)", "the name of a Secret")
 
 
@@ -32,8 +32,11 @@ def _whatever_case(word: str) -> str:
 
 
 _OF_CREDENTIALS = "|".join(map(_whatever_case, ("authorization", "proxy-authorization", "cookie")))
-_HEADER = text(rf"^(?!({_OF_CREDENTIALS})$)[-A-Za-z0-9_.]+$(?!\n)", "a header beside those of credentials")
-_HEADER_VALUE = text(r"^[!-~]([ -~]*[!-~])?$(?!\n)", "the value of a header: one line of printable ASCII")
+_HEADER = text(
+    rf"^(?!({_OF_CREDENTIALS})$)[-A-Za-z0-9_.]+$(?!\n)",
+    "an allowed header: letters, digits and - _ . only, and none that carries credentials",
+)
+_HEADER_VALUE = text(r"^[!-~]([ -~]*[!-~])?$(?!\n)", "a header value: one line of printable ASCII")
 
 
 def _read_headers(value: Any, path: Path, findings: Findings) -> Any:
@@ -79,9 +82,9 @@ def _read_server(value: Any, path: Path, findings: Findings) -> Any:
     if len(findings) > before:
         return None
     if read.bearer_token_file and (read.username or read.password_file):
-        refuse(findings, path, "has bearerTokenFile and username: it can be asked in one way only")
+        refuse(findings, path, "has bearerTokenFile and username: set only one of them")
     elif bool(read.username) is not bool(read.password_file):
-        refuse(findings, path, "needs username and passwordFile, or none of both")
+        refuse(findings, path, "needs both username and passwordFile, or neither")
     return read
 
 

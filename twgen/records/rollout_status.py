@@ -74,7 +74,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         if budget and budget.is_spent:
             raise InvalidInput(f"{where}: {error}") from error
         why = error
-    raise InvalidInput(f"{where} holds no status of a rollout: delete it") from why
+    raise InvalidInput(f"{where} does not hold the status of a rollout: delete it") from why
 
 
 def is_of(status: RolloutStatus, intent: Intent) -> bool:

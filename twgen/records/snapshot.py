@@ -74,7 +74,7 @@ def _read_routing(value: Any, path: Path, findings: Findings) -> Routing | None:
     if routing and len(findings) == before and routing.current and routing.ramping:
         current, ramping = routing.current.build_id, routing.ramping.build_id
         if current == ramping:
-            refuse(findings, (path, "ramping"), f"{quoted(current)} is current, and cannot ramp")
+            refuse(findings, (path, "ramping"), f"{quoted(current)} is current, so it cannot ramp")
     return routing
 
 
@@ -213,7 +213,9 @@ def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | No
             found = manifest["metadata"].get("namespace") or namespace
             if found != namespace:
                 place: Path = ((((path, "deployments"), index), "metadata"), "namespace")
-                refuse(findings, place, f"is {quoted(found)}, and its worker's is {quoted(namespace)}")
+                refuse(
+                    findings, place, f"is {quoted(found)}, but the worker's namespace is {quoted(namespace)}"
+                )
     return worker
 
 
@@ -250,7 +252,7 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
     if kind != KIND:
         return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
     if api_version != TWGEN_API:
-        said = f"is of {described(api_version)}, this twgen reads {TWGEN_API}: upgrade it"
+        said = f"has apiVersion {described(api_version)}, but this twgen reads {TWGEN_API}: upgrade twgen"
         return None, [Finding("", said)]
     findings: list[Finding] = []
     read = SNAPSHOT.read(document, None, findings)

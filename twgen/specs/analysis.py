@@ -52,7 +52,7 @@ def parse_analysis(spec: Fields) -> Analysis | None:
         initial_delay=fields.duration("initialDelay", timedelta(minutes=1)),
     )
     if fields.raw("metrics") in (None, []):
-        fields.problem("metrics", "is required: nothing is measured without")
+        fields.problem("metrics", "is required: without metrics, nothing is measured")
     fields.close()
     return analysis
 
@@ -76,13 +76,13 @@ def _metrics(analysis: Fields) -> Iterator[Metric]:
     seen: set[str] = set()
     for index, fields in enumerate(analysis.mappings("metrics")):
         if index == MOST_METRICS:
-            fields.problem("", f"is more than the {MOST_METRICS} metrics that a look may count")
+            fields.problem("", f"is too many: at most {MOST_METRICS} metrics are allowed")
         kinds = [kind for kind in _KINDS if fields.has(kind)]
         if len(kinds) != 1:
-            fields.problem("", f"needs one of {', '.join(_KINDS)}")
+            fields.problem("", f"needs exactly one of {', '.join(_KINDS)}")
         name = fields.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
         if name and name in seen:
-            fields.problem("name", f"{quoted(name)} is there twice: make it one metric")
+            fields.problem("name", f"{quoted(name)} appears twice: merge the two metrics")
         seen.add(name)
         for kind in kinds[:1]:
             asked = fields.mapping(kind)
@@ -96,10 +96,10 @@ def _failures(fields: Fields) -> WorkflowFailures:
     if compares:
         fields.choice("notAbove", _NotAbove, _NotAbove.CURRENT)
     if compares == fields.has("maxRatio"):
-        fields.problem("", "needs one of maxRatio and notAbove")
+        fields.problem("", "needs exactly one of maxRatio and notAbove")
     types = fields.lines("workflowTypes", form=WORKFLOW_TYPE)
     if len(types) > _MOST_TYPES:
-        fields.problem("workflowTypes", f"{len(types)} are more than {_MOST_TYPES}")
+        fields.problem("workflowTypes", f"has {len(types)} types: at most {_MOST_TYPES} are allowed")
     default = (ClosedStatus.FAILED, ClosedStatus.TIMED_OUT)
     statuses = fields.choices("statuses", ClosedStatus, default)
     if fields.raw("statuses") == []:
@@ -118,7 +118,7 @@ def _ratio(fields: Fields, name: str, most: float, default: float) -> float:
     if value is None:
         return default
     if not _SMALLEST_RATIO <= value <= most:
-        percent = f": {value} % is {value / 100:g}" if 1 <= value <= 100 else ""  # noqa: PLR2004 - percent
+        percent = f": {value}% is {value / 100:g}" if 1 <= value <= 100 else ""  # noqa: PLR2004 - percent
         fields.problem(name, f"{value} is not from {_SMALLEST_RATIO:f} to {most}{percent}")
         return default
     return float(value)
@@ -130,7 +130,7 @@ def _problems(fields: Fields) -> ReportedProblems:
 
 def _backlog(fields: Fields) -> BacklogAge:
     if not fields.has("max"):
-        fields.problem("max", "is required, such as 2m")
+        fields.problem("max", "is required: write a duration such as 2m")
     return BacklogAge(fields.duration("max", timedelta(minutes=2), least=timedelta(seconds=1)))
 
 
@@ -140,16 +140,16 @@ def _prometheus(fields: Fields) -> PrometheusQuery:
     if least is None and most is None:
         fields.problem("thresholdRange", "needs min, max or both")
     elif least is not None and most is not None and least > most:
-        limits.problem("", f"no number is from {least:g} to {most:g}")
+        limits.problem("", f"min ({least:g}) is above max ({most:g})")
     limits.close()
     query = fields.text("query", required=True, most=_LONGEST_QUERY)
     if unknown_placeholder(query):
         fields.problem("query", ONLY_PLACEHOLDERS)
     elif query and not tells_versions_apart(query):
-        fields.warning("query", "measures all versions together: select one by {{ .BuildID }}")
+        fields.warning("query", "measures all versions together: filter by {{ .BuildID }}")
     interval = fields.duration("interval", timedelta(minutes=1), least=_LEAST_INTERVAL)
     if interval > _MOST_INTERVAL:
-        fields.problem("interval", "is longer than 24h: no step would see a second point")
+        fields.problem("interval", "is longer than 24h: no step would get a second measurement")
     return PrometheusQuery(
         server=fields.text("server", required=fields.has("server"), form=LABEL, most=LONGEST_LABEL),
         query=query,
@@ -164,7 +164,7 @@ def _prometheus(fields: Fields) -> PrometheusQuery:
 def _limit(fields: Fields, name: str) -> float | None:
     value = read_number(fields, name)
     if value is not None and not math.isfinite(value):
-        fields.problem(name, f"{value} is no limit: leave it out")
+        fields.problem(name, f"{value} is not a limit: leave it out")
         return None
     return None if value is None else float(value)
 

@@ -91,7 +91,9 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         _warn_of_budget(inner)
     inner.warn_of_many_pods("minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount")
     if inner.raw("minReplicas") == 0:
-        inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
+        inner.problem(
+            "minReplicas", "must not be 0: without a polling worker, the autoscaler cannot see the backlog"
+        )
     if group_kind == _SCALED_OBJECT:
         warn_of_rest_at_zero(inner)
         check_copies(template, inner)
@@ -100,7 +102,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
     kind = KINDS.get(group_kind)
     if not kind:
         if "items" in template.value:  # whatever that holds, nobody has allowed it
-            template.problem("items", "makes it a List, for kubectl and Argo CD: remove them")
+            template.problem("items", "makes this a List to kubectl and Argo CD: remove them")
         return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
     warn_of_hidden_characters(template)
@@ -128,8 +130,8 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
 
 def why_cluster_scoped(kind: GroupKind) -> str:
     """Why a kind that is in no namespace cannot be attached."""
-    why = "is one for the whole cluster, and a version's own must be in its namespace"
-    return f"{kind} {why}: keep it beside the specs, as it is"
+    why = "is cluster-scoped, but a version's copy must be in its namespace"
+    return f"{kind} {why}: keep it next to the specs, as a plain manifest"
 
 
 def is_sentinel(value: Any) -> bool:
@@ -236,7 +238,7 @@ def _check_metadata(template: Fields) -> None:
         marks = metadata.value.get(field)
         for name in marks if isinstance(marks, dict) else ():
             if name == WHEN:
-                wrong = "belongs into metadata.annotations of the WorkerResourceTemplate"
+                wrong = "belongs in metadata.annotations of the WorkerResourceTemplate"
                 metadata.problem(join_path(field, name), wrong)
             elif name in ours or name.startswith(OWN_PREFIX):
                 metadata.problem(join_path(field, name), "is set for each version: remove it")
@@ -253,21 +255,23 @@ def _warn_of_budget(spec: Fields) -> None:
     selector = spec.value.get("selector")
     if is_sentinel(selector):
         whose = "no pods" if selector is None else "every pod of the namespace"
-        spec.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
+        spec.warning(
+            "selector", f"selects {whose}: write {{matchLabels: {{}}}} to select those of each version"
+        )
     elif (
         isinstance(selector, dict)
         and selector.keys() == {"matchExpressions"}
         and not tells_versions_apart(str(selector))
     ):
-        why = "selects the same pods for every version, and no pod that has two budgets can be evicted"
-        spec.warning("selector", f"{why}: write matchLabels: {{}} beside matchExpressions")
+        why = "selects the same pods for every version, and a pod with two budgets cannot be evicted"
+        spec.warning("selector", f"{why}: write matchLabels: {{}} next to matchExpressions")
 
 
 def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
     for path, item in _entries(template.value) if _may_have_placeholders(template.value) else ():
         if may_have_placeholders(str(path[1])):
-            template.problem(written_path(path), "is a key, and only values are filled in")
+            template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
         # the controller leaves unknown ones as they are; here they are typos or an unrendered chart
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
@@ -285,7 +289,7 @@ def _check_references(template: Fields, spec: Fields) -> None:
             spec.warning(join_path(written_path(path), "matchLabels"), f"{why}: {such_as}")
     for field in ("targetRef", "selector.matchLabels"):
         if not is_sentinel(value_at(spec.value, *field.split("."))):
-            spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
+            spec.problem(field, f"must refer to each version's own Deployment: {_INJECT}")
 
 
 def _check_metrics(spec: Fields) -> None:
@@ -298,7 +302,10 @@ def _check_metrics(spec: Fields) -> None:
         selected = value_at(metric, "external", "metric")
         if isinstance(selected, dict) and is_sentinel(selected.get("selector")):
             what = "is not filled in" if "selector" in selected else "is missing"
-            why = f"{what}, so every version scales by what all have: write {{matchLabels: {{}}}} for its own"
+            why = (
+                f"{what}, so each version scales on the total of all: write {{matchLabels: {{}}}}"
+                " for its own total"
+            )
             if not tells_versions_apart(str(selected.get("name"))):
                 spec.warning(join_path("metrics", index, "external", "metric", "selector"), why)
         labels = value_at(selected, "selector", "matchLabels")

@@ -125,7 +125,7 @@ def _told(first: GeneratedObject, second: GeneratedObject) -> Iterator[Problem]:
     remedy = "choose another build ID" if is_of_one else second.remedy
     makers = f", from {first.maker} and from {second.maker or 'this document'}" if first.maker else ""
     name = f"{second.namespace}/{second.name}" if second.namespace else second.name
-    message = f"{second.kind} {name} is there twice{makers}: {remedy}"
+    message = f"{second.kind} {name} is defined twice{makers}: {remedy}"
     if is_of_one:
         yield Problem.at(second.document, "metadata.name", message)
         return

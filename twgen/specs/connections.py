@@ -25,7 +25,7 @@ def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
     authority = tls.mapping("caCertSecretRef")
     if tls.has("caCertSecretRef") and spec.has("mutualTLSSecretRef"):
         instead = "put the certificates to trust into the Secret of mutualTLSSecretRef, as ca.crt"
-        tls.problem("caCertSecretRef", f"cannot stand beside mutualTLSSecretRef: {instead}")
+        tls.problem("caCertSecretRef", f"conflicts with mutualTLSSecretRef: {instead}")
     connection = Connection(
         name=name,
         host_port=spec.text("hostPort", required=True, form=HOST_PORT),
@@ -36,7 +36,7 @@ def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
         document=document,
     )
     if connection.host_port and not connection.secret_name and is_cloud(connection.host_port):
-        why = "is Temporal Cloud, which lets nobody in without a key or a certificate"
+        why = "is Temporal Cloud, which requires an API key or a certificate"
         if not (spec.has("mutualTLSSecretRef") or spec.has("apiKeySecretRef")):
             spec.warning("hostPort", f"{why}: write apiKeySecretRef or mutualTLSSecretRef")
     for fields in (tls, authority, certificate, spec):
@@ -51,12 +51,12 @@ def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     for connection in connections.values():
         host = _host(connection.host_port).strip("[]")
         if host == "localhost" or host.endswith(".localhost") or host.startswith("127.") or host in _LOOPBACK:
-            why = f"{host} is each pod itself: write the address that the cluster has for Temporal"
+            why = f"{host} is the pod itself: write the address of Temporal"
             yield Problem.at(connection.document, "spec.hostPort", f"{why}, unless a proxy runs in the pods")
 
 
 def is_cloud(host_port: str) -> bool:
-    """The address is Temporal Cloud's, which lets nobody in without a key or a certificate."""
+    """The address is Temporal Cloud's, which requires an API key or a certificate."""
     return _host(host_port).endswith(_CLOUD)
 
 
@@ -71,11 +71,14 @@ def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
         if own == namespace:
             return ""
         if own.partition(".")[0] == namespace:
-            return f"at {name} it is called {own}, not {namespace}"
-        return f"{name} is the endpoint of {own}: write that, or the address of {namespace} in the Connection"
+            return f"at {name} the namespace is {own}, not {namespace}"
+        return (
+            f"{name} is the endpoint of {own}: write that namespace, or the endpoint of {namespace}"
+            " in the Connection"
+        )
     if _REGION.fullmatch(name) and namespace.count(".") != 1:
         such_as = f"{namespace.partition('.')[0]}.a1b2c"
-        return f"at Temporal Cloud a namespace is called by its name and its account, such as {such_as}"
+        return f"a Temporal Cloud namespace has its account in its name, such as {such_as}"
     return ""
 
 
@@ -87,6 +90,6 @@ def parse_data_key(reference: Fields) -> SecretKey:
     """A reference to one key of a Secret or a ConfigMap."""
     selected = SecretKey(reference.object_name("name", required=True), reference.data_key("key"))
     if reference.boolean("optional"):
-        reference.warning("optional", "has no effect: the key must be there")
+        reference.warning("optional", "has no effect: the key must exist")
     reference.close()
     return selected

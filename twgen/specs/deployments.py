@@ -35,9 +35,9 @@ _RESERVED = {api.partition("/")[0] for api in (CONTROLLER_API, TWGEN_API, HOOK)}
 
 RESOURCE_POLICY = "helm.sh/resource-policy"
 _ACTED_ON = {
-    RESOURCE_POLICY: "Argo CD never prunes what has it, so that old versions would stay",
-    "deployment.kubernetes.io/revision": "Kubernetes counts it on each Deployment itself",
-    "keel.sh": "Keel would change the images of all versions, below their open workflows",
+    RESOURCE_POLICY: "Argo CD never prunes an object that has it, so old versions would stay",
+    "deployment.kubernetes.io/revision": "Kubernetes sets it on each Deployment itself",
+    "keel.sh": "Keel would change the images of all versions, even of those with open workflows",
 }
 """What others make of a mark of a Deployment, by the mark or what stands before its slash."""
 
@@ -64,7 +64,7 @@ def parse_pace(spec: Fields) -> dict[str, Any]:
             spec.problem("minReadySeconds", f"{ready} is not below progressDeadlineSeconds ({deadline})")
     elif ready >= _DAY:
         why = f"{ready} keeps a rollout waiting for a day or more"
-        spec.warning("minReadySeconds", f"{why}: write the seconds that you mean")
+        spec.warning("minReadySeconds", f"{why}: check the number of seconds")
     deployment = spec.mapping("deployment")
     # the controller writes the default too; and what was applied can be taken away again
     usual = _USUAL if spec.has("deployment") else None
@@ -73,7 +73,7 @@ def parse_pace(spec: Fields) -> dict[str, Any]:
     if deployment.has("selector"):
         deployment.warning("selector", "has no effect: each version selects its own pods")
     if deployment.boolean("paused"):
-        how = "remove it; `twgen pause` holds up the traffic"
+        how = "remove it, and run `twgen pause` to hold the traffic"
         deployment.problem("paused", f"a paused Deployment of a new version never gets pods: {how}")
     deployment.close("replicas", "template", "minReadySeconds", "progressDeadlineSeconds")
     said = {
@@ -92,12 +92,14 @@ def _strategy(fields: Fields) -> dict[str, Any]:
     rolling.close()
     fields.close()
     if fields.has("rollingUpdate") and kind is _Replacing.RECREATE:
-        fields.problem("rollingUpdate", f"is of type {_Replacing.ROLLING_UPDATE}: remove one of the two")
+        fields.problem(
+            "rollingUpdate", f"belongs to type {_Replacing.ROLLING_UPDATE}: remove it, or change the type"
+        )
     elif fields.has("rollingUpdate") and not fields.has("type"):
-        why = "the controller leaves a strategy without type out of its Deployments"
-        fields.warning("", f"write type: {_Replacing.ROLLING_UPDATE} too: {why}")
+        why = "the controller ignores a strategy without a type"
+        fields.warning("", f"{why}: write type: {_Replacing.ROLLING_UPDATE}")
     if len(counts) == len(_COUNTS) and not any(str(count).strip("0%") for count in counts.values()):
-        rolling.problem("maxUnavailable", "must not be 0 where maxSurge is: no pod could ever be replaced")
+        rolling.problem("maxUnavailable", "must not be 0 if maxSurge is 0: no pod could ever be replaced")
     if not fields.has("type") and not counts:
         return {}
     # what is left out here would be whatever another manager sets
@@ -110,7 +112,7 @@ def _count(fields: Fields, name: str) -> Any:
     value = fields.raw(name)
     if isinstance(value, str):
         if not re.search(PERCENTAGE, value):
-            fields.problem(name, f"{quoted(value)} is no percentage, such as 25%")
+            fields.problem(name, f"{quoted(value)} is not a percentage, such as 25%")
         elif not re.search(_COUNTS[name], value):
             fields.problem(name, f"{value} is more than 100%")
     elif isinstance(value, bool) or not isinstance(value, int):

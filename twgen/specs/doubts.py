@@ -29,7 +29,7 @@ def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     grace = pod.get("terminationGracePeriodSeconds") or 0
     if grace >= _LONG_GRACE:
         why = f"a node waits {grace // 86_400} days for such a pod to end"
-        yield "terminationGracePeriodSeconds", f"{why}: write the seconds that you mean"
+        yield "terminationGracePeriodSeconds", f"{why}: check the number of seconds"
     for field in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(field) or ()):
             for place, doubt in doubts_of_container(container):
@@ -43,7 +43,7 @@ def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str
         for name in _BYTES:
             amount = value_at(resources, field, name)
             if amount and 0 < quantity_nanos(amount) < _LEAST_BYTES * _NANOS:
-                why = f"{amount} is less than a mebibyte, and no container starts with that: write Mi or Gi"
+                why = f"{amount} is less than a mebibyte, too little for any container: write Mi or Gi"
                 yield f"resources.{field}.{name}", why
     for field in ("limits", "requests"):
         cores, memory = (quantity_nanos(value_at(resources, field, name) or 0) / _NANOS for name in _MEASURED)
@@ -55,7 +55,7 @@ def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str
             meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
             yield (
                 f"resources.{field}.cpu",
-                f"asks for {int(cores)} whole cores: write {meant} for thousandths of one",
+                f"is {int(cores)} whole cores: write {meant} for thousandths of a core",
             )
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe in _PROBES:
@@ -78,12 +78,12 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
     running = list(running_containers(pod))
     for resource, only in utilizations(value_at(autoscaler.template, "spec")):
         if only and not any(container.get("name") == only for _, container in running):
-            yield "containers", f"none is called {quoted(only)}, by whose {resource} {autoscaler.name} scales"
+            yield "containers", f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
         for place, container in running:
             asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
             if only in {"", container.get("name")} and not any(asked):
-                why = f"{autoscaler.name} scales by how much of it is used; a LimitRange may give it"
-                yield f"{place}.resources.requests.{resource}", f"is not there, and {why}"
+                why = f"{autoscaler.name} scales on its utilization; a LimitRange may set it"
+                yield f"{place}.resources.requests.{resource}", f"is missing, but {why}"
 
 
 def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -117,7 +117,7 @@ def _hidden(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         for index, item in enumerate(value):
             yield from _hidden(item, join_path(path, index))
     elif isinstance(value, str) and hidden_character(value) and _is_short(value):
-        yield path, f"{quoted(value)} holds what cannot be seen: type it anew"
+        yield path, f"{quoted(value)} contains an invisible character: retype it"
 
 
 def _is_short(text: str) -> bool:

@@ -23,7 +23,7 @@ def parse_draining(spec: Fields) -> tuple[DrainingEntry, ...]:
     """The entries of a policy's `spec`, in order of age."""
     written = spec.raw("draining")
     if isinstance(written, list) and len(written) > MOST_ENTRIES:
-        spec.problem("draining", f"{len(written)} entries are more than {MOST_ENTRIES}")
+        spec.problem("draining", f"has {len(written)} entries: at most {MOST_ENTRIES} are allowed")
         return ()
     return tuple(_entries(spec))
 
@@ -36,7 +36,7 @@ def _entries(spec: Fields) -> Iterator[DrainingEntry]:
                 fields.problem(name, "is required")
         after = fields.duration("after", before, least=_LEAST_AGE)
         if after < before:
-            fields.problem("after", "is shorter than that of the entry above: order them by age")
+            fields.problem("after", "must not be shorter than in the entry above: sort the entries by age")
         before = max(before, after)
         ending = fields.choice("action", Ending, Ending.SIGNAL)
         # of an action that is none, nothing else is wrong yet
@@ -52,10 +52,12 @@ def check_entries(policy: Policy, spec: Fields) -> None:
     is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
         if entry.what.ending is not Ending.SIGNAL and entry.after < policy.rollback_window:
-            fields.warning("after", "is within rollbackWindow: a rollback to that version may come too late")
+            fields.warning(
+                "after", "is shorter than rollbackWindow: a rollback to that version may come too late"
+            )
         if entry.what.needs_replay and not is_replayed:
-            why = "nothing has replayed these workflows on the version that they would move to"
-            remedy = "Move needs spec.replay with `when: BeforeMove`, or `withoutReplay: true` beside it"
+            why = "no replay covers the version that these workflows would move to"
+            remedy = "set spec.replay with `when: BeforeMove`, or `withoutReplay: true` in this entry"
             fields.problem("action", f"{why}: {remedy}")
 
 
@@ -63,7 +65,7 @@ def _check_consent(fields: Fields, ending: Ending) -> None:
     """What nobody can undo is written twice."""
     allowed = fields.boolean("allowTermination")
     if ending in _ENDS and not allowed:
-        fields.problem("action", f"{ending} ends workflows: it needs `allowTermination: true` beside it")
+        fields.problem("action", f"{ending} ends workflows: set `allowTermination: true` in the same entry")
     for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {Ending.MOVE})):
         if fields.has(name) and ending not in goes_with:
             fields.warning(name, f"has no effect on {ending}")
@@ -74,7 +76,7 @@ def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
     signal_name = fields.line("signalName", required=is_signal)
     types = fields.lines("workflowTypes", form=WORKFLOW_TYPE)
     if len(types) > MOST_TYPES:
-        fields.problem("workflowTypes", f"{len(types)} types are more than {MOST_TYPES}")
+        fields.problem("workflowTypes", f"has {len(types)} types: at most {MOST_TYPES} are allowed")
     if fields.raw("workflowTypes") == []:
         fields.problem("workflowTypes", "must not be empty: leave it out for all types")
     told = fields.raw("signalInput")
@@ -83,7 +85,7 @@ def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
         fields.problem("signalInput", f"is longer than {LONGEST_INPUT} characters")
     for name in ("signalName", "signalInput"):
         if is_told and not is_signal and fields.has(name):
-            fields.problem(name, f"goes with Signal, not with {ending}")
+            fields.problem(name, f"belongs to Signal, not to {ending}")
     return WhatEnds(
         ending,
         types,

@@ -37,7 +37,7 @@ from twgen.specs.limits import (
 )
 
 Choice = TypeVar("Choice", bound=StrEnum)
-UNFILLED = "holds a variable that nothing has filled in: render the file first"
+UNFILLED = "contains a variable that was not filled in: render the file first"
 """What is wrong with a text that is not FILLED."""
 _NONE = "None"
 """The word of some enumerations for nothing at all."""
@@ -47,15 +47,15 @@ _YEARS = timedelta(days=730)
 _INT32 = range(-(2**31), 2**31)
 _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
-    BUILD_ID: "is not a build ID that a version of ours can have: letters, digits, - _ and .",
+    BUILD_ID: "is not a valid build ID: letters, digits, - _ and .",
     NAME: "is not a name of lower-case letters, digits, - and .",
     FILLED: UNFILLED,
-    WORKFLOW_TYPE: "is no name of a workflow: one line, without quotes",
-    MESSAGE_TYPE: "is no full name of a protobuf message, such as shop.v1.Order",
-    LINE: "is not text on one line without blanks or typographic quotes at its ends",
+    WORKFLOW_TYPE: "is not a workflow name: one line, without quotes",
+    MESSAGE_TYPE: "is not the full name of a protobuf message, such as shop.v1.Order",
+    LINE: "must be one line, without blanks or typographic quotes at its ends",
     IDENTITY: "is not an identity such as payments/prod: one line without empty parts",
     DATA_KEY: "is not a key of letters, digits, -, _ and .",
-    SERVER_NAME: "is not the name of a host",
+    SERVER_NAME: "is not a host name",
     HOST_PORT: "is not host:port, such as temporal.example.com:7233",
 }
 
@@ -204,7 +204,7 @@ class Fields:
             meant = f": write {number}m for minutes" if number.isdecimal() else ""
             self.warning(name, f"{value} is less than a second{meant}")
         elif length >= _YEARS:
-            self.warning(name, f"{value} is {length.days // 365} years: write the hours that you mean")
+            self.warning(name, f"{value} is {length.days // 365} years: check the unit")
         return length
 
     def warn_of_many_pods(self, *names: str) -> None:
@@ -212,9 +212,7 @@ class Fields:
         for name in names:
             value = self.value.get(name)
             if isinstance(value, int) and value in _INT32 and value >= _MANY_PODS:
-                self.warning(
-                    name, f"{value} pods are more than one worker needs: write the number that you mean"
-                )
+                self.warning(name, f"{value} pods are more than one worker needs: check the number")
 
     def choice(self, name: str, kind: type[Choice], default: Choice, *, hint: str = "") -> Choice:
         """One of an enumeration's values; `hint` ends the message when none of them is similar."""
@@ -226,8 +224,8 @@ class Fields:
     def _warn_of_null(self, name: str, none: str) -> None:
         """Note a null by which a person may mean nothing at all, and gets the default."""
         if name in self.value and self.value[name] is None:
-            why = "is null, which counts as left out, and then its default counts"
-            self.warning(name, f"{why}: write {none} where none is meant, or remove it")
+            why = "is null, so the default applies"
+            self.warning(name, f"{why}: write {none} if you mean none, or remove it")
 
     def choices(self, name: str, kind: type[Choice], default: tuple[Choice, ...]) -> tuple[Choice, ...]:
         """A list of an enumeration's values, each once."""
@@ -288,7 +286,7 @@ class Fields:
         # where the name of a Secret is wanted, people also write what it holds
         is_secret = "secret" in self.at(name).lower()
         if hidden := hidden_character(value):
-            wrong = f"holds what cannot be seen{f' ({hidden})' if is_secret else ''}: type it anew"
+            wrong = f"contains an invisible character{f' ({hidden})' if is_secret else ''}: retype it"
         elif len(value) > most:
             wrong = f"is longer than {most} characters"
         elif form and value.startswith("$"):
@@ -296,7 +294,7 @@ class Fields:
         elif not form or re.search(form, value):
             return
         elif "{{" in value:
-            wrong = "is a template of Helm: run `helm template` first"
+            wrong = "is a Helm template: run `helm template` first"
         elif "${" in value or "$(" in value:
             wrong = UNFILLED
         else:
@@ -315,7 +313,7 @@ class Fields:
         seen = set()
         for index, item in self._strings(name):
             if item in seen:
-                self.problem(f"{name}[{index}]", f"{quoted(item)} is there twice")
+                self.problem(f"{name}[{index}]", f"{quoted(item)} appears twice")
             seen.add(item)
             yield index, item
 

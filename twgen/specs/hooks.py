@@ -19,7 +19,7 @@ def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
 
     A Deployment has the annotations of its pod template.
     """
-    message = "Argo CD would delete what it is on, pods included, in every sync: remove it"
+    message = "Argo CD would delete this object, pods included, in every sync: remove the annotation"
     for document, annotations in _templates(workers):
         for name in (HOOK, HELM_HOOK):
             if isinstance(annotations, dict) and name in annotations:
@@ -46,7 +46,7 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
         for name in (HOOK, SYNC_WAVE, HELM_HOOK):
             if isinstance(annotations, dict) and annotations.get(name) not in {None, "0"}:
                 message = (
-                    f"{waits}: move this document to an application of its own, or set spec.driver of a"
+                    f"{waits}: move this document to its own application, or set spec.driver of a"
                     " RolloutPolicy to None or Hook"
                 )
                 yield Problem.at(document, join_path("metadata.annotations", name), message)

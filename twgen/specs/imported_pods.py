@@ -114,15 +114,18 @@ def _notes(
         name = str(variable.get("name"))
         is_key = name == _KEY and key and value_at(variable, "valueFrom", "secretKeyRef") == key
         if name in gone and name.startswith(_OF_CONNECTION) and not is_key:
-            yield f"{name} is left out, which the Connection is for"
+            yield f"{name} is left out: the Connection sets it"
         elif name in places and told[name] is None:
             is_for = "the Connection" if name == ADDRESS else "temporalNamespace"
-            yield f"{name} is left out, which {is_for} is for"
+            yield f"{name} is left out: {is_for} sets it"
         elif name in places and told[name] != places[name]:
             whose = f"{name} of container {quoted(str(container.get('name')))}"
-            yield f"{whose} is left out: it says {quoted(str(told[name]))}, and each container gets the same"
+            yield (
+                f"{whose} is left out: it is {quoted(str(told[name]))} here, but all containers get"
+                " the same value"
+            )
         elif name not in gone:
             for one in references(str(variable.get("value") or "")):
                 if one in gone and one in before and (before[one] is None or one == _KEY):
-                    yield f"{name} refers to {one}, which is left out: write what it is to say"
+                    yield f"{name} refers to {one}, which is left out: write the value itself"
         before[name] = known_value(variable, before)

@@ -82,12 +82,12 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         for spec in specs:
             known = found.setdefault(spec.file, spec)
             if known.identity != spec.identity:
-                why = f"{spec.file} is another object's too: import one namespace at a time"
+                why = f"{spec.file} is the file of another object too: import one namespace at a time"
             elif known.missing and not spec.missing:
                 found[spec.file] = spec
         if why:
             named = f"{value_at(document.value, 'kind')} {value_at(document.value, 'metadata', 'name')}"
-            left.append(f"{document.source}: {named} is not taken: {why}")
+            left.append(f"{document.source}: {named} is not imported: {why}")
     return list(found.values()), left
 
 
@@ -96,14 +96,14 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
     kind = kind_of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
     if not is_ours and not _is_deployment(value):
-        return "it is neither the controller's nor a Deployment"
+        return "it is neither an object of the controller nor a Deployment"
     if not _is_sound(value):
-        return "it is not as Kubernetes has it"
+        return "it is not a valid Kubernetes object"
     if is_ours or is_one_of_ours:
         return ""
     if is_of_a_version(value):
-        return "it is that of a version, without its worker"
-    return "none of its variables is Temporal's"
+        return "it belongs to a version, but its worker is missing"
+    return "it has no Temporal variables"
 
 
 def _labels_of_workers(documents: Iterable[Document]) -> Iterator[str]:
@@ -132,7 +132,9 @@ def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDep
             found.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
         else:
             name = value_at(document.value, "metadata", "name")
-            left.append(f"{document.source}: Deployment {name} is not taken: it is not as Kubernetes has it")
+            left.append(
+                f"{document.source}: Deployment {name} is not imported: it is not a valid Kubernetes object"
+            )
     return found, left
 
 
@@ -249,26 +251,26 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     }
     strategy = ("spec", "rollout", "strategy")
     comments: dict[Place, str] = {strategy: "or Progressive, with steps and a gate"}
-    comments["spec", "deployment" if pace else "template"] = "its code turns versioning on: docs/workers.md"
+    comments["spec", "deployment" if pace else "template"] = "turn versioning on in its code: docs/workers.md"
     if told.worker:
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
         first = quoted(told.worker)
-        comments[containers] = f"the first, {first}, is taken for the worker: its image names versions"
+        comments[containers] = f"the first, {first}, is taken as the worker: its image names versions"
     missing = [f"{name}.yaml: {one}" for one in told.notes]
     left_out = (value_at(pods, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
     for one in sorted(left_out & _selecting_labels([told.spec.get(field) for field in _SCHEDULING])):
         instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
-        why = "is left out, but affinity or topologySpreadConstraints of the pods select by it"
+        why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
         missing.append(f"{name}.yaml: label {one} {why}: {instead}")
     if not place.temporal_namespace:
-        comments["spec", "workerOptions", "temporalNamespace"] = "fill in: none of its variables says it"
+        comments["spec", "workerOptions", "temporalNamespace"] = "fill in: none of its variables sets it"
         missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace, if it is not default")
     head = {"apiVersion": CONTROLLER_API, "kind": WORKER, "metadata": {"name": name, **where}}
     yield Imported(f"{name}.yaml", {**head, "spec": worker}, comments, tuple(missing), is_whole=False)
     file = f"connection-{connection}.yaml"
     beside = "and apiKeySecretRef or mutualTLSSecretRef, if it needs credentials"
     if not address:
-        beside = f"fill in: none of its variables says it; {beside}"
+        beside = f"fill in: none of its variables sets it; {beside}"
     reached = {"hostPort": address or _NO_ADDRESS, **({"apiKeySecretRef": key} if key else {})}
     head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": connection, **where}}
     unknown = () if address else (f"{file}: spec.hostPort",)

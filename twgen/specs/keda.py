@@ -34,19 +34,21 @@ def warn_of_rest_at_zero(spec: Fields) -> None:
         return
     rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
     if (spec.raw(rests) or 0) == 0:
-        told = "is 0" if spec.raw(rests) == 0 else "is 0 when it is left out"
-        spec.warning(rests, f"{told}: an idle version loses its pods, and a rollout waits for pods: {remedy}")
+        told = "is 0" if spec.raw(rests) == 0 else "is 0 by default"
+        spec.warning(
+            rests, f"{told}, so an idle version loses its pods, but a rollout waits for pods: {remedy}"
+        )
 
 
 def check_copies(template: Fields, spec: Fields) -> None:
     """Refuse what would be the same for every version, and must not be."""
     annotations = template.mapping("metadata").value.get("annotations")
     if isinstance(annotations, dict) and annotations.get(_PAUSED_REPLICAS) is not None:
-        why = "would hold every version at this number, also one that workflows need: remove it"
+        why = "would keep every version at this number, even one that workflows need: remove it"
         template.problem(join_path("metadata.annotations", _PAUSED_REPLICAS), why)
     name = value_at(spec.value, *_HPA_NAME)
     if isinstance(name, str) and name and not tells_versions_apart(name):
-        why = "would be that of one autoscaler for all versions: leave it out, or write {{ .BuildID }} in it"
+        why = "gives the autoscalers of all versions one name: leave it out, or include {{ .BuildID }}"
         spec.problem(".".join(_HPA_NAME), why)
 
 
@@ -56,11 +58,11 @@ def check_triggers(spec: Fields) -> None:
     for path, trigger, kind in _triggers(spec):
         if isinstance(name := trigger.get("name"), str) and name:
             if name in names:
-                _refuse(spec, f"{path}.name", f"{quoted(name)} is the name of a trigger before it")
+                _refuse(spec, f"{path}.name", f"{quoted(name)} is also the name of an earlier trigger")
             names.add(name)
         written = trigger.get("type")
         if kind != written:
-            _refuse(spec, f"{path}.type", f"KEDA knows no type {quoted(str(written))}: write {kind}")
+            _refuse(spec, f"{path}.type", f"KEDA has no trigger type {quoted(str(written))}: write {kind}")
         metric = trigger.get("metricType")
         allowed = _EXTERNAL_METRICS if kind == _TEMPORAL else (*_EXTERNAL_METRICS, "Utilization")
         if isinstance(metric, str) and metric and metric not in allowed:

@@ -97,7 +97,7 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     if is_list or (is_marked(value) and "items" in value):
         # a List that has one is its items (without_lists); others take what has any for a List:
         # https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/unstructured.go
-        why = "makes it a List, for kubectl and Argo CD: write kind: List, or remove them"
+        why = "makes this a List to kubectl and Argo CD: write kind: List, or remove them"
         return Finding("items", "must be a list" if is_list else why)
     group = api.partition("/")[0]
     if group in _GROUPS:
@@ -162,7 +162,7 @@ def why_left_out(value: Any) -> str:
     fields = value if isinstance(value, dict) else {}
     missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
     hints = "".join(_instead_of(name, fields) for name in missing)
-    return f"has no {' and '.join(missing)}: left out{hints}"
+    return f"has no {' and '.join(missing)}, so it is left out{hints}"
 
 
 def why_nameless(value: Any) -> str:
@@ -185,11 +185,11 @@ def render_first(document: Document) -> str:
     folder = quote(str(file.parent))
     if is_for_kustomize or file.stem == "kustomization":
         return f"is for kustomize: {_rendering('Kustomize', 'kustomize build', folder)}"
-    return f"is a chart of Helm: {_rendering('Helm', 'helm template', folder)}" if is_chart(document) else ""
+    return f"is a Helm chart: {_rendering('Helm', 'helm template', folder)}" if is_chart(document) else ""
 
 
 def _rendering(kind: str, command: str, folder: str) -> str:
-    here = f"give {folder} alone and --input {kind} (in Argo CD its parameter input)"
+    here = f"give only {folder}, with --input {kind} (in Argo CD the parameter input)"
     return f"{here}, or run `{command} {folder} | twgen render -`"
 
 
@@ -204,7 +204,7 @@ def template_of_helm(source: str, text: bytes) -> str:
         return ""
     from shlex import quote
 
-    return f"is a template of Helm: {_rendering('Helm', 'helm template', quote(str(chart_of(source))))}"
+    return f"is a Helm template: {_rendering('Helm', 'helm template', quote(str(chart_of(source))))}"
 
 
 def chart_of(source: str) -> PurePath:
@@ -235,4 +235,4 @@ def without_lists(document: Document) -> Iterator[Document]:
 def _instead_of(name: str, value: dict[str, Any]) -> str:
     similar = next((key for key in value if key != name and key.lower().startswith(name[:2].lower())), "")
     close = similar and did_you_mean(similar, (name,))
-    return f"; did you mean {name} where it says {quoted(similar)}?" if close else ""
+    return f"; did you mean {name} instead of {quoted(similar)}?" if close else ""

@@ -43,8 +43,8 @@ HOST_PORT = (
     ":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$(?!\\n)"
 )
 ONLY_PLACEHOLDERS = (
-    "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in, and without"
-    " blanks {{temporal_worker_deployment_name}}, {{temporal_worker_build_id}} and {{temporal_namespace}}"
+    "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in, and (without"
+    " blanks) {{temporal_worker_deployment_name}}, {{temporal_worker_build_id}} and {{temporal_namespace}}"
 )
 """What is wrong with any other."""
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"

@@ -38,7 +38,7 @@ _GIVEN_WITH = {
 }
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 _RENDERED = (
-    "is what `twgen render` printed (its label app.kubernetes.io/managed-by or twgen.io/rollout says so):"
+    "is output of `twgen render` (see its label app.kubernetes.io/managed-by or twgen.io/rollout):"
     " keep it out of the folder of the specs"
 )
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
@@ -140,7 +140,7 @@ def parse_specs(
             *misplaced_scalers(found.passthrough, workers, rule.default),
             *shared_pods(found.passthrough, workers, rule.default),
             *(
-                Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
+                Problem.at(document, "kind", f"a {kind} is not a spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)
             ),
         ),
@@ -173,7 +173,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
             found.problems.append(Problem.at(document, wrong.path, wrong.message))
             found.uncertain.add(str(value_at(value, "metadata", "name")))
         elif kinds.is_in_ledger(document.source):
-            message = f"is no {kinds.LEDGER} of {TWGEN_API}: take it back from Git, or remove it"
+            message = f"is not a {kinds.LEDGER} of {TWGEN_API}: restore it from Git, or remove it"
             found.problems.append(Problem.at(document, "", message))
         elif kinds.is_rendered(value):
             found.rendered.append(document)
@@ -286,7 +286,9 @@ def _connection_of(
             return known[name]
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
-    advice = did_you_mean(name, chain.from_iterable(here)) or ": name its file too, or put it beside the spec"
+    advice = (
+        did_you_mean(name, chain.from_iterable(here)) or ": give its file too, or put it next to the spec"
+    )
     if of_kinds == (kinds.CLUSTER_CONNECTION,):
         wanted = f"{kinds.CLUSTER_CONNECTION} {quoted(name)}"
     else:
@@ -314,5 +316,5 @@ def _left_out(found: _Sorted) -> Iterable[Problem]:
     for document in found.unmarked:
         file = PurePath(document.source)
         if charts.isdisjoint(file.parents):
-            helm = "; values of Helm are for `helm template`" if file.stem.startswith("values") else ""
+            helm = "; Helm values are for `helm template`" if file.stem.startswith("values") else ""
             yield Problem.at(document, "", f"{kinds.why_left_out(document.value)}{helm}")

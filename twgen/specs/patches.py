@@ -34,7 +34,7 @@ def _patches(spec: Fields) -> Iterator[VersionPatch]:
     for fields in spec.mappings("patches"):
         build_id = fields.text("buildID", required=True, form=BUILD_ID, most=LONGEST_BUILD_ID)
         if build_id and build_id in seen:
-            fields.problem("buildID", f"{quoted(build_id)} is there twice: make it one entry")
+            fields.problem("buildID", f"{quoted(build_id)} appears twice: merge the two entries")
         seen.add(build_id)
         sunset = fields.mapping("sunset")
         patch = VersionPatch(
@@ -47,7 +47,7 @@ def _patches(spec: Fields) -> Iterator[VersionPatch]:
         sunset.close()
         for name in filter(fields.has, _FIELDS):
             fields.problem(
-                name, "is of one container: write it in containers, beside the name of the container"
+                name, "belongs to one container: write it in containers, next to the container's name"
             )
         if all(item is None for field, item in fields.value.items() if field != "buildID"):
             fields.warning("", "changes nothing: write containers, replicas or sunset, or remove it")
@@ -59,7 +59,7 @@ def _replicas(fields: Fields) -> int | None:
     replicas = fields.integer("replicas")
     fields.warn_of_many_pods("replicas")
     if replicas is not None and replicas < 1:
-        why = "a version that may have work needs a pod, and one that has none goes by its sunset"
+        why = "a version that may have work needs a pod, and sunset removes the pods of the others"
         fields.problem("replicas", f"{replicas} is below 1: {why}")
     return replicas
 
@@ -73,11 +73,11 @@ def _containers(patch: Fields) -> Iterator[Mapping[str, Any]]:
     for fields in patch.mappings("containers"):
         name = fields.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
         if name and name in seen:
-            fields.problem("name", f"{quoted(name)} is there twice: make it one entry")
+            fields.problem("name", f"{quoted(name)} appears twice: merge the two entries")
         seen.add(name)
         for field in sorted(_OTHERS & fields.value.keys()):
             if fields.has(field):
-                why = "cannot be patched, but image, resources and env: commit a new version"
+                why = "cannot be patched (only image, resources and env can): commit a new version"
                 fields.problem(field, why)
         written = {field: fields.raw(field) for field in _FIELDS if fields.has(field)}
         fields.close()
@@ -117,9 +117,9 @@ def _check_image(fields: Fields, image: str) -> None:
         fields.problem("image", wrong)
     elif not is_image(image):
         such_as = "registry.example.com/payments:v1"
-        fields.warning("image", f"{quoted(image)} is no image that a node can read, such as {such_as}")
+        fields.warning("image", f"{quoted(image)} is not an image that a node can pull, such as {such_as}")
     elif "@" not in image and image_tag(image) in {"", *MUTABLE_TAGS}:
-        fields.warning("image", "its tag can move: no pod that runs gets a changed image")
+        fields.warning("image", "its tag can move, but running pods never get the changed image")
 
 
 def _check_variables(fields: Fields, written: Any) -> None:
@@ -130,8 +130,8 @@ def _check_variables(fields: Fields, written: Any) -> None:
         if not isinstance(name, str):
             continue
         if is_ever_injected(name):
-            why = "a patch changes neither where a version lives nor what its workflows are replayed by"
-            fields.problem(place, f"{name} is injected: {why}")
+            why = "a patch cannot change the connection or the identity of a version"
+            fields.problem(place, f"twgen sets {name}: {why}")
         elif name in seen:
-            fields.problem(place, f"{quoted(name)} is there twice")
+            fields.problem(place, f"{quoted(name)} appears twice")
         seen.add(name)

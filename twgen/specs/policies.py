@@ -74,16 +74,16 @@ def parse_policy(spec: Fields) -> Policy:
     check_metrics(policy, spec)
     check_entries(policy, spec)
     if spec.raw("history") == []:
-        why = "is empty: no older version can be rendered, and what runs is left to its prune protection"
+        why = "is empty: older versions cannot be rendered, and only prune protection keeps their Deployments"
         spec.warning("history", f"{why}; leave it out for Ledger, Cluster and Git")
     if policy.max_versions == 1:
         spec.warning(
-            "maxVersions", "1 leaves no room for a new version beside the current one: write 2 or more"
+            "maxVersions", "1 leaves no room for a new version next to the current one: write 2 or more"
         )
     if policy.max_versions > MOST_VERSIONS:
         spec.problem("maxVersions", f"{policy.max_versions} is above {MOST_VERSIONS}, Temporal's own cap")
     if policy.unserved.after > POLLERS_ARE_LISTED:
-        unserved.problem("after", "is longer than 5m: Temporal forgets then who polled")
+        unserved.problem("after", "is longer than 5m: Temporal lists a silent poller for only 5 minutes")
     for index, identity in enumerate(policy.adopt_from):
         if "*" in identity:
             spec.warning(f"adoptFrom[{index}]", "is an identity, not a pattern: name each manager")
@@ -102,8 +102,8 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
     for spec in policies:
         names = of_policy.get(id(spec.document))
         if names and all(names):
-            why = f"attached template {names[0]} decides the replicas of draining versions too"
-            remedy = "remove one, or give that one twgen.io/when"
+            why = f"attached template {names[0]} sets the replicas of draining versions too"
+            remedy = "remove one, or give the template twgen.io/when"
             spec.fields.warning("drainingReplicas", f"has no effect: {why}; {remedy}")
 
 

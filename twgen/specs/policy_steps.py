@@ -22,7 +22,7 @@ def parse_steps(spec: Fields) -> tuple[PolicyStep, ...]:
     """The steps of a policy's `spec`."""
     written = spec.raw("steps")
     if isinstance(written, list) and len(written) > MOST_STEPS:
-        spec.problem("steps", f"{len(written)} steps are more than {MOST_STEPS}")
+        spec.problem("steps", f"has {len(written)} steps: at most {MOST_STEPS} are allowed")
         return ()
     return tuple(_steps(spec))
 
@@ -33,7 +33,7 @@ def check_metrics(policy: Policy, spec: Fields) -> None:
     for fields in spec.mappings("steps"):
         for index, name in enumerate(fields.texts("metrics")):
             if name not in names:
-                wrong = f"{quoted(name)} is no metric of spec.analysis{did_you_mean(name, names)}"
+                wrong = f"{quoted(name)} is not a metric of spec.analysis{did_you_mean(name, names)}"
                 fields.problem(f"metrics[{index}]", wrong)
 
 
@@ -58,13 +58,13 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
         ramps = [sum((step.pause for step in worker.rollout.steps), timedelta()) for worker in found]
         is_said = value_at(spec.fields.value, "analysis", "initialDelay") is not None
         if is_said and policy.analysis and policy.analysis.initial_delay >= max(ramps):
-            why = "is as long as all steps together: nothing is judged before the last one is over"
+            why = "is as long as all steps together: no metric is judged before the last step has ended"
             spec.fields.warning("analysis.initialDelay", why)
         there = {step.percentage for worker in found for step in worker.rollout.steps}
         for index, step in enumerate(policy.steps):
             if step.percentage not in there:
-                of = f"{policy.worker} has" if policy.worker else "any of its workers has"
-                note(f"steps[{index}].rampPercentage", f"{step.percentage:g} % is no step that {of}")
+                of = policy.worker or "any of its workers"
+                note(f"steps[{index}].rampPercentage", f"{step.percentage:g}% is not a step of {of}")
 
 
 def _steps(spec: Fields) -> Iterator[PolicyStep]:
@@ -72,7 +72,7 @@ def _steps(spec: Fields) -> Iterator[PolicyStep]:
     for fields in spec.mappings("steps"):
         percentage = _percentage(fields)
         if percentage in seen:
-            fields.problem("rampPercentage", f"{percentage:g} is there twice: make it one step")
+            fields.problem("rampPercentage", f"{percentage:g} appears twice: merge the two steps")
         seen.add(percentage)
         gate = fields.mapping("gate")
         metrics = fields.lines("metrics")
@@ -84,7 +84,7 @@ def _steps(spec: Fields) -> Iterator[PolicyStep]:
             and fields.choice("until", _Until, _Until.PROMOTED) is _Until.PROMOTED,
         )
         if not any(map(fields.has, ("gate", "metrics", "until"))):
-            fields.warning("", "says nothing: give it a gate, metrics or until, or leave it out")
+            fields.warning("", "has no effect: add a gate, metrics or until, or remove it")
         gate.close()
         fields.close()
 

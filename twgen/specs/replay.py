@@ -24,7 +24,9 @@ def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     """A warning for each policy whose replay no Job runs: nobody named the image of rollouts."""
     for policy in {id(worker.policy.document): worker.policy for worker in workers}.values():
         if policy.replay:
-            remedy = "the operator names rollout.image, else what waits for it does not go on"
+            remedy = (
+                "set rollout.image in the operator's configuration, or the rollouts that need it will wait"
+            )
             yield Problem.at(policy.document, "spec.replay", f"no Job runs it: {remedy}")
 
 
@@ -37,10 +39,10 @@ def parse_replay(spec: Fields) -> Replay | None:
     if fields.raw("command") in (None, []):
         fields.problem("command", "is required: the program of the worker's image that replays histories")
     elif not all(command):
-        fields.problem("command", "has a word that is empty")
+        fields.problem("command", "contains an empty word")
     sample = fields.integer("sample", _SAMPLE, least=1) or _SAMPLE
     if sample > MOST_OF_A_TYPE:
-        fields.problem("sample", f"{sample} are more than {MOST_OF_A_TYPE} of each type")
+        fields.problem("sample", f"{sample} is too many: at most {MOST_OF_A_TYPE} of each type are allowed")
     before = fields.choice("when", ReplayBefore, ReplayBefore.RAMP)
     within = fields.duration("within", _WITHIN, least=_SHORTEST)
     if within > _LONGEST:
@@ -53,7 +55,7 @@ def parse_replay(spec: Fields) -> Replay | None:
 def _bytes(fields: Fields) -> int:
     text = fields.text("maxBytes", _BYTES)
     if not re.search(BYTES, text):
-        fields.problem("maxBytes", "is no number of bytes such as 64Mi")
+        fields.problem("maxBytes", "is not a number of bytes such as 64Mi")
         return 1
     number = quantity_nanos(text) // _NANO
     if number > MOST_BYTES:

@@ -34,7 +34,7 @@ def refusals_of_pod(operator: Operator) -> list[Finding]:
         *wrong_image,
         *(Finding(item.path.replace("containers[0].", "", 1), item.message) for item in found),
         *(
-            Finding(join_path(f"{_WHERE}.labels", name), "tells the pods of a version: remove it")
+            Finding(join_path(f"{_WHERE}.labels", name), "is reserved for the pods of versions: remove it")
             for name in reserved
         ),
         *(

@@ -45,7 +45,7 @@ def misplaced_scalers(
         is_there = kind == "Deployment" and scaled in there
         if not found or is_there or kind not in ("Deployment", *WORKER_KINDS):
             continue
-        what = "no version" if kind != "Deployment" or scaled[1] == found.name else "only one version"
+        what = "not a version" if kind != "Deployment" or scaled[1] == found.name else "only one version"
         message = (
             f"scales {kind} {scaled[1]}, which is {what} of worker {found.worker_deployment}:"
             " make it a WorkerResourceTemplate"

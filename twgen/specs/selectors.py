@@ -70,14 +70,14 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
             continue
         attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
         whose = f"the pods of all versions of worker {worker.worker_deployment}"
-        message = f"counts {whose} as one, and an old version may lose its last"
+        message = f"counts {whose} together, so an old version may lose its last pod"
         if BUILD_ID_LABEL in wanted:
             whose = f"the pods of one version of worker {worker.worker_deployment}"
-            message = f"selects {whose}, and the next one has none"
+            message = f"selects only {whose}, so the next version has no budget"
         message += ": make it a WorkerResourceTemplate"
         if attached:
-            why = "no pod that has two budgets can be evicted"
-            message = f"selects {whose}, as attached template {attached.name} does, and {why}: remove it"
+            why = "a pod with two budgets cannot be evicted"
+            message = f"selects {whose}, like attached template {attached.name}, but {why}: remove it"
         yield Problem.at(document, "spec.selector", message)
         return
 
@@ -95,8 +95,8 @@ def _marked(
             if not steps and kind.kind == "Deployment":
                 whose = "it is taken for one of its versions"
             elif kind in _WITHOUT_PODS:
-                whose = "who removes what its versions have removes this"
-            message = f"is the label of worker {worker.worker_deployment}, and {whose}"
+                whose = "removing the objects of its versions removes this too"
+            message = f"is the label of worker {worker.worker_deployment}, so {whose}"
             and_other = f" with {BUILD_ID_LABEL}" if BUILD_ID_LABEL in marks else ""
             path = join_path("", *steps, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
             yield Problem.at(document, path, f"{message}: remove it{and_other}")

@@ -87,13 +87,16 @@ def warn_of_claims(
             modes = claims.get((worker.namespace, name)) or claims.get(("", name)) or []
             may_be_shared = any(mode in modes for mode in _OF_MANY) or _is_on_one_node(pod)
             if _OF_ONE_POD in modes:
-                why = f"{_OF_ONE_POD}, so no pod of a new version starts while an old one has any"
+                why = f"{_OF_ONE_POD}, so no pod of a new version starts while an old version has one"
             elif _OF_ONE_NODE in modes and not may_be_shared:
-                why = f"{_OF_ONE_NODE}, so a new version's pods start only on the node of an old one's"
+                why = (
+                    f"{_OF_ONE_NODE}, so a new version's pods start only on the node of the old"
+                    " version's pods"
+                )
             else:
                 continue
             place = f"template.spec.volumes[{index}].persistentVolumeClaim.claimName"
-            doubt = f"claim {name} is {why}: use one that is ReadWriteMany"
+            doubt = f"claim {name} is {why}: use a ReadWriteMany claim"
             fields[id(worker.document)].warning(place, doubt)
 
 

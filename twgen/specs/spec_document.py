@@ -45,9 +45,9 @@ _MOVED = {kinds.WORKER: {f"spec.deployment.{name}": f"spec.{name}" for name in (
 STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 """What every stored WorkerDeployment has in its `spec`, by the controller's CRD, beside `deployment` too."""
 _ONE_DEPLOYMENT = (
-    "write spec.deployment, since a version has one Deployment, and a WorkerDeployment for each further"
+    "write spec.deployment (a version has only one Deployment), and another WorkerDeployment for each further"
 )
-_OF_DEPLOYMENTS = "write deploymentLabels and deploymentAnnotations of a RolloutPolicy"
+_OF_DEPLOYMENTS = "set deploymentLabels and deploymentAnnotations in a RolloutPolicy"
 _OTHERWISE = {
     kinds.WORKER: {
         "spec.workerGroups": ("spec.template", f"{_ONE_DEPLOYMENT} group"),
@@ -55,18 +55,18 @@ _OTHERWISE = {
         "spec.taskQueue": ("spec.workerOptions.taskQueue", "write spec.workerOptions.taskQueue"),
         "spec.object": (
             "spec.template",
-            "write spec.deployment; what is attached is a WorkerResourceTemplate",
+            "write spec.deployment, and a WorkerResourceTemplate for an attached object",
         ),
-        "spec.deployment.metadata": ("", f"a Deployment's spec has none: {_OF_DEPLOYMENTS}"),
+        "spec.deployment.metadata": ("", f"a Deployment's spec has no metadata; {_OF_DEPLOYMENTS}"),
         "spec.deployment.labels": ("", _OF_DEPLOYMENTS),
         "spec.deployment.annotations": ("", _OF_DEPLOYMENTS),
         "spec.deploymentLabels": ("", _OF_DEPLOYMENTS),
         "spec.deployment.spec": ("spec.deployment.template", "write its fields in spec.deployment itself"),
         "spec.deploymentStrategy": ("", "write spec.deployment.strategy"),
-        "spec.strategy": ("", "write spec.deployment.strategy; how traffic moves is spec.rollout.strategy"),
+        "spec.strategy": ("", "write spec.deployment.strategy; spec.rollout.strategy says how traffic moves"),
         "spec.revisionHistoryLimit": ("", "write spec.deployment.revisionHistoryLimit"),
-        "spec.drainingReplicas": ("", "write drainingReplicas of a RolloutPolicy"),
-        "spec.sunset.drainingReplicas": ("", "write drainingReplicas of a RolloutPolicy"),
+        "spec.drainingReplicas": ("", "set drainingReplicas in a RolloutPolicy"),
+        "spec.sunset.drainingReplicas": ("", "set drainingReplicas in a RolloutPolicy"),
     },
     kinds.CONNECTION: {"spec.caCertSecretRef": ("", "write spec.tls.caCertSecretRef")},
     kinds.CLUSTER_CONNECTION: {"spec.caCertSecretRef": ("", "write spec.tls.caCertSecretRef")},
@@ -94,8 +94,8 @@ class NamespaceRule:
     def __post_init__(self) -> None:
         if self.default and (len(self.default) > LONGEST_LABEL or not re.search(LABEL, self.default)):
             raise InvalidInput(
-                f"{quoted(self.default)} is no Kubernetes namespace:"
-                f" at most {LONGEST_LABEL} lower-case letters, digits and -"
+                f"{quoted(self.default)} is not a valid Kubernetes namespace: at most"
+                f" {LONGEST_LABEL} lower-case letters, digits and -"
             )
 
 
@@ -165,7 +165,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
         if not namespace and not rule.default:
             metadata.problem("namespace", "is missing: name it here, or give -n NAMESPACE")
         if namespace and rule.only and namespace != rule.default:
-            not_own = f"{quoted(namespace)} is not {rule.default!r}, the application's own"
+            not_own = f"{quoted(namespace)} is not {rule.default!r}, the application's own namespace"
             metadata.problem("namespace", not_own)
         namespace = namespace or rule.default
     _check_marks(metadata, kind, name)
@@ -187,11 +187,16 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
                 wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
                 metadata.diagnostics.add_problems([wrong])
             if key.startswith(OWN_PREFIX) and key not in ours:
-                hint = did_you_mean(key, ours - {PAUSED}) or f": {kind.name} has no such mark"
+                hint = (
+                    did_you_mean(key, ours - {PAUSED})
+                    or f": {kind.name} has no such {field.removesuffix('s')}"
+                )
                 metadata.warning(join_path(field, key), f"has no effect{hint}")
     if isinstance(metadata.mapping("annotations").value.get(PAUSED), str):
         where = (
-            f"ConfigMap {rollout_name(name)} in the cluster" if kind.name == kinds.WORKER else "its intent"
+            f"ConfigMap {rollout_name(name)} in the cluster"
+            if kind.name == kinds.WORKER
+            else "the intent of its rollout"
         )
         why = f"has no effect on a spec: run `twgen pause`, or annotate {where}"
         metadata.warning(join_path("annotations", PAUSED), why)
@@ -224,7 +229,7 @@ def _in_todays_spelling(
             old_paths[new] = old
         else:
             told = old_paths.get(new, new)
-            message = f"means the same as {told}, which is there too: keep one; the other is at"
+            message = f"means the same as {told}, which is set too: keep one; the other is at"
             other = Place(document, path_in_file(document, told))
             diagnostics.add_problems([Finding(old, message, other)])
     return value, old_paths
@@ -236,7 +241,7 @@ def _without_numbers_beside(document: Document, diagnostics: Diagnostics) -> dic
     spec = Fields(value["spec"], "spec", diagnostics)
     deployment = spec.mapping("deployment")
     if spec.has("template") and not deployment.has("template"):
-        spec.problem("template", "cannot stand beside spec.deployment: write spec.deployment.template")
+        spec.problem("template", "conflicts with spec.deployment: write spec.deployment.template")
     for name in filter(spec.has, _NUMBERS):
         beside, inside = spec.raw(name), deployment.raw(name)
         value = _without(value, ["spec", name])
@@ -244,11 +249,11 @@ def _without_numbers_beside(document: Document, diagnostics: Diagnostics) -> dic
             continue
         if inside is None:
             told = Finding(
-                f"spec.{name}", f"has no effect beside spec.deployment: write {deployment.at(name)}"
+                f"spec.{name}", f"has no effect if spec.deployment is set: write {deployment.at(name)}"
             )
         else:
             other = Place(document, path_in_file(document, f"spec.{name}"))
-            message = f"goes before spec.{name}, which has no effect: remove the other, at"
+            message = f"overrides spec.{name}: remove the other, at"
             told = Finding(deployment.at(name), message, other)
         diagnostics.warnings.append(told)
     return value

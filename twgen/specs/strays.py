@@ -9,7 +9,7 @@ from twgen.specs import kinds
 from twgen.specs.spec_document import SpecDocument
 
 _REFERENCES = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
-_REMEDY = ": write the name of one, give its file too, or remove this document"
+_REMEDY = ": write the name of an existing worker, give its file too, or remove this document"
 
 
 def note_strays(
@@ -30,7 +30,7 @@ def note_strays(
         is_of_all = spec.kind.name == kinds.POLICY and not worker
         if is_of_all and namespaces and not uncertain and spec.namespace not in namespaces:
             hint = did_you_mean(spec.namespace, namespaces)
-            message = f"there is no worker in namespace {quoted(spec.namespace)}: no effect{hint}"
+            message = f"there is no worker in namespace {quoted(spec.namespace)}, so this has no effect{hint}"
             spec.diagnostics.warnings.append(Finding("metadata.namespace", message))
         if not isinstance(worker, str) or not worker or uncertain & {worker, kinds.WORKER}:
             continue

@@ -101,15 +101,19 @@ def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injectio
             found = [(place, name, f"{_who(name, added)} after it") for place, name in late]
             for place, name in misspelt_references(container, {*added, *(name for _, name in late)}):
                 is_ours = name in injected.names
-                why = f"twgen sets {name} in no init container" if is_ours else "no variable has this name"
+                why = (
+                    f"twgen does not set {name} in init containers"
+                    if is_ours
+                    else "no variable has this name"
+                )
                 found.append((place, name, why))
             for place, name, why in found:
-                doubt = f"$({name}) is not filled in: {why}, so the program gets this very text"
+                doubt = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
                 path.warning(f"{field}[{index}].{place}", doubt)
 
 
 def _who(name: str, added: Collection[str]) -> str:
-    return f"twgen sets {name}" if name in added else f"{name} stands"
+    return f"twgen sets {name}" if name in added else f"{name} is set"
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:
@@ -130,15 +134,15 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
         for place, variable in _items(container, "env"):
             if variable.get("name") in injected.names:
                 name = f"containers[{index}].env[{place}].name"
-                path.problem(name, f"{variable['name']} is injected: remove it")
+                path.problem(name, f"twgen sets {variable['name']}: remove it")
         for place, mount in _items(container, "volumeMounts"):
             folder = folders.get((mount.get("mountPath") or "").rstrip("/"))
             if folder or mount.get("name") in injected.names:
                 name = f"containers[{index}].volumeMounts[{place}]"
-                path.problem(name, f"{folder or mount['name']} is mounted by twgen: remove it")
+                path.problem(name, f"twgen mounts {folder or mount['name']}: remove it")
     for place, volume in _items(pod, "volumes"):
         if volume.get("name") in injected.names:
-            path.problem(f"volumes[{place}].name", f"{volume['name']} is injected: remove it")
+            path.problem(f"volumes[{place}].name", f"twgen adds {volume['name']}: remove it")
 
 
 def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
@@ -149,7 +153,7 @@ def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
                 path.problem(f"{field}[{index}].image", wrong)
             elif image and not is_image(image):
                 such_as = "registry.example.com/payments:v1"
-                wrong = f"{quoted(image)} is no image that a node can read, such as {such_as}"
+                wrong = f"{quoted(image)} is not an image that a node can pull, such as {such_as}"
                 path.warning(f"{field}[{index}].image", wrong)
 
 
@@ -158,9 +162,9 @@ def why_no_image(image: str) -> str:
     if not re.search(FILLED, image):
         wrong = UNFILLED
     elif image != image.strip() or not (image.isascii() and image.isprintable()):
-        wrong = "is no image: it may hold letters, digits and - _ . / : @"
+        wrong = "is not an image: use only letters, digits and - _ . / : @"
     elif not is_image(image) and is_image(image.lower()):
-        wrong = "is no image: only its registry and its tag may have capital letters"
+        wrong = "is not an image: only its registry and its tag may have capital letters"
     else:
         return ""
     return f"{quoted(image)} {wrong}"

@@ -112,7 +112,7 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
     names = {name: name for name in metadata if name in _FIELDS or name in _REMOVED}
     unknown = []
     for name in [name for name in metadata if name not in names]:
-        finding = unknown_field(path, name, _FIELDS, "KEDA knows no such field")
+        finding = unknown_field(path, name, _FIELDS, "KEDA has no such field")
         if name in _CREDENTIALS:
             why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
             finding = Finding(finding.path, why)
@@ -136,10 +136,13 @@ def _missing(read: _Metadata) -> _Wrong:
 
 def _version(read: _Metadata) -> _Wrong:
     for name in set(_PAIR).difference(read.pair) if read.pair else ():
-        yield name, f'is required beside {read.pair[0]}: write "" to have it filled in'
+        yield name, f'is required with {read.pair[0]}: write "" to have it filled in'
     for name in _REMOVED:
         if name in read.values:
-            why = "is of rules-based versioning: it selects no version here, and KEDA refuses it from 2.21 on"
+            why = (
+                "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and"
+                " later refuse it"
+            )
             yield name, f"{why}; {'remove it' if read.pair else _WRITE_PAIR}"
 
 
@@ -156,7 +159,7 @@ def _count(read: _Metadata) -> _Wrong:
     for name in ("taskQueue", _COUNTED):
         value = read.values.get(name)
         if counts in _TRUE and isinstance(value, str) and not _IN_A_QUERY.fullmatch(value):
-            yield read.names[name], f"may hold only letters, digits and - _ . / : beside {_COUNTS}"
+            yield read.names[name], f"may contain only letters, digits and - _ . / : if {_COUNTS} is set"
     if counts in _FALSE and read.has(_COUNTED):
         yield _COUNTED, f'is refused by KEDA unless {_COUNTS} is "true"'
 
@@ -173,13 +176,13 @@ def check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_c
         value, sample = metadata.get(name), _SAMPLES.get(placeholder)
         is_filled = may_have_placeholders(str(value)) and read.values.get(name) == sample
         if value not in (None, "") and not is_filled:
-            spec.problem(f"{path}.{name}", 'is of each version: write "" to have it filled in')
+            spec.problem(f"{path}.{name}", 'differs for each version: write "" to have it filled in')
     for rule in (_missing, _version, _values, _count):
         for name, wrong in rule(read):
             if not (is_composed and (name, read.values.get(name)) == ("targetQueueSize", "0")):
                 spec.refused([Finding(spec.at(join_path(path, name)), wrong)])
     if not read.pair and not any(name in read.values for name in _REMOVED):
-        spec.warning(path, f"selects no version, so KEDA counts only tasks without one: {_WRITE_PAIR}")
+        spec.warning(path, f"selects no version, so KEDA counts only tasks without a version: {_WRITE_PAIR}")
 
 
 def warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: WorkerSpec) -> None:

@@ -22,7 +22,7 @@ Of no pods none can be evicted, so that 1 is the fewest.
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
 _ALL = 100
-_EVICTS_NONE = "lets no pod be evicted, so that no node with one can be drained: write maxUnavailable: 1"
+_EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
 _PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
 
 
@@ -74,9 +74,9 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
             # at the fewest pods that an autoscaler leaves: a draining version is idle for days, and all
             # that time such a budget would block every drain of a node
             if field == "minAvailable" and pods and _of(limit, pods.fewest) >= pods.fewest:
-                yield field, f"{limit} where {pods.least_field} is {pods.fewest} {_EVICTS_NONE}"
+                yield field, f"{limit} with {pods.least_field} at {pods.fewest} {_EVICTS_NONE}"
             elif field == "maxUnavailable" and pods and _of(limit, pods.most) >= pods.most > 1:
-                yield field, f"{limit} where {pods.most_field} is {pods.most} {_PROTECTS_NONE}"
+                yield field, f"{limit} with {pods.most_field} at {pods.most} {_PROTECTS_NONE}"
 
 
 def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
@@ -127,7 +127,7 @@ def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
                 policy = named.get(name, named.get("*", {}))
                 controlled = value_at(policy, "controlledResources")
                 if value_at(policy, "mode") != "Off" and (controlled is None or resource in controlled):
-                    why = f"changes the {resource} requests by whose use {other.kind} {other.name} scales"
+                    why = f"changes the {resource} requests, but {other.kind} {other.name} scales on them"
                     apart = f", or controlledResources: [{', '.join(rest)}]" if rest else ""
                     yield f'{why}: write updateMode: "Off"{apart}'
                     return

@@ -79,7 +79,7 @@ def parse_worker(
     )
     if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
-        options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
+        options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a valid label value: {cleaned}")
     is_sound = all(found.path != options.at("temporalNamespace") for found in spec.diagnostics.problems)
     address, name = worker.connection.host_port, worker.connection.tls_server_name
     if is_sound and (doubt := why_not_of_cloud(address, name, worker.temporal_namespace)):
@@ -104,16 +104,16 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
         options.warning("connectionRef", message)
     is_long = worker.rollout.strategy is Strategy.MANUAL or worker.rollout.pauses >= worker.policy.hold_for
     if worker.policy.driver is Driver.HOOK and is_long:
-        message = "can take longer than holdFor of its RolloutPolicy, and then only another sync goes on"
+        message = "can take longer than holdFor of its RolloutPolicy, and then only another sync continues it"
         spec.warning("rollout", f"{message}: driver Job has no such limit")
     autoscalers = [item for item in worker.attached if item.autoscales]
     # beside one that not every version gets, they are those of the others
     autoscaler = next((item for item in autoscalers if not item.when), None)
     spec.warn_of_many_pods("replicas")
     if worker.says_zero:
-        spec.warning("replicas", "is 0: no pod runs, also for the versions that traffic and workflows need")
+        spec.warning("replicas", "is 0: no pods run, even for versions that have traffic or workflows")
     if worker.replicas is not None and autoscaler:
-        message = f"{worker.replicas} has no effect: attached template {autoscaler.name} decides the replicas"
+        message = f"{worker.replicas} has no effect: attached template {autoscaler.name} sets the replicas"
         spec.warning("replicas", f"{message}; remove one of the two")
 
 
@@ -141,7 +141,7 @@ def _object_reference(reference: Fields) -> Fields:
     """The `objectRef` of a reference: its other form, which always says kind and group, and stands alone."""
     for name in ("name", "kind", "apiGroup"):
         if reference.has(name):
-            reference.problem(name, f"cannot stand beside objectRef: write objectRef.{name} alone")
+            reference.problem(name, f"conflicts with objectRef: write only objectRef.{name}")
     reference.close()
     found = reference.mapping("objectRef")
     if not found.text("kind"):
@@ -149,7 +149,7 @@ def _object_reference(reference: Fields) -> Fields:
     if not found.text("apiGroup"):
         found.problem("apiGroup", f"is required: {_GROUP}")
     if found.has("namespace"):
-        of_it = f"a {CONNECTION} is of the worker's own namespace, a {CLUSTER_CONNECTION} of none"
+        of_it = f"a {CONNECTION} is in the worker's namespace, a {CLUSTER_CONNECTION} in none"
         found.problem("namespace", f"must be left out: {of_it}")
     return found
 
@@ -174,7 +174,7 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
     pod = spec.mapping("template").mapping("spec")
     by_hand = _told_by_hand(stored.template) if task_queue else []
     for place in by_hand:
-        pod.problem(place, f"{TASK_QUEUE} is what workerOptions.taskQueue sets: keep one of the two")
+        pod.problem(place, f"workerOptions.taskQueue sets {TASK_QUEUE} too: set only one of them")
     is_added = task_queue and not by_hand
     text = template_json(with_task_queue(stored.template, task_queue) if is_added else stored.template)
     content = loads(text)
@@ -200,20 +200,22 @@ def _rollout(spec: Fields) -> Rollout:
         spec.problem("rollout", f"is required: {how}")
     if not fields.has("strategy"):
         fields.problem("strategy", f"is required: one of {', '.join(Strategy)}")
-    more = "; steps are of Progressive" if fields.has("steps") else ""
+    more = "; only Progressive has steps" if fields.has("steps") else ""
     strategy = fields.choice("strategy", Strategy, Strategy.MANUAL, hint=more)
     steps = _steps(fields)
     if strategy is Strategy.PROGRESSIVE and not steps:
         fields.problem("steps", "is required: Progressive needs at least one step")
     # an unknown strategy is told already, and may be one with steps
     if steps and fields.raw("strategy") == strategy == Strategy.MANUAL:
-        fields.warning("steps", "are made by `twgen promote` alone: strategy Manual moves no traffic")
+        fields.warning(
+            "steps", "are made only by `twgen promote`: strategy Manual moves no traffic by itself"
+        )
     elif steps and fields.raw("strategy") == strategy == Strategy.ALL_AT_ONCE:
         fields.warning("steps", f"have no effect: strategy {strategy} has no steps")
         steps = ()
     gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
     if gate is None and "gate" in fields.value:
-        fields.warning("gate", "is empty: new versions go without one")
+        fields.warning("gate", "is empty: new versions have no gate")
     fields.close()
     return Rollout(strategy, steps, gate)
 
@@ -221,7 +223,7 @@ def _rollout(spec: Fields) -> Rollout:
 def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
     written = rollout.raw("steps")
     if isinstance(written, list) and len(written) > MOST_STEPS:
-        rollout.problem("steps", f"{len(written)} steps are more than {MOST_STEPS}")
+        rollout.problem("steps", f"has {len(written)} steps: at most {MOST_STEPS} are allowed")
         return ()
     steps: list[RolloutStep] = []
     least, most = RAMP_PERCENTAGES
@@ -231,21 +233,25 @@ def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
         if value is None:
             pass  # what is wrong is told
         elif not least <= value <= most:
-            all_of_it = ": leave the step out, all traffic follows the last one" if value == most + 1 else ""
+            all_of_it = (
+                ": leave the step out, since all traffic moves after the last one"
+                if value == most + 1
+                else ""
+            )
             fields.problem("rampPercentage", f"{value} is not from {least} to {most}{all_of_it}")
         elif value <= before:
             fields.problem("rampPercentage", f"{value} is not above the step before it ({before})")
         else:
             percentage = value
             if value != int(value):
-                fields.warning("rampPercentage", f"the controller would cut {value} to {int(value)}")
+                fields.warning("rampPercentage", f"the controller would round {value} down to {int(value)}")
         pause = SHORTEST_PAUSE
         if fields.has("pauseDuration"):
             pause = fields.duration("pauseDuration", SHORTEST_PAUSE, least=SHORTEST_PAUSE)
         else:
             fields.problem("pauseDuration", "is required")
         if fields.has("gate"):
-            fields.problem("gate", "is not read: write the gate of a step into spec.steps of a RolloutPolicy")
+            fields.problem("gate", "is not read: write the gate of a step in spec.steps of a RolloutPolicy")
         fields.close("gate")
         steps.append(RolloutStep(percentage, pause))
     return tuple(steps)
@@ -277,9 +283,11 @@ def _encoding(fields: Fields) -> tuple[Encoding, str]:
     # of an unknown encoding nothing more is told
     if message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
         messages = " or ".join(one for one in Encoding if one.is_message)
-        fields.problem("messageType", f"is of a protobuf message: write encoding {messages}, or leave it out")
+        fields.problem(
+            "messageType", f"is only for protobuf messages: write encoding {messages}, or leave it out"
+        )
     if encoding.is_binary and not fields.has("inputFrom"):
-        fields.problem("encoding", f"{encoding} is of bytes, which a spec cannot hold: write inputFrom")
+        fields.problem("encoding", f"{encoding} needs bytes, which a spec cannot contain: write inputFrom")
     elif fields.has("encoding") and not (fields.has("input") or fields.has("inputFrom")):
         fields.warning("encoding", "has no effect: the gate has neither input nor inputFrom")
     return encoding, message_type

@@ -118,7 +118,7 @@ class _Reader:
             if key in found:
                 if key not in merged:
                     hint = _SEPARATE if depth == 1 and key in {"apiVersion", "kind"} else ""
-                    raise _error_at(event, f"{self._named(key)} is there twice{hint}")
+                    raise _error_at(event, f"{self._named(key)} appears twice{hint}")
                 merged.remove(key)
             node = value = following()
             if (
@@ -146,9 +146,11 @@ class _Reader:
     def _alias(self, event: Any, depth: int) -> Any:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
-            raise _error_at(event, "no such anchor comes before this: text that begins with * needs quotes")
+            raise _error_at(
+                event, "there is no such anchor before this line: text that begins with * needs quotes"
+            )
         if anchor.characters is None:
-            raise _error_at(event, "the anchor of this alias contains it")
+            raise _error_at(event, "this alias is inside its own anchor")
         self._expand(event, anchor.characters)
         if depth + anchor.height > self._limits.depth:
             raise _error_at(event, f"nested deeper than {self._limits.depth} levels")
@@ -159,7 +161,7 @@ class _Reader:
         """Count what an alias or a merge adds when it is written out."""
         self._budget.expansion += characters
         if self._budget.expansion > self._limits.expansion:
-            what = f"{self._limits.expansion} characters of what aliases stand for"
+            what = f"{self._limits.expansion} characters from aliases"
             raise _error_at(event, self._budget.spent(what))
 
     def _anchor(self, event: Any) -> _Anchor:
@@ -201,7 +203,7 @@ class _Reader:
         at = event.start_mark.index
         if isinstance(event, MappingStartEvent | SequenceStartEvent):
             braces = "; {{ }} needs quotes" if self._text[at - 1 : at + 1] == "{{" else ""
-            raise _error_at(event, f"a key must be a text, not a mapping or a list{braces}")
+            raise _error_at(event, f"a key must be text, not a mapping or a list{braces}")
         try:
             key = resolve_key(event.value) if _is_plain(event) else key_text(self._node(event, depth))
         except NotAScalar as error:
@@ -222,7 +224,7 @@ class _Reader:
             self._expand(event, len(mapping))
             added.update(mapping)
         for key in found.keys() & added.keys():
-            raise _error_at(event, f"{self._named(key)} is there before << brings it: put << first")
+            raise _error_at(event, f"{self._named(key)} is set before << adds it: put << first")
         found.update(added)
         return set(added)
 

@@ -44,7 +44,7 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     except _NoNumber as error:
         at = _NOT_FINITE.search(text)
         line = text.count("\n", 0, at.start()) + 1 if at else None
-        raise YamlError(f"{error} is not a number of JSON: quote it", line) from None
+        raise YamlError(f"{error} is not a JSON number: quote it", line) from None
     except ValueError:
         return None
     budget.nodes = nodes

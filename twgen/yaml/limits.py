@@ -26,7 +26,7 @@ DEFAULT = Limits()
 
 
 WORLD = Limits(
-    text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="a server tells no more than that"
+    text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="no server or snapshot may have more"
 )
 """What a server, or a snapshot, tells of the world: it holds every live Deployment, and 20,000 versions need
 491 MiB."""

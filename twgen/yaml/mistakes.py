@@ -13,23 +13,25 @@ _TAB = "a tab cannot indent: use spaces"
 _TAG = "a text that begins with ! needs quotes"
 _SENTENCES = {
     "mapping values are not allowed in this context": (
-        "a colon makes a key where none can stand: mend the indentation, or quote the text"
+        "a colon makes this a key, but no key is allowed here: fix the indentation, or quote the text"
     ),
-    "mapping keys are not allowed in this context": "a key cannot stand here: mend the indentation",
+    "mapping keys are not allowed in this context": "a key is not allowed here: fix the indentation",
     "block sequence entries are not allowed in this context": (
-        "a list cannot begin here: put its - below the key, on a line of its own"
+        "a list cannot begin here: put its - below the key, on its own line"
     ),
-    "found character that cannot start any token": "no text begins with this character: quote the text",
+    "found character that cannot start any token": "text cannot begin with this character: quote the text",
     "could not find expected ':'": "a key needs a colon and a space after it",
-    "did not find expected key": "no key stands where one should: mend the indentation, or quote the text",
-    "did not find expected '-' indicator": "this stands in a list without a -: mend the indentation",
+    "did not find expected key": "a key is missing here: fix the indentation, or quote the text",
+    "did not find expected '-' indicator": "this line is in a list but has no -: fix the indentation",
     "did not find expected ',' or ']'": _FLOW_OPEN.format("[", "]"),
     "did not find expected ',' or '}'": _FLOW_OPEN.format("{", "}"),
     "did not find expected node content": "a value is missing here, or it needs quotes",
     "did not find expected <document start>": "a document ends before this: write --- between two documents",
     "did not find expected alphabetic or numeric character": "a text that begins with * or & needs quotes",
-    "did not find expected comment or line break": "nothing may follow | or > on its line",
-    "found unknown escape character": "no such escape: write two backslashes for one, or use single quotes",
+    "did not find expected comment or line break": "no text may follow | or > on the same line",
+    "found unknown escape character": (
+        "there is no such escape: write two backslashes for one, or use single quotes"
+    ),
     "found invalid Unicode character escape code": "no character has this escape: write the character itself",
     "found undefined tag handle": _TAG,
     "did not find expected tag URI": _TAG,
@@ -57,17 +59,17 @@ def describe(error: YAMLError, text: str) -> YamlError:
     begin = text.rfind("\n", 0, opening) + 1
     separator, odd_blank = _NO_SEPARATOR.search(text, begin, at), _ODD_INDENTATION.search(text, begin, at + 1)
     quote = text[at - 1 : at]
-    problem = _SENTENCES.get(error.problem or "", "this is not YAML: mend the indentation, or quote the text")
+    problem = _SENTENCES.get(error.problem or "", "this is not YAML: fix the indentation, or quote the text")
     if text[at : at + 1] == "\t":
         problem = _TAB
     elif odd_blank:
         problem, at = ODD_BLANK, odd_blank.start()
     elif separator:
-        problem, at = "three - separate two documents", separator.start()
+        problem, at = "write three dashes (---) between two documents", separator.start()
     elif quote in {"'", '"'} and error.problem == "did not find expected key":
         # it was taken for the end of what an earlier one opened
         begins = text.rfind(quote, 0, at - 1)
-        goes_on = f"the text goes on behind its quotes: double every {quote} inside"
+        goes_on = f"the text continues after its closing quote: double every {quote} inside"
         problem, at = (_QUOTE_OPEN, begins) if "\n" in text[begins:at] else (goes_on, at)
     elif error.context == "while parsing a flow node":
         problem = "a [ or { is not closed before this, or a value is missing"

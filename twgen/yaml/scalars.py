@@ -97,7 +97,7 @@ def key_text(value: Scalar) -> str:
 def json_number(value: float) -> int | float:
     """Return a float as Go's encoding/json writes it (1.0 is 1); raises NotAScalar unless it is finite."""
     if not math.isfinite(value):
-        raise NotAScalar("infinity and NaN are not numbers of JSON: quote the value")
+        raise NotAScalar("infinity and NaN are not JSON numbers: quote the value")
     if not value.is_integer() or abs(value) >= _FIRST_EXPONENT:
         return value
     digits, _, exponent = repr(value).partition("e")

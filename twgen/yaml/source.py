@@ -4,7 +4,7 @@ import re
 
 from twgen.errors import InvalidInput
 
-ODD_BLANK = "a blank that is no plain space cannot indent: use spaces"
+ODD_BLANK = "a blank that is not a plain space cannot indent: use spaces"
 
 
 class YamlError(InvalidInput):

@@ -126,7 +126,7 @@ class _Writer:
         self._lines.clear()
         self._bytes += len(self.packed[-1])
         if self._bytes > _MOST_BYTES:
-            raise InvalidInput(f"this would be more than {_MOST_BYTES} bytes of YAML: {DEFAULT.remedy}")
+            raise InvalidInput(f"the output would be more than {_MOST_BYTES} bytes of YAML: {DEFAULT.remedy}")
 
     def _collection(self, value: Any, lead: str, pad: str) -> None:
         """Write a mapping or list whose first line begins with `lead`, all others with `pad`."""

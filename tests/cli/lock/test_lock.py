@@ -127,7 +127,10 @@ def test_lock_refuses_a_version_with_two_templates_naming_both(run: Run, specs: 
     path = specs / "twgen.lock" / "shop.pay.yaml"
     before = path.read_text()
     name = "specs/twgen.lock/shop.pay.yaml"
-    said = f"{name}:5: versions[1]: shop/pay one is there with another Deployment: keep the one that ran"
+    said = (
+        f"{name}:5: versions[1]: shop/pay one appears twice, with different Deployments: keep the"
+        " one that ran"
+    )
     refused(run("lock", "specs"), 2, f"{said}; the other is at {name}:4")
     assert path.read_text() == before
     path.write_text("".join(before.splitlines(keepends=True)[:4]))
@@ -145,7 +148,7 @@ def test_recorded_template_that_does_not_fit_its_hash_is_refused(run: Run, specs
     ):
         ended = run(*command)
         assert ended.returncode == (1 if command[0] == "validate" else 2)
-        said = "shop.pay.yaml:4: versions[0].deployment.spec.template: is not the pod template"
+        said = "shop.pay.yaml:4: versions[0].deployment.spec.template: does not match its"
         assert said in ended.stdout + ended.stderr
 
 

@@ -89,7 +89,7 @@ def test_ledger_that_may_not_be_read_is_a_line_and_a_code(
         ("# nothing\n", " is empty: restore it from Git, or remove it"),
         ("apiVersion: twgen.io/v1alpha1\nkind: Ledger\n", ":1: versions: is required"),
         ("apiVersion: twgen.io/v1alpha1\nkind: Ledger\nversions: []\n", ":3: versions: must not be empty"),
-        ("versions: []\n", ":1: is no Ledger of twgen.io/v1alpha1: take it back from Git, or remove it"),
+        ("versions: []\n", ":1: is not a Ledger of twgen.io/v1alpha1: restore it from Git, or remove it"),
     ],
 )
 def test_file_of_a_ledger_that_records_nothing_is_said(run: Run, specs: Path, text: str, said: str) -> None:
@@ -104,7 +104,7 @@ def test_worker_of_an_entry_that_was_edited_is_told_once(run: Run, specs: Path) 
     locked(run)
     path = specs / "twgen.lock" / "shop.pay.yaml"
     path.write_text(path.read_text().replace('"worker": "shop/pay"', '"worker": "shop/ship"'))
-    said = "the Deployment is shop/pay's, not shop/ship's: take the entry back from Git, or remove it"
+    said = "the Deployment belongs to shop/pay, not to shop/ship: restore the entry from Git, or remove it"
     for command in LOCKS:
         told_once(run(*command), 2, f"specs/twgen.lock/{path.name}:4: versions[0].worker: {said}")
 

@@ -67,7 +67,7 @@ def _value_or_average(struct: Mapping[str, Any]) -> Wrong:
 def _external_target(struct: Mapping[str, Any]) -> Wrong:
     target = struct["target"]
     if "value" in target and "averageValue" in target:
-        yield ("target", "averageValue"), "cannot stand beside value: keep one"
+        yield ("target", "averageValue"), "conflicts with value: set only one of them"
 
 
 def _average(struct: Mapping[str, Any]) -> Wrong:

@@ -49,7 +49,7 @@ def _security(struct: Mapping[str, Any]) -> Wrong:
 def _variable(struct: Mapping[str, Any]) -> Wrong:
     source = struct.get("valueFrom")
     if source is not None and struct.get("value"):
-        yield ("valueFrom",), "cannot stand beside value: keep one"
+        yield ("valueFrom",), "conflicts with value: set only one of them"
     if source and (reference := source.get("fieldRef")):
         yield from _field_reference(reference, _POD_FIELDS, ("valueFrom", "fieldRef"))
     if source and (reference := source.get("resourceFieldRef")):
@@ -82,10 +82,10 @@ def _field_reference(reference: Mapping[str, Any], fields: frozenset[str], steps
 def _resource_reference(reference: Mapping[str, Any], steps: Steps) -> Wrong:
     of, _, name = reference["resource"].partition(".")
     if of not in {"limits", "requests"} or not (name in NATIVE_RESOURCES or name.startswith(HUGE_PAGES)):
-        yield (*steps, "resource"), f"{quoted(reference['resource'])} is not limits.cpu or the like"
+        yield (*steps, "resource"), f"{quoted(reference['resource'])} is not a resource such as limits.cpu"
     divisor = canonical_quantity(quantity_text(reference.get("divisor", "0")))
     if divisor != "0" and divisor not in ({"1", "1m"} if name == "cpu" else _BYTES):
-        yield (*steps, "divisor"), f"{divisor} is no divisor of {name or 'it'}"
+        yield (*steps, "divisor"), f"{divisor} is not a valid divisor of {name or 'it'}"
 
 
 def _mounts(struct: Mapping[str, Any]) -> Wrong:
@@ -104,7 +104,7 @@ def _mounts(struct: Mapping[str, Any]) -> Wrong:
 
 def _mount(struct: Mapping[str, Any]) -> Wrong:
     if struct.get("subPath") and struct.get("subPathExpr"):
-        yield ("subPathExpr",), "cannot stand beside subPath: keep one"
+        yield ("subPathExpr",), "conflicts with subPath: set only one of them"
     if struct.get("recursiveReadOnly", "Disabled") != "Disabled":
         if not struct.get("readOnly"):
             yield ("recursiveReadOnly",), "needs readOnly: true"
@@ -117,7 +117,7 @@ def _named_ports(struct: Mapping[str, Any]) -> Wrong:
     for index, port in enumerate(struct.get("ports") or ()):
         name = port.get("name")
         if name and name in seen:
-            yield ("ports", index, "name"), f"{quoted(name)} is there twice"
+            yield ("ports", index, "name"), f"{quoted(name)} appears twice"
         seen.add(name or "")
 
 
@@ -127,7 +127,7 @@ def _resize_policy(struct: Mapping[str, Any]) -> Wrong:
         if policy["resourceName"] not in {"cpu", "memory"}:
             yield ("resizePolicy", index, "resourceName"), "must be cpu or memory"
         elif policy["resourceName"] in seen:
-            yield ("resizePolicy", index, "resourceName"), f"{policy['resourceName']} is there twice"
+            yield ("resizePolicy", index, "resourceName"), f"{policy['resourceName']} appears twice"
         seen.add(policy["resourceName"])
 
 
@@ -137,9 +137,9 @@ def _probes(struct: Mapping[str, Any]) -> Wrong:
             yield (name, "successThreshold"), "must be 1"
     if "terminationGracePeriodSeconds" in (struct.get("readinessProbe") or {}):
         place = ("readinessProbe", "terminationGracePeriodSeconds")
-        yield place, "must be left out: a pod that is not ready is not ended"
+        yield place, "must be left out: a failed readiness probe does not end a pod"
     if struct.get("restartPolicyRules") and "restartPolicy" not in struct:
-        yield ("restartPolicy",), "is required beside restartPolicyRules"
+        yield ("restartPolicy",), "is required with restartPolicyRules"
 
 
 def _volume_names(pod: Mapping[str, Any]) -> Wrong:
@@ -153,7 +153,7 @@ def _volume_names(pod: Mapping[str, Any]) -> Wrong:
             if device["name"] not in volumes:
                 yield place, _no_volume(device["name"], volumes)
             elif not volumes[device["name"]].keys() & {"persistentVolumeClaim", "ephemeral"}:
-                yield place, "must be a persistentVolumeClaim or ephemeral"
+                yield place, "must be a volume of type persistentVolumeClaim or ephemeral"
         for index, variable in enumerate(container.get("env") or ()):
             if reference := (variable.get("valueFrom") or {}).get("fileKeyRef"):
                 place = (*steps, "env", index, "valueFrom", "fileKeyRef", "volumeName")
@@ -194,7 +194,7 @@ def _host_ports(pod: Mapping[str, Any]) -> Wrong:
                 yield at, "must be the containerPort: the pod is on the host's network"
             key = (port.get("protocol") or "TCP", port.get("hostIP", ""), host)
             if key in seen:
-                yield at, f"{host} is there twice"
+                yield at, f"{host} appears twice"
             seen.add(key)
 
 

@@ -38,7 +38,7 @@ def _windows_user(value: str) -> str:
     is_domain = not backslash or (len(domain) < _LONGEST_DOMAIN and _DOMAIN.fullmatch(domain))
     if is_domain and len(user) < _LONGEST_USER and value.isprintable() and _USER.fullmatch(user):
         return ""
-    return f"{quoted(value)} is not a user of Windows, such as ContainerUser or DOMAIN\\user"
+    return f"{quoted(value)} is not a Windows user, such as ContainerUser or DOMAIN\\user"
 
 
 HOST_FIELDS: dict[str, Check] = {
@@ -52,13 +52,13 @@ HOST_FIELDS: dict[str, Check] = {
 def host_namespaces(pod: Mapping[str, Any]) -> Wrong:
     """What a pod shares with its node, or has of its own."""
     if pod.get("shareProcessNamespace") and pod.get("hostPID"):
-        yield ("shareProcessNamespace",), "cannot stand beside hostPID: keep one"
+        yield ("shareProcessNamespace",), "conflicts with hostPID: set only one of them"
     for name in ("hostPID", "hostIPC", "hostNetwork"):
         if pod.get("hostUsers") is False and pod.get(name):
-            yield (name,), "cannot stand beside hostUsers: false"
+            yield (name,), "conflicts with hostUsers: false"
     for name in ("hostNetwork", "setHostnameAsFQDN"):
         if pod.get("hostnameOverride") and pod.get(name):
-            yield ("hostnameOverride",), f"cannot stand beside {name}: keep one"
+            yield ("hostnameOverride",), f"conflicts with {name}: set only one of them"
     if pod.get("dnsPolicy") == "None" and not (pod.get("dnsConfig") or {}).get("nameservers"):
         yield ("dnsConfig",), "must name a name server: dnsPolicy is None"
     for steps, container in containers(pod):
@@ -66,7 +66,7 @@ def host_namespaces(pod: Mapping[str, Any]) -> Wrong:
         if unmasked and pod.get("hostUsers") is not False:
             yield (*steps, "securityContext", "procMount"), "Unmasked needs hostUsers: false in the pod"
         if container.get("volumeDevices") and pod.get("hostUsers") is False:
-            yield (*steps, "volumeDevices"), "cannot stand beside hostUsers: false"
+            yield (*steps, "volumeDevices"), "conflicts with hostUsers: false"
 
 
 def sysctls(pod: Mapping[str, Any]) -> Wrong:
@@ -76,7 +76,7 @@ def sysctls(pod: Mapping[str, Any]) -> Wrong:
         name = item["name"].replace("/", ".")
         for field, prefixes in of_host:
             if pod.get(field) and name.startswith(prefixes):
-                yield ("securityContext", "sysctls", index, "name"), f"cannot be set beside {field}"
+                yield ("securityContext", "sysctls", index, "name"), f"cannot be set together with {field}"
 
 
 def operating_system(pod: Mapping[str, Any]) -> Wrong:
@@ -103,13 +103,13 @@ def host_processes(pod: Mapping[str, Any]) -> Wrong:
     place = ("securityContext", "windowsOptions", "hostProcess")
     for steps, said in own:
         if None not in (said, of_pod) and said != of_pod:
-            yield (*steps, *place), "must be that of the pod"
+            yield (*steps, *place), "must be the same as for the pod"
     each = [of_pod if said is None else said for _, said in own]
     if any(each):
         if not all(each):
-            yield place, "must be true of all containers, or of none"
+            yield place, "must be true for all containers, or for none"
         if not pod.get("hostNetwork"):
-            yield ("hostNetwork",), "must be true beside hostProcess"
+            yield ("hostNetwork",), "must be true with hostProcess"
 
 
 def _is_host_process(struct: Mapping[str, Any]) -> bool | None:

@@ -74,14 +74,14 @@ def _other_field(value: str, field: str, *structs: Mapping[str, Any]) -> Iterato
     fields = ((struct.get("securityContext") or {}).get(field) for struct in structs)
     found = next((item for item in fields if item), None)
     if found and (found["type"], found.get("localhostProfile") or "") != _profile(value):
-        yield f"{quoted(value)} is not what {field} says: remove the annotation"
+        yield f"{quoted(value)} differs from {field}: remove the annotation"
 
 
 def _other(name: str, value: str, pod: Mapping[str, Any]) -> Iterator[str]:
     if name == _DELETION_COST and not (_WHOLE_NUMBER.fullmatch(value) and int(value) in _INT32):
         yield f"{quoted(value)} is not a whole number of 32 bits"
     if name == _MIRROR and not pod.get("nodeName"):
-        yield "must be left out: it is for pods that a node made by itself"
+        yield "must be left out: it is only for pods that a node makes by itself"
     if name == _TOLERATIONS and value:
         try:
             is_list = isinstance(json.loads(value), list)

@@ -26,7 +26,7 @@ _MOST_SEARCH_DOMAINS = 32
 
 
 def _at_most(most: int, what: str) -> Check:
-    return lambda items: f"holds {len(items)} {what}, at most {most} are taken" if len(items) > most else ""
+    return lambda items: f"has {len(items)} {what}: at most {most} are allowed" if len(items) > most else ""
 
 
 FIELDS: dict[str, Check] = {
@@ -67,7 +67,7 @@ FIELDS: dict[str, Check] = {
     "PodSecurityContext.runAsGroup": USER_ID,
     "PodSecurityContext.runAsUser": USER_ID,
     "PodSecurityContext.seLinuxChangePolicy": lambda value: (
-        "" if value == "Recursive" else f"{value} is taken by no API server that has its default features"
+        "" if value == "Recursive" else f"{value} is refused by an API server with default features"
     ),
     "PodSecurityContext.supplementalGroups[]": USER_ID,
     "PodSpec.hostname": when_filled(syntax.DNS_LABEL),
@@ -75,7 +75,7 @@ FIELDS: dict[str, Check] = {
     "PodSpec.nodeName": when_filled(syntax.SUBDOMAIN),
     "PodSpec.priorityClassName": when_filled(syntax.SUBDOMAIN),
     "PodSpec.restartPolicy": lambda value: (
-        "" if value in {"Always", ""} else "of a Deployment must be Always"
+        "" if value in {"Always", ""} else "must be Always in a Deployment"
     ),
     "PodSpec.runtimeClassName": syntax.SUBDOMAIN,
     "PodSpec.serviceAccount": when_filled(syntax.SUBDOMAIN),
@@ -120,13 +120,13 @@ def _toleration(struct: Mapping[str, Any]) -> Wrong:
     if not struct.get("key") and operator != "Exists":
         yield ("operator",), "must be Exists: there is no key"
     if "tolerationSeconds" in struct and struct.get("effect") != "NoExecute":
-        yield ("effect",), "must be NoExecute beside tolerationSeconds"
+        yield ("effect",), "must be NoExecute with tolerationSeconds"
     if operator == "Exists" and value:
         yield ("value",), "must be left out: the operator is Exists"
     if operator == "Equal" and (wrong := syntax.LABEL_VALUE(value)):
         yield ("value",), wrong
     if operator in {"Lt", "Gt"}:
-        yield ("operator",), f"{operator} is taken by no API server that has its default features"
+        yield ("operator",), f"{operator} is refused by an API server with default features"
 
 
 def _spread(struct: Mapping[str, Any]) -> Wrong:
@@ -170,14 +170,14 @@ def _node_fields(struct: Mapping[str, Any]) -> Wrong:
         if item["key"] != "metadata.name":
             yield ("matchFields", index, "key"), "must be metadata.name"
         elif item["operator"] not in {"In", "NotIn"} or len(item.get("values") or ()) != 1:
-            yield ("matchFields", index), "takes the operators In and NotIn, with one value"
+            yield ("matchFields", index), "needs operator In or NotIn, with one value"
 
 
 def _sysctls(struct: Mapping[str, Any]) -> Wrong:
     seen: set[str] = set()
     for index, item in enumerate(struct.get("sysctls") or ()):
         if item["name"] in seen:
-            yield ("sysctls", index, "name"), f"{quoted(item['name'])} is there twice"
+            yield ("sysctls", index, "name"), f"{quoted(item['name'])} appears twice"
         seen.add(item["name"])
 
 

@@ -35,7 +35,7 @@ def resources(struct: Mapping[str, Any]) -> Wrong:
         elif not native and quantity_nanos(amount) != quantity_nanos(limits[name]):
             yield ("requests", name), f"{amount} must equal its limit ({limits[name]})"
     if _are_huge_pages_alone({*limits, *requests}):
-        yield (), "has huge pages, which need cpu or memory beside them"
+        yield (), "has huge pages, which need cpu or memory too"
 
 
 def resource_name(name: str) -> str:
@@ -47,11 +47,11 @@ def resource_name(name: str) -> str:
     if "/" not in name:
         if name.startswith(HUGE_PAGES):
             return ""
-        return f"{quoted(name)} is no resource of containers: {', '.join(NATIVE_RESOURCES)} are"
+        return f"{quoted(name)} is not a resource of containers: use {', '.join(NATIVE_RESOURCES)}"
     if _KUBERNETES not in name and (
         name.startswith("requests.") or syntax.qualified_name(f"requests.{name}")
     ):
-        return f"{quoted(name)} is no name of an extended resource"
+        return f"{quoted(name)} is not a valid name of an extended resource"
     return ""
 
 
@@ -66,7 +66,7 @@ def _resource_amount(name: str, amount: str | float) -> str:
         except ValueError:
             size = 0
         if size <= 0 or quantity_nanos(amount) % size:
-            return f"{amount} is no multiple of the size of a page"
+            return f"{amount} is not a multiple of the page size"
     return ""
 
 
@@ -82,20 +82,20 @@ def overhead(pod: Mapping[str, Any]) -> Wrong:
         if wrong := resource_name(name) or _resource_amount(name, amount):
             yield ("overhead", name), wrong
     if _are_huge_pages_alone(amounts):
-        yield ("overhead",), "has huge pages, which need cpu or memory beside them"
+        yield ("overhead",), "has huge pages, which need cpu or memory too"
 
 
 def resources_of_pod(pod: Mapping[str, Any]) -> Wrong:
     """What all containers share: enough for what they ask for, and no container may have more."""
     struct = pod.get("resources") or {}
     if struct.get("claims"):
-        yield ("resources", "claims"), "must be left out: only containers claim"
+        yield ("resources", "claims"), "must be left out: only containers have claims"
     limits: Amounts = struct.get("limits") or {}
     for field in ("limits", "requests"):
         for name, amount in (struct.get(field) or {}).items():
             place = ("resources", field, name)
             if name not in _OF_PODS and not name.startswith(HUGE_PAGES):
-                yield place, f"is no resource of a pod: {', '.join(_OF_PODS)} and huge pages are"
+                yield place, f"is not a resource of a pod: use {', '.join(_OF_PODS)} or huge pages"
                 continue
             asked = _together(pod, name)
             if quantity_nanos(amount) < asked:
@@ -105,7 +105,7 @@ def resources_of_pod(pod: Mapping[str, Any]) -> Wrong:
             for name, amount in ((container.get("resources") or {}).get("limits") or {}).items():
                 if name in limits and quantity_nanos(amount) > quantity_nanos(limits[name]):
                     at = (field, index, "resources", "limits", name)
-                    yield at, f"{amount} is above that of the pod ({limits[name]})"
+                    yield at, f"{amount} is above the pod's limit ({limits[name]})"
 
 
 def _together(pod: Mapping[str, Any], name: str) -> int:

@@ -35,7 +35,7 @@ def exactly_one(*names: str) -> Rule:
             more = " ..." if len(names) > _MOST_NAMED else ""
             yield (), f"needs {', '.join(others)} or {last}{more}"
         for name in present[1:]:
-            yield (name,), f"cannot stand beside {present[0]}: keep one"
+            yield (name,), f"conflicts with {present[0]}: set only one of them"
 
     return rule
 
@@ -46,7 +46,7 @@ def at_most_one(*names: str) -> Rule:
     def rule(struct: Mapping[str, Any]) -> Wrong:
         for name in [name for name in names if name in struct][1:]:
             first = next(other for other in names if other in struct)
-            yield (name,), f"cannot stand beside {first}: keep one"
+            yield (name,), f"conflicts with {first}: set only one of them"
 
     return rule
 
@@ -78,7 +78,7 @@ def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
     def rule(struct: Mapping[str, Any]) -> Wrong:
         low, high = struct.get(least), struct.get(most, when_absent)
         if low is not None and high is not None and low > high:
-            said = f"{most} ({high})" if most in struct else f"{high}, what {most} is when it is left out"
+            said = f"{most} ({high})" if most in struct else f"the default of {most} ({high})"
             yield (least,), f"{low} is above {said}"
 
     return rule
@@ -102,7 +102,7 @@ def annotations(struct: Mapping[str, Any]) -> Wrong:
         if wrong := qualified_name(key.lower()):
             yield ("annotations", key), wrong
     if sum(len(key.encode()) + len(value.encode()) for key, value in found.items()) > _MOST_ANNOTATIONS:
-        yield ("annotations",), f"hold more than {_MOST_ANNOTATIONS // 1024} KiB"
+        yield ("annotations",), f"are larger than {_MOST_ANNOTATIONS // 1024} KiB together"
 
 
 def requirement(value_check: Check | None) -> Rule:
@@ -111,9 +111,9 @@ def requirement(value_check: Check | None) -> Rule:
     def rule(struct: Mapping[str, Any]) -> Wrong:
         operator, values = struct["operator"], struct.get("values") or []
         if operator in {"In", "NotIn"} and not values:
-            yield ("values",), f"is required: {operator} needs one value at least"
+            yield ("values",), f"is required: {operator} needs at least one value"
         if operator in {"Exists", "DoesNotExist"} and values:
-            yield ("values",), f"must be left out: {operator} takes none"
+            yield ("values",), f"must be left out: {operator} takes no values"
         if operator in {"Gt", "Lt"} and len(values) != 1:
             yield ("values",), f"must hold one value: {operator} takes one"
         for index, value in enumerate(values if value_check else ()):

@@ -99,7 +99,7 @@ LABEL_VALUE = Form(
 PORT_NAME = Form(
     r"(?=[-0-9]*[a-z])[a-z0-9]+(-[a-z0-9]+)*",
     15,
-    "a port name: lower-case letters (one at least) and digits, and single - between them",
+    "a port name: lower-case letters (at least one) and digits, and single - between them",
 )
 VARIABLE_NAME = Form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters, but no =")
 CONFIG_KEY = Form(
@@ -114,7 +114,7 @@ SYSCTL_NAME = Form(
     "the name of a sysctl",
 )
 CSI_DRIVER = Form(rf"(?i:{_SUBDOMAIN})", _LONGEST_NAME, "the name of a CSI driver, a DNS name")
-PATH_SEGMENT = Form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., nor hold / or %")
+PATH_SEGMENT = Form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., or contain / or %")
 _FINALIZERS = {"foregroundDeletion", "kubernetes", "orphan"}
 PORT = Range(1, 65535)
 FILE_MODE = Range(0, 0o777)
@@ -126,7 +126,7 @@ def qualified_name(value: str) -> str:
     """The key of a label or of an annotation: a name, after a DNS name and / when it has a prefix."""
     prefix, slash, name = value.rpartition("/")
     if slash and SUBDOMAIN(prefix):
-        return f"{quoted(value)} has a prefix that is no DNS name"
+        return f"{quoted(value)} has a prefix that is not a DNS name"
     if len(name) > _LONGEST_NAME:
         return f"{quoted(value)} is longer than {_LONGEST_NAME} characters"
     if not re.fullmatch(_NAME, name):
@@ -138,7 +138,7 @@ def finalizer(value: str) -> str:
     """What holds an object's removal back; a ReplicaSet whose pods have another one never makes any."""
     if "/" in value or value in _FINALIZERS:
         return qualified_name(value)
-    return f"{quoted(value)} needs the prefix of whoever removes it, such as example.com/{value}"
+    return f"{quoted(value)} needs the prefix of the program that removes it, such as example.com/{value}"
 
 
 def port(value: int | str) -> str:
@@ -167,7 +167,7 @@ def file_in_volume(value: str) -> str:
 
 def path_without_backsteps(value: str) -> str:
     """A path without .. in it."""
-    return f"{quoted(value)} must not hold .." if ".." in value.split("/") else ""
+    return f"{quoted(value)} must not contain .." if ".." in value.split("/") else ""
 
 
 def address(value: str) -> str:
@@ -183,7 +183,7 @@ def address(value: str) -> str:
 
 def not_negative(value: str | float) -> str:
     """A quantity of zero or more."""
-    return "" if quantity_nanos(value) >= 0 else f"must not be negative, as {value} is"
+    return "" if quantity_nanos(value) >= 0 else f"must not be negative, but is {value}"
 
 
 def positive(value: str | float) -> str:

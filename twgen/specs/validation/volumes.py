@@ -37,11 +37,11 @@ def _absolute_path(value: str) -> str:
 def _iscsi_name(value: str) -> str:
     form = _ISCSI_NAMES.get(value[:3])
     is_name = form and form.fullmatch(value)
-    return "" if is_name else f"{quoted(value)} is no name such as iqn.2001-04.com.example:disk"
+    return "" if is_name else f"{quoted(value)} is not a name such as iqn.2001-04.com.example:disk"
 
 
 def _without_slash(value: str) -> str:
-    return f"{quoted(value)} must not hold a slash" if "/" in value else ""
+    return f"{quoted(value)} must not contain a slash" if "/" in value else ""
 
 
 def _registry(value: str) -> str:
@@ -97,20 +97,20 @@ def _azure_disk(struct: Mapping[str, Any]) -> Wrong:
 
 def _unit_of_fibre_channel(struct: Mapping[str, Any]) -> Wrong:
     if "targetWWNs" in struct and "lun" not in struct:
-        yield ("lun",), "is required beside targetWWNs"
+        yield ("lun",), "is required with targetWWNs"
 
 
 def _flex_options(struct: Mapping[str, Any]) -> Wrong:
     for name in struct.get("options") or ():
         domain = name.partition("/")[0]
         if any(domain == reserved or domain.endswith(f".{reserved}") for reserved in _RESERVED):
-            yield ("options", name), f"{' and '.join(_RESERVED)} are Kubernetes' own"
+            yield ("options", name), f"{' and '.join(_RESERVED)} are reserved for Kubernetes"
 
 
 def _iscsi_secret(struct: Mapping[str, Any]) -> Wrong:
     for name in ("chapAuthDiscovery", "chapAuthSession"):
         if struct.get(name) and "secretRef" not in struct:
-            yield ("secretRef",), f"is required beside {name}"
+            yield ("secretRef",), f"is required with {name}"
 
 
 def _projection(struct: Mapping[str, Any]) -> Wrong:
@@ -121,13 +121,13 @@ def _projection(struct: Mapping[str, Any]) -> Wrong:
             for place, item in enumerate((source.get(kind) or {}).get("items") or ()):
                 path = item["path"]
                 if path and path in seen:
-                    yield ("sources", index, kind, "items", place, "path"), f"{quoted(path)} is there twice"
+                    yield ("sources", index, kind, "items", place, "path"), f"{quoted(path)} appears twice"
                 seen.add(path)
 
 
 def _trust_bundle(struct: Mapping[str, Any]) -> Wrong:
     if "name" in struct and "labelSelector" in struct:
-        yield ("labelSelector",), "cannot stand beside name: keep one"
+        yield ("labelSelector",), "conflicts with name: set only one of them"
 
 
 def _claim_of_one_pod(struct: Mapping[str, Any]) -> Wrong:
@@ -140,7 +140,7 @@ def _claim_of_one_pod(struct: Mapping[str, Any]) -> Wrong:
 def _claim(struct: Mapping[str, Any]) -> Wrong:
     modes = struct.get("accessModes") or []
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        yield ("accessModes",), "ReadWriteOncePod must stand alone"
+        yield ("accessModes",), "ReadWriteOncePod must be the only mode"
     storage = ((struct.get("resources") or {}).get("requests") or {}).get("storage")
     place = ("resources", "requests", "storage")
     if storage is None:
@@ -150,7 +150,7 @@ def _claim(struct: Mapping[str, Any]) -> Wrong:
     sources = {name: struct[name] for name in ("dataSource", "dataSourceRef") if struct.get(name)}
     for name, source in sources.items():
         if not source.get("apiGroup") and source["kind"] != _OF_PERSISTENT_CLAIM:
-            yield (name, "apiGroup"), f"is required: only a {_OF_PERSISTENT_CLAIM} has none"
+            yield (name, "apiGroup"), f"is required: only a {_OF_PERSISTENT_CLAIM} needs none"
     told = [(item.get("apiGroup") or "", item["kind"], item["name"]) for item in sources.values()]
     if len(set(told)) > 1:
         yield ("dataSource",), "must be the same as dataSourceRef: keep one"

@@ -136,9 +136,9 @@ def _repetitions(items: list[Mapping[str, Any]], keys: Sequence[str]) -> Iterato
     for index, item in enumerate(items):
         key = tuple(item.get(name) for name in keys)
         if key in seen:
-            shown = " and ".join(
+            shown = " with ".join(
                 f"{name} {quoted(value) if isinstance(value, str) else value}"
                 for name, value in zip(keys, key, strict=True)
             )
-            yield (index, keys[0]), f"{shown} is there twice"
+            yield (index, keys[0]), f"{shown} appears twice"
         seen.add(key)
