@@ -29,6 +29,8 @@ _GROUPS = {
     "horizontalpodautoscalers": "/apis/autoscaling/v2",
     "poddisruptionbudgets": "/apis/policy/v1",
     "clusterrolebindings": "/apis/rbac.authorization.k8s.io/v1",
+    "roles": "/apis/rbac.authorization.k8s.io/v1",
+    "rolebindings": "/apis/rbac.authorization.k8s.io/v1",
     "scaledobjects": "/apis/keda.sh/v1alpha1",
 }
 """Where the kinds are that are not in the core group."""

@@ -124,8 +124,8 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
 def test_twgen_is_uninstalled_by_the_commands_of_the_page_and_the_worker_stays(person: Person) -> None:
     story = replace(person.story, worker_name=OF_THE_PAGE)
     more = (autoscaler_document(OF_THE_PAGE), budget_document(OF_THE_PAGE))
-    story.application.create()
     commit = story.commit("v1", *more, steps=())
+    story.application.create()
     story.stands("Settled", "v1")
     story.application.refresh("hard")
     story.application.synced(commit)  # a sync that is cut off leaves a finalizer on its hook

@@ -1,5 +1,6 @@
 """What the page about rollbacks lets a person do to workflows that a bad version holds, on real servers."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -55,7 +56,10 @@ def test_version_that_was_replaced_long_ago_gets_all_traffic_at_once_by_the_comm
     short = policy_document(name, rollbackWindow="1s")
     worker = worker_document(name, "v1", steps=(25,), gate="GateWorkflow")
     write_specs(story.folder, story.worker.server.address, worker, short)
-    eventually(lambda: "its gate" in story.run("promote").stderr, SOON)
+    # within the second of its policy a person who promotes would be right to go back without the gate
+    eventually(lambda: json.loads(story.run("plan", "-o", "json").stdout)["workers"][0]["gates"], SOON)
+    refused = story.run("promote")
+    assert "its gate has not passed" in refused.stderr, refused
     [command] = set(re.findall(r"^twgen (promote \..*)$", PAGE.read_text(), re.MULTILINE))
     promoted = story.run(*command.replace(" .", "").split())
     assert (promoted.code, story.shares()) == (0, {"v1": 100, "v2": 0}), promoted
