@@ -31,6 +31,7 @@ EXAMPLE = Path("examples/three-versions")
 ADDRESS = "temporal.example.com:7233"
 OLD_TAGS = ("v1.4.2", "v2.0.1")
 NEW_TAG = "v3.0.0"
+MANAGER = "twgen/prod-eu/payments"
 TWGEN = str(Path(sys.executable).with_name("twgen"))
 
 
@@ -56,9 +57,12 @@ def main() -> None:
         for build_id in builds[:2]:
             stack.enter_context(deployed.version(build_id))
         _roll_out(deployed, builds[:2])
+        deployed.set_manager(MANAGER)
         before = eventually(lambda: _snapshot(specs), 60)
         stack.enter_context(deployed.version(builds[2]))
+        deployed.set_manager("")  # a server accepts a ramp only from the manager
         eventually(lambda: succeeds(lambda: deployed.set_ramp(builds[2], 5)), 60)
+        deployed.set_manager(MANAGER)
         snapshot = eventually(lambda: _snapshot(specs), 60)
     write_with_cluster("before.yaml", before, dict(zip(builds[:2], (2, 6), strict=True)))
     write_with_cluster("snapshot.yaml", snapshot, dict(zip(builds, (2, 6, 2), strict=True)))
@@ -125,7 +129,6 @@ def _roll_out(deployed: DeployedWorker, builds: list[str]) -> None:
     deployed.start("WaitingWorkflow", "order-1001")
     eventually(lambda: succeeds(lambda: deployed.set_current(second)), 60)
     deployed.start("WaitingWorkflow", "order-1002")
-    deployed.set_manager("twgen/prod-eu/payments")
 
 
 def _snapshot(specs: Path) -> str:
