@@ -48,7 +48,7 @@ class _Fleet:
 
 
 class _Printed:
-    """What is told of rollouts that are followed by what is no terminal: all of them, then what changes."""
+    """Report followed rollouts without a terminal: first all of them, then each change."""
 
     def __init__(self, output: str) -> None:
         self._output = output

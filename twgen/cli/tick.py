@@ -222,7 +222,7 @@ async def _attached(
     told: set[str],
     wanted: Mapping[str, set[GroupKind]],
 ) -> Mapping[str, AttachedRead]:
-    """How attached objects stand; that a kind cannot be read is told of once."""
+    """The states of attached objects; a kind that cannot be read is reported once."""
     found = await read_attached(client, wanted, AnswerDeadline(timeout))
     for why in (why for read in found.values() for why in read.unread.values() if why not in told):
         told.add(why)

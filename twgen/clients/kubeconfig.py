@@ -65,7 +65,8 @@ def open_session(access: ClusterAccess, folder: str) -> Session:
     try:
         found = context_of_files(access.kubeconfig, access.context) if access.kubeconfig else context_of_pod()
         login = login_of(found)
-        return Session(_server(found), _pool(found, login, Path(folder)), login)
+        server = _server(found)
+        return Session(server, _pool(server, found, login, Path(folder)), login)
     except (Unusable, OSError, TypeError, AttributeError, ValueError) as error:
         raise StateUnavailable(
             f"Kubernetes ({access.described}) is not configured: {_reason(error)}; "
@@ -82,11 +83,10 @@ def _server(context: "Context") -> str:
     return server if "://" in server else f"https://{server}"
 
 
-def _pool(context: "Context", login: "Login", folder: Path) -> "PoolManager":
+def _pool(server: str, context: "Context", login: "Login", folder: Path) -> "PoolManager":
     from twgen.clients.logins.transport import pool_to
 
-    server, (cluster, user) = _server(context), context
-    certificate = None
+    (cluster, user), certificate = context, None
     pem, key = login.proof.certificate, login.proof.key
     if server.startswith("https"):
         pem, key = pem or user.content("client-certificate"), key or user.content("client-key")

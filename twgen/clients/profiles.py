@@ -42,7 +42,7 @@ class Profile:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What of it no message shows: a key, and headers, but for what is told of the place itself."""
+        """The values that no message shows: the key and the headers, except those that name the place."""
         header_values = self.credentials.grpc_meta.values()
         found = (self.credentials.api_key or "", *header_values)
         tokens = [text.removeprefix(_BEARER) for text in found]

@@ -56,7 +56,7 @@ _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
 
 
 def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
-    """Why this is not what a path asks for; empty: it is, or nobody knows better. Items are not looked at."""
+    """Why this is not the answer for a path; empty: it is, or that is unknown. Items are not checked."""
     kind, api_version = answer.get("kind"), answer.get("apiVersion")
     if not (asked := _PATH.fullmatch(path)):
         for wanted, (form, shape) in _SERVED.items():

@@ -43,7 +43,7 @@ def unrecorded(
 
 @contextmanager
 def alone_in(folders: Collection[Path]) -> Iterator[None]:
-    """Make these folders, and hold up whoever else records there: two at once would lose what one wrote."""
+    """Make these folders and lock them: of two writers at once, one would lose its entries."""
     with ExitStack() as stack:
         # in one order, so that no two wait for each other
         for folder in sorted(folders):

@@ -205,7 +205,7 @@ class Tick:
                 state = RolloutInCluster(is_paused=worker.intent.is_paused)
                 known = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
                 looks.append(look := _Observation(worker, known, attached))
-                with suppress(TwgenError):  # it is told where it is noted
+                with suppress(TwgenError):  # the code that notes it reports it
                     plans += [plan.versions for plan in look.plan.workers]
         if self.attached and (wanted := attached_to_read(plans)):
             attached.update(await self.attached(wanted))

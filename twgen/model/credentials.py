@@ -9,7 +9,7 @@ from html import escape
 from urllib.parse import quote, quote_plus
 
 LEAST_EVERYWHERE = 16
-"""Characters of a credential that is looked for in whatever is told: a shorter one may be a common word."""
+"""The fewest characters of a credential that every message is searched for: shorter ones may be words."""
 _MOST = 64
 """Credentials that are remembered, the newest: they are renewed."""
 _LEAST_PART = 8
@@ -23,7 +23,7 @@ _sent: dict[str, None] = {}
 
 
 def remember(secrets: Iterable[str]) -> None:
-    """Let no message show these from now on, whoever tells it."""
+    """Let no message show these from now on."""
     for secret in secrets:
         if len(secret) >= LEAST_EVERYWHERE:
             _sent.pop(secret, None)

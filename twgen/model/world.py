@@ -78,7 +78,7 @@ class LiveDeployment:
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it and are not known to be gone, as `Kind/name`."""
     gone: tuple[str, ...] = ()
-    """Those that were deleted since, by the word of whoever did so."""
+    """The objects deleted since then, as recorded by the program or person that deleted them."""
     owners: tuple[str, ...] = ()
     """The objects with which Kubernetes deletes it, as `Kind/name`; twgen gives it none."""
     available_replicas: int = 0

@@ -49,7 +49,7 @@ class Reads:
     worker_deployments: bool = False
     """Those of its Temporal namespace are listed: it may be full, or one be the worker by another name."""
     other_workers: bool = False
-    """Whoever may be the worker by another name is told of."""
+    """Pollers that may be this worker under another name are reported."""
     told_task_queue: TaskQueue | None = None
     """The one that its spec tells its containers, if it is to be asked who else polls that."""
     pods_of: tuple[LiveDeployment, ...] = ()
@@ -128,7 +128,7 @@ def further_reads(
 
 
 def _seems_not_to_poll(target: Target) -> bool:
-    """No worker of it has polled, though its pods are available, or nobody knows of pods."""
+    """No worker of it has polled, although its pods are available or unknown."""
     if target.is_registered or target.spec.says_zero:
         return False
     return target.world.deployments is None or target.obstacle is None

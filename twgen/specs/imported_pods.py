@@ -21,7 +21,7 @@ from twgen.versioning.injection import (
 
 _KEY = "TEMPORAL_API_KEY"
 _OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
-"""How the variables begin that credentials are told in: a Connection names a Secret in their place."""
+"""Prefixes of the variables that hold credentials: a Connection names a Secret in their place."""
 
 Container = Mapping[str, Any]
 
@@ -34,7 +34,7 @@ class ImportedPods(NamedTuple):
     task_queue: str
     """Empty: none, or the pods' own variable goes on telling it."""
     key: Mapping[str, str]
-    """The key of the Secret that holds the API key; empty: none is told."""
+    """The key of the Secret that holds the API key; empty: there is none."""
     notes: tuple[str, ...]
     """What somebody has to look at."""
     worker: str
@@ -59,7 +59,7 @@ def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
     key: Mapping[str, Any] = next((one for one in keys if value_at(one, "name") and value_at(one, "key")), {})
     queues = {values[TASK_QUEUE] for values in told if TASK_QUEUE in values}
     is_used = any(TASK_QUEUE in references(str(one.get("value"))) for one in variables)
-    # one that other variables refer to, or that differs, is told by the pods' own variable as before
+    # one that other variables refer to, or that differs, stays a variable of the pods
     queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
     secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
     connection = Connection("", place.address, api_key_secret=secret)

@@ -80,7 +80,7 @@ def warn_of_claims(
     }
     fields = {id(spec.document): spec.fields for spec in specs} if claims else {}
     for worker in workers if claims else ():
-        # without a hash, the pods are told to be wrong
+        # without a hash the pod template has errors, which are reported already
         pod = worker.template.content["spec"] if worker.template.hash else {}
         for index, volume in enumerate(pod.get("volumes") or ()):
             name = value_at(volume, "persistentVolumeClaim", "claimName")

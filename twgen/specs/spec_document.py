@@ -217,7 +217,7 @@ def _in_todays_spelling(
             holder, _, name = old.rpartition(".")
             fields = value_at(value, *holder.split("."))
             if old not in moved and isinstance(fields, dict) and name in fields:
-                # a null is an absent field: what is required is told to be missing under the name in the file
+                # a null is an absent field: a required one is reported missing, under the name in the file
                 value = _without(value, old.split("."))
                 if value_at(value, *new.split(".")) is None:
                     old_paths[new] = old

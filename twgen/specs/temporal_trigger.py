@@ -116,7 +116,7 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
         if name in _CREDENTIALS:
             why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
             finding = Finding(finding.path, why)
-        elif finding.instead_of:  # a field that is told to be misspelt is not told to be missing too
+        elif finding.instead_of:  # a misspelt field is not reported as missing too
             names.setdefault(finding.instead_of.rpartition(".")[2], name)
         unknown.append(finding)
     values = {
@@ -149,7 +149,7 @@ def _version(read: _Metadata) -> _Wrong:
 def _values(read: _Metadata) -> _Wrong:
     for name, check in _CHECKS.items():
         value = read.values.get(name)
-        # a field that is misspelt is told already
+        # a misspelt field has been reported already
         if isinstance(value, str) and read.names[name] == name and (wrong := check(value)):
             yield name, wrong
 
@@ -195,7 +195,8 @@ def warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: 
         spec.warning(f"{path}.metadata", f'{why}: write namespace: ""')
     is_workers = read.values.get("endpointFromEnv") == ADDRESS
     address = str(read.values.get("endpoint") or (host_port if is_workers else ""))
-    _warn_of_address(spec, f"{path}.metadata", read, worker)
+    if address and address != host_port and not _address(address):
+        _warn_of_address(spec, f"{path}.metadata.endpoint", address, read, worker)
     needs_key = is_cloud(address) or (address == host_port and worker.connection.secret_name)
     has_key = value_at(trigger, "authenticationRef") or read.has("apiKey")
     if address and needs_key and not has_key and metadata.keys().isdisjoint(_CREDENTIALS):
@@ -203,17 +204,14 @@ def warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: 
         spec.warning(path, f"{why}: name a TriggerAuthentication in authenticationRef")
 
 
-def _warn_of_address(spec: Fields, path: str, read: _Metadata, worker: WorkerSpec) -> None:
-    """Note an address at which Temporal does not answer, or does not know the worker's namespace."""
-    address, connection = str(read.values.get("endpoint") or ""), worker.connection
+def _warn_of_address(spec: Fields, path: str, address: str, read: _Metadata, worker: WorkerSpec) -> None:
+    """Note a valid address, other than the worker's, that does not answer or not for its namespace."""
+    connection, theirs = worker.connection, worker.temporal_namespace or _DEFAULT_NAMESPACE
     (host, _, port), (own_host, _, own_port) = address.rpartition(":"), connection.host_port.rpartition(":")
-    theirs = worker.temporal_namespace or _DEFAULT_NAMESPACE
-    if not address or address == connection.host_port or _address(address):
-        return  # what is wrong with the Connection, or with any address, is told elsewhere
     if host.lower() == own_host.lower():
         why = f"connection {connection.name} has port {own_port} of this host, not {port}"
     elif why_not_of_cloud(address, str(read.values.get("tlsServerName") or ""), theirs):
         why = f"{address} does not know the worker's Temporal namespace {theirs}"
     else:
         return
-    spec.warning(f"{path}.endpoint", f"{why}: write {connection.host_port}")
+    spec.warning(path, f"{why}: write {connection.host_port}")

@@ -88,7 +88,7 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
         least, fewest, most, at_most = _BOUNDS[scalers[0].kind == "ScaledObject"]
         low, high = (value_at(scalers[0].template, "spec", field) for field in (least, most))
         if not scalers[0].template or {type(low), type(high)} - {int, type(None)}:
-            return None  # what is wrong with it is told there
+            return None  # its own check reports the error
         return _Pods(
             low or fewest, high or at_most, *(f"{field} of {scalers[0].name}" for field in (least, most))
         )

@@ -280,7 +280,7 @@ def _encoding(fields: Fields) -> tuple[Encoding, str]:
     encoding = fields.choice("encoding", Encoding, Encoding.JSON)
     needs_type = encoding is Encoding.BINARY_MESSAGE
     message_type = fields.text("messageType", required=needs_type, form=MESSAGE_TYPE)
-    # of an unknown encoding nothing more is told
+    # an unknown encoding has been reported, and nothing else about it is known
     if message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
         messages = " or ".join(one for one in Encoding if one.is_message)
         fields.problem(

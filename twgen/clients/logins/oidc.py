@@ -30,15 +30,18 @@ class OidcTokens:
 
     def proof(self) -> Proof:
         """The ID token, renewed if it is about to end."""
-        end = _end_of(self._token) if self._token else None
-        if self._token and (end is None or seconds_until(end) > 0):
-            return Proof(f"Bearer {self._token}", None if end is None else seconds_until(end))
+        if self._token and (present := self._present()).lasts != 0:
+            return present
         if not self._refresh:
             raise Unusable("its OIDC token has expired, and there is no refresh-token: log in again")
         try:
             self._renew()
         except TwgenError as error:
             raise Unusable(f"its OIDC token cannot be renewed ({error})") from None
+        return self._present()
+
+    def _present(self) -> Proof:
+        """The ID token as it is; it lasts 0 seconds if it must be renewed."""
         end = _end_of(self._token)
         return Proof(f"Bearer {self._token}", None if end is None else seconds_until(end))
 

@@ -139,7 +139,7 @@ def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
 
 
 def _described(cluster: Entry) -> dict[str, Any]:
-    """The cluster as a login program is told it."""
+    """The cluster, in the form that a login program expects."""
     described = {
         name: cluster.fields[name]
         for name in ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")

@@ -236,7 +236,7 @@ class _Begun(NamedTuple):
     job_id: str = ""
     repeats: int = 0
     looked_at: datetime | None = None
-    """Until when workflows had started that it was begun for; None: nobody knows."""
+    """It was begun for workflows that started before this time; None: unknown."""
 
 
 def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:

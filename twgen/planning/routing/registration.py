@@ -51,7 +51,7 @@ def _told_by_variables(t: Target) -> str:
 def polls_instead(t: Target) -> str:
     """Who may be its worker by another name, and which variable has the right one; empty: nobody.
 
-    For a target that has not polled, though its pods are available, or nobody knows of pods.
+    For a target that has not polled, although its pods are available or unknown.
     """
     if strangers := _strangers(t):
         polls = f"{listed(strangers)} {'has' if len(strangers) == 1 else 'have'} polled instead"

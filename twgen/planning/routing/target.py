@@ -200,7 +200,7 @@ class Target:
 
     @property
     def stay_began(self) -> datetime | None:
-        """When its present stay began; None: nobody knows."""
+        """When its present stay began; None: unknown."""
         return stay_began(self.version, self.temporal) if self.version else None
 
     def why_marked(self, key: MarkKey) -> str:

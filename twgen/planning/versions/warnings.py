@@ -216,7 +216,7 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
 
 
 def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
-    """What goes and nobody deletes, with the commands of whoever does."""
+    """Objects that nothing deletes by itself, with the commands that do."""
     policy, namespace = version.spec.policy, version.spec.namespace
     by_hand = policy.driver is Driver.NONE or policy.owner_references is not OwnerReferences.RENDER
     if not plan.replaced or not (by_hand or policy.driver is Driver.AUTO):

@@ -120,7 +120,7 @@ def _shown(status: RolloutStatus, now: datetime) -> _Shown:
     try:
         row = _row(status, now)
         html = template.render(row=row)
-    except Exception:  # noqa: BLE001 - whoever may write the ConfigMap of one worker must not hide the others
+    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
         unread = "what its status says of its versions cannot be read"
         row = _row(replace(status, document={}, failing=status.failing or unread), now)
         html = template.render(row=row)
