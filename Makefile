@@ -66,8 +66,9 @@ documentation: $(INSTALLED) ## Write anew what the documentation shows of the ex
 example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example
 
-# the schemas are hand-written but for those of Kubernetes
-schemas: $(INSTALLED) ## Regenerate the schemas of pods and attached objects, and the addresses of all
+# the schemas of specs and of what twgen prints are hand-written
+schemas: $(INSTALLED) ## Regenerate the schemas of records, pods and attached objects, and the addresses of all
+	@$(BIN)/python -m tools.schemas
 	@$(BIN)/python -m tools.kubernetes_schemas
 
 lock: ## Renew requirements.lock from pyproject.toml

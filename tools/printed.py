@@ -15,7 +15,7 @@ from tests.strategies import NOW
 from tools.published_schemas import ROOT, SCHEMAS
 from tools.reasons import first_sentences
 from twgen.model.diagnosis import Installation
-from twgen.model.operator import Operator
+from twgen.model.operator import Operator, RolloutPod
 from twgen.model.plan import Plan
 from twgen.model.world import World
 from twgen.planning.diagnosis.findings import findings
@@ -247,7 +247,7 @@ def json_documents() -> dict[str, Any]:
         Installation(clock_ahead=timedelta(seconds=45)),
         Plan(NOW, ()),
         World(NOW, {}),
-        Operator(rollout_image="registry.example.com/tools/twgen:latest"),
+        Operator(rollout=RolloutPod(image="registry.example.com/tools/twgen:latest")),
     )
     return {
         "Plan": _printed("plan", *_MOVING),

@@ -280,7 +280,7 @@ def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
     assert operator, findings
     [secret] = read_documents((ROOT / "deploy" / "temporal.yaml").read_text())
     [name] = secret["stringData"]
-    assert operator.temporal_config_file == f"/etc/twgen/temporal/{name}"
+    assert operator.temporal.config_file == f"/etc/twgen/temporal/{name}"
     assert [profile for profile in secret["stringData"][name].splitlines() if "payments]" in profile]
     assert operator.may_use("payments", Application("shop", "payments"))
 
@@ -295,7 +295,7 @@ def test_operators_configuration_of_the_page_is_valid() -> None:
     operator, findings = parse_operator(document)
     assert operator, findings
     assert operator.instance == "prod-eu"
-    assert operator.rollout_image.startswith("registry.example.com/")
+    assert operator.rollout.image.startswith("registry.example.com/")
     Draft202012Validator(json.loads((ROOT / "schemas" / "operatorconfig.json").read_text())).validate(
         document
     )

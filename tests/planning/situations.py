@@ -80,15 +80,15 @@ def routing(
     """Traffic as it has been for a while, a day unless told."""
     since = ago(age)
     return Routing(
-        CurrentVersion(current, since) if current else None,
-        RampingVersion(*ramping, since, since) if ramping else None,
+        current=CurrentVersion(current, since) if current else None,
+        ramping=RampingVersion(*ramping, since, since) if ramping else None,
     )
 
 
 def temporal(*versions: Version, traffic: Routing | None = None, **facts: Any) -> WorkerDeployment:
     """What Temporal says; it is managed by `me` unless told."""
     told = {"manager_identity": "me", "server_version": "1.32.0"} | facts
-    return WorkerDeployment(traffic or Routing(), versions, **told)
+    return WorkerDeployment(routing=traffic or Routing(), versions=versions, **told)
 
 
 def situation(

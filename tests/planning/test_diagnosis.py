@@ -22,7 +22,7 @@ from twgen.model.diagnosis import (
 )
 from twgen.model.draining import DrainingEntry, Ending, WhatEnds
 from twgen.model.marks import MarkKey
-from twgen.model.operator import Caller, Operator
+from twgen.model.operator import Caller, Operator, RolloutPod
 from twgen.model.plan import Plan
 from twgen.model.policy import PolicyStep
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
@@ -182,7 +182,9 @@ def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
 ) -> None:
     world = world_of()
     installation = Installation(argocd=ArgoInstallation("v3.6.1", plugin_of(plugin), {}))
-    told = findings(installation, make_plan([SPEC], world, NOW, ME), world, Operator(rollout_image=jobs))
+    told = findings(
+        installation, make_plan([SPEC], world, NOW, ME), world, Operator(rollout=RolloutPod(image=jobs))
+    )
     assert bool(told) is is_told
 
 

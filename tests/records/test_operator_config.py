@@ -11,6 +11,7 @@ from referencing import Registry, Resource
 from twgen.model.operator import (
     NEVER_ATTACHED,
     Application,
+    AttachedKinds,
     CaBundle,
     ClusterOfApplications,
     GroupKind,
@@ -18,8 +19,9 @@ from twgen.model.operator import (
     ProfileGrant,
     PrometheusServer,
     RolloutPod,
+    TemporalProfiles,
 )
-from twgen.records.operator_config import parse_operator
+from twgen.records.operator_config import OPERATOR_CONFIG, parse_operator
 
 WHOLE = {
     "apiVersion": "twgen.io/v1alpha1",
@@ -77,14 +79,15 @@ def test_every_field_is_read() -> None:
     assert SCHEMA.is_valid(WHOLE)
     assert operator == Operator(
         instance="prod-eu",
-        temporal_config_file="/etc/twgen/temporal.toml",
-        grants=(ProfileGrant("payments", ("payments", "team-*")),),
+        temporal=TemporalProfiles(
+            "/etc/twgen/temporal.toml", (ProfileGrant("payments", ("payments", "team-*")),)
+        ),
         clusters=(
             ClusterOfApplications("payments", "pay-eu", "/etc/twgen/eu", "eu"),
-            ClusterOfApplications("*", "*", "", ""),
+            ClusterOfApplications("*", in_cluster=True),
         ),
-        rollout_image="registry.example.com/twgen@sha256:0123",
-        rollout_pod=RolloutPod(
+        rollout=RolloutPod(
+            image="registry.example.com/twgen@sha256:0123",
             labels={"team": "platform"},
             annotations={"sidecar.istio.io/inject": "false"},
             node_selector={"kubernetes.io/os": "linux"},
@@ -93,7 +96,7 @@ def test_every_field_is_read() -> None:
             resources={"limits": {"memory": "256Mi"}},
             ca_bundle=CaBundle("temporal-ca", "ca.crt"),
         ),
-        attached_kinds=(GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service")),
+        attached=AttachedKinds((GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service"))),
         prometheus=(
             PrometheusServer(
                 "shared",
@@ -125,14 +128,20 @@ texts = st.dictionaries(names, names)
 operators = st.builds(
     Operator,
     instance=st.sampled_from(("", "prod-eu", "a/b.c_d")),
-    temporal_config_file=st.just("") | paths,
-    grants=st.lists(st.builds(ProfileGrant, names, st.lists(st.text(max_size=5)).map(tuple))).map(tuple),
+    temporal=st.builds(
+        TemporalProfiles,
+        st.just("") | paths,
+        st.lists(st.builds(ProfileGrant, names, st.lists(st.text(max_size=5)).map(tuple))).map(tuple),
+    ),
     clusters=st.lists(
-        st.builds(ClusterOfApplications, names, st.text(max_size=5), paths, names)
-        | st.builds(ClusterOfApplications, names, st.text(max_size=5))
+        st.builds(ClusterOfApplications, names, st.text(max_size=5), paths, names, st.just(value=False))
+        | st.builds(
+            ClusterOfApplications, names, st.text(max_size=5), st.just(""), st.just(""), st.just(value=True)
+        )
     ).map(tuple),
-    rollout_pod=st.builds(
+    rollout=st.builds(
         RolloutPod,
+        image=st.sampled_from(("", "registry.example.com/twgen:1.0")),
         labels=texts,
         annotations=texts,
         node_selector=texts,
@@ -141,7 +150,7 @@ operators = st.builds(
         resources=st.just({}) | st.just({"requests": {"cpu": "1"}}),
         ca_bundle=st.none() | st.just(CaBundle("temporal-ca", "tls.pem")),
     ),
-    attached_kinds=st.lists(st.builds(GroupKind, groups, allowed_kinds)).map(tuple),
+    attached=st.builds(AttachedKinds, st.lists(st.builds(GroupKind, groups, allowed_kinds)).map(tuple)),
     prometheus=st.lists(
         st.builds(
             PrometheusServer,
@@ -161,50 +170,9 @@ operators = st.builds(
 )
 
 
-def written(operator: Operator) -> dict[str, Any]:
-    """As its operator writes it."""
-    pod = operator.rollout_pod
-    ca_bundle = pod.ca_bundle and {"configMap": pod.ca_bundle.config_map, "key": pod.ca_bundle.key}
-    clusters = []
-    for item in operator.clusters:
-        of_file = {"kubeconfig": item.kubeconfig, "context": item.context}
-        where = of_file if item.kubeconfig else {"inCluster": True}
-        clusters.append({"project": item.project, "application": item.application, **where})
-    profiles = [{"name": item.name, "projects": list(item.projects)} for item in operator.grants]
-    return {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "OperatorConfig",
-        "instance": operator.instance,
-        "temporal": {"configFile": operator.temporal_config_file, "profiles": profiles},
-        "clusters": clusters,
-        "rollout": {
-            "labels": pod.labels,
-            "annotations": pod.annotations,
-            "nodeSelector": pod.node_selector,
-            "tolerations": list(pod.tolerations),
-            "imagePullSecrets": list(pod.image_pull_secrets),
-            "resources": pod.resources,
-            "caBundle": ca_bundle,
-        },
-        "attached": {"kinds": [{"group": kind.group, "kind": kind.kind} for kind in operator.attached_kinds]},
-        "prometheus": [
-            {
-                "name": server.name,
-                "url": server.url,
-                "projects": list(server.projects),
-                "bearerTokenFile": server.bearer_token_file,
-                "caFile": server.ca_file,
-                "headers": server.headers,
-                "secretName": server.secret_name,
-            }
-            for server in operator.prometheus
-        ],
-    }
-
-
 @given(operators)
 def test_configuration_is_read_as_it_was_written(operator: Operator) -> None:
-    document = written(operator)
+    document = OPERATOR_CONFIG.write(operator)
     assert SCHEMA.is_valid(document)
     assert parse_operator(document) == (operator, [])
 

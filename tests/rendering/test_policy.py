@@ -9,7 +9,7 @@ from tests.strategies import NOW, TARGET, a_spec, live_manifest, world
 from twgen.model.operator import Caller
 from twgen.model.policy import ConnectionChanges, EnvironmentNames, OnDelete, OwnerReferences
 from twgen.model.spec import AttachedResource, Connection, SecretKey, WorkerSpec
-from twgen.model.temporal import Drainage, Routing, Version, VersionStatus, WorkerDeployment
+from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions
 from twgen.rendering.manifests import render_manifests
 
@@ -58,7 +58,7 @@ def drained(build_id: str = "v1") -> WorkerDeployment:
         first_activated_at=long_ago,
         drainage=Drainage(VersionStatus.DRAINED, long_ago.replace(hour=15)),
     )
-    return WorkerDeployment(Routing(), (version,))
+    return WorkerDeployment(versions=(version,))
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_version_that_has_traffic_and_no_pods_waits_for_no_target_but_on_the_way
     status: VersionStatus, *, waits: bool
 ) -> None:
     known = Version("v1", VersionStatus.CURRENT), Version("v3", status)
-    says = WorkerDeployment(Routing(CurrentVersion("v1", NOW)), known)
+    says = WorkerDeployment(routing=Routing(current=CurrentVersion("v1", NOW)), versions=known)
     ledger = {("shop/payments", "v1"): recorded_deployment(live_manifest(SPEC, "v1", 2))}
     found = world(says, []).remembering(ledger)
     manifests = render_manifests(plan_versions([SPEC], found, NOW, ME).workers, [], ME.of, HOOK)

@@ -9,7 +9,7 @@ from twgen.specs.rollout_pods import refusals_of_pod
 
 
 def refused(**pod: Any) -> list[str]:
-    found = refusals_of_pod(Operator(rollout_pod=RolloutPod(**pod)))
+    found = refusals_of_pod(Operator(rollout=RolloutPod(**pod)))
     return [f"{item.path}: {item.message}" for item in found]
 
 
@@ -42,5 +42,5 @@ def test_what_an_api_server_would_refuse_is_told_at_its_path(pod: dict[str, Any]
     "image", ["${REGISTRY}/twgen:1", "{{ .Values.image }}", "registry.example.com/Tools/Twgen:1"]
 )
 def test_image_that_no_node_finds_is_refused(image: str) -> None:
-    [told] = refusals_of_pod(Operator(rollout_image=image))
+    [told] = refusals_of_pod(Operator(rollout=RolloutPod(image=image)))
     assert (told.path, image in told.message) == ("rollout.image", True)

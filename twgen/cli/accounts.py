@@ -57,7 +57,7 @@ def application_of(intent: Intent) -> str:
 def _of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
     """What the Jobs of a worker need; of one that has none yet, where its account is the team's own."""
     spec, own = item.spec, item.spec.policy.service_account_name
-    if spec.policy.driver is Driver.NONE or not (intent or (own and operator.rollout_image)):
+    if spec.policy.driver is Driver.NONE or not (intent or (own and operator.rollout.image)):
         return
     name, of = rollout_name(spec.name), f"the Jobs of {spec.worker_deployment}"
     if own:
@@ -66,4 +66,4 @@ def _of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Ite
         application = application_of(intent) if intent else ""
         account = account_of_render(service_account(spec.namespace, name), of, name, application)
     # not those of the intent, which whoever may write it chooses
-    yield from needs_of_jobs(item, account, rollout_rules(item.versions, operator.attached_kinds))
+    yield from needs_of_jobs(item, account, rollout_rules(item.versions, operator.attached.kinds))

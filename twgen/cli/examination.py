@@ -269,7 +269,7 @@ class Examination(NamedTuple):
     ) -> frozenset[GroupKind]:
         if not client:
             return frozenset()
-        return await cluster_scoped(client, operator.attached_kinds, self._deadline)
+        return await cluster_scoped(client, operator.attached.kinds, self._deadline)
 
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
         """How many Worker Deployments each Temporal namespace of the workers has."""

@@ -90,11 +90,11 @@ def _is_of_policy(unknown_field: Problem) -> bool:
 def parse(settings: Settings, read: Documents) -> Specs:
     """The specs of what was read, with what its operator's choices make a problem."""
     operator = settings.operator
-    drivers = drivers_with_objects(operator.rollout_image)
+    drivers = drivers_with_objects(operator.rollout.image)
     specs = parse_specs(
         read.documents,
         settings.namespace_rule,
-        operator.attached_kinds,
+        operator.attached.kinds,
         drivers,
         some_are_missing=bool(read.unreadable),
     )
@@ -106,9 +106,9 @@ def parse(settings: Settings, read: Documents) -> Specs:
         remedy = where.prometheus_remedy(operator)
         doubts = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
         specs = specs._replace(warnings=(*specs.warnings, *doubts))
-    if operator.file and not operator.rollout_image:
+    if operator.file and not operator.rollout.image:
         specs = specs._replace(warnings=(*specs.warnings, *replays_without_image(specs.workers)))
-    if not tracks_jobs(specs.workers, operator.rollout_image):
+    if not tracks_jobs(specs.workers, operator.rollout.image):
         return specs
     hooks = hooks_beside_jobs(specs.passthrough, specs.workers)
     return specs._replace(problems=(*specs.problems, *hooks))
@@ -236,7 +236,7 @@ class Memory:
         if asked not in self._told:
             from twgen.reading.history import SpecSources, read_history
 
-            rule, kinds = settings.namespace_rule, settings.operator.attached_kinds
+            rule, kinds = settings.namespace_rule, settings.operator.attached.kinds
             sources, why_none = (
                 SpecSources(settings.paths, rule, kinds),
                 settings.surroundings.why_no_repository,
@@ -248,12 +248,12 @@ class Memory:
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
     """How the rollouts of a render are carried out in the cluster; raises as `driver_of_render` does."""
     operator, is_plugin = settings.operator, settings.surroundings.needs_identity
-    image = operator.rollout_image
+    image = operator.rollout.image
     driver = driver_of_render(workers, settings.rendering_caller, image, needs_image=is_plugin)
     if not image and not operator.file and not settings.quiet:
         warn(_lines(tuple(replays_without_image(workers)), settings.sources))
     prometheus = settings.surroundings.prometheus(operator)
-    return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod, prometheus)
+    return RolloutJobs(driver, image, operator.attached.kinds, operator.rollout, prometheus)
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:

@@ -85,7 +85,7 @@ class Observer:
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
         now, caller = planning_time(settings, world), settings.planning_caller
-        image = settings.operator.rollout_image
+        image = settings.operator.rollout.image
         plan = warned_of_image(make_plan(specs.workers, world, now, caller), image)
         return Observation(world, caller, plan, now, image, self._attached(plan))
 

@@ -61,7 +61,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
     told = with_references(settings, specs, (worker.versions for worker in plan.workers))
     workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, told, strict=True))
-    plan = warned_of_image(replace(plan, workers=workers), settings.operator.rollout_image)
+    plan = warned_of_image(replace(plan, workers=workers), settings.operator.rollout.image)
     keep(specs, world, plan)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:

@@ -163,7 +163,7 @@ class Plugin:
         """The operator's credentials, as far as the application's project may use them."""
         from twgen.clients.profiles import Profiles, load_profiles
 
-        file = operator.temporal_config_file
+        file = operator.temporal.config_file
         found = load_profiles(os.environ, file, use_environment=False, in_repository=self.in_repository)
         return Profiles(
             found,

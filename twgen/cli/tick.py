@@ -190,7 +190,7 @@ async def _look(looks: _Looks, opened: Connections) -> tuple[Sequence[RolloutSta
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
         record=partial(_keep, client, timeout, looks.forbidden),
         say=_say,
-        drain=partial(_drain, opened, timeout) if settings.operator.tick_drains else None,
+        drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
         attached=partial(_attached, client, timeout, looks.unlisted),
         begun=looks.begun,
     )

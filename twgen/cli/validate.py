@@ -124,7 +124,7 @@ def _validation(settings: Settings, read: Documents, specs: Specs) -> Validation
 def _drivers_without_image(settings: Settings, specs: Specs) -> Iterator[Problem]:
     """A warning for each policy whose Job has no image, if the operator's file was given."""
     operator = settings.operator
-    lacking = lacking_image(specs.workers, operator.rollout_image) if operator.file else []
+    lacking = lacking_image(specs.workers, operator.rollout.image) if operator.file else []
     for document in {id(spec.policy.document): spec.policy.document for spec in lacking}.values():
         yield Problem.at(document, "spec.driver", LEFT_OUT)
 

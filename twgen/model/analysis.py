@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from sys import float_info
 
+from twgen.model.record_shapes import Name
 from twgen.model.values import dataclass
 
 INFINITE = float_info.max
@@ -133,7 +134,9 @@ class FailureCount:
     """Workflows that started on a version."""
 
     started: int
+    """How many workflows started."""
     failed: int
+    """How many of these workflows failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +144,9 @@ class Failures:
     """Workflows that started on the target, and what they are compared with."""
 
     target: FailureCount
+    """Workflows that started on the target since the ramp began. Absent: not read."""
     current: FailureCount | None = None
-    """None: with nothing, or there is no current version."""
+    """The same for the current version, if the metric compares with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +154,11 @@ class StuckWorkflows:
     """Running workflows of the target whose workflow tasks keep failing."""
 
     number: int
+    """How many there are."""
     first: tuple[str, ...] = ()
-    """The IDs of some of them."""
+    """The workflow IDs of some of them."""
     is_all: bool = True
-    """No: there were more to look at than are looked at."""
+    """False: there were too many workflows to inspect all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +166,13 @@ class Backlog:
     """The task queue of the target whose oldest task waits longest."""
 
     task_queue: str
+    """The name."""
     seconds: int
-    """How long that task has waited; 0: none waits."""
+    """How many seconds that task has waited. 0: no task waits."""
     added: float
-    """Tasks a second that come for the target."""
+    """How many tasks arrive for the target each second."""
     dispatched: float
-    """Tasks a second that its workers take."""
+    """How many tasks its workers take each second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +180,26 @@ class Point:
     """What a query answers for one moment; None: no number."""
 
     at: datetime
+    """The time of the point."""
     value: float | None = None
+    """The value. Absent: the point has no number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a metric was on the target, over the time since its ramp began; None: it is another kind."""
+    """The measurement of one metric."""
 
-    metric: str
+    metric: Name
+    """The name of the metric in the policy."""
     since: datetime
+    """When the ramp began."""
     failures: Failures | None = None
+    """The failures that workflowFailures counts. Absent: not read."""
     stuck: StuckWorkflows | None = None
+    """For reportedProblems: running workflows of the target with workflow tasks that keep failing."""
     backlog: Backlog | None = None
+    """For backlogAge: the target's task queue with the oldest waiting task."""
     points: tuple[Point, ...] | None = None
+    """For prometheus: the points that the query returned, oldest first."""
     problem: str = ""
-    """Why it could not be read."""
+    """Why the metric could not be read."""

@@ -68,9 +68,10 @@ class ReplayRun:
     """The replay of the target, by its Job."""
 
     state: ReplayState
+    """The status."""
     job: str = ""
-    """The name of its Job; empty: there is none."""
+    """The name of its Job. Empty: there is no Job."""
     because: str = ""
-    """Why it failed, in the words of its Job; why it is not known, or does not begin."""
+    """Why it failed, or why its state is not known."""
     created_at: datetime | None = None
-    """When its Job was; what came later was not replayed. None: not told."""
+    """When its Job was created. Later histories were not replayed."""

@@ -1,13 +1,15 @@
 """Who runs twgen, and what the operator of an Argo CD decides for all of its applications."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from twgen.model.paths import value_at
 from twgen.model.problem import quoted
+from twgen.model.record_shapes import Each, Example, Mark, Name
+from twgen.model.shapes import text
 from twgen.model.values import dataclass
 
 if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
@@ -22,23 +24,62 @@ class Application:
     project: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileGrant:
-    """Which Argo CD projects may use a Temporal profile; names and glob patterns."""
+class ProfileGrant(NamedTuple):
+    """A Temporal profile, and the Argo CD projects that may use it."""
 
-    name: str
+    name: Name
+    """The name of a profile in the file."""
     projects: tuple[str, ...] = ()
+    """The Argo CD projects: names or glob patterns."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOfApplications:
-    """Where the live Deployments of some applications are; project and application are glob patterns."""
+class TemporalProfiles(NamedTuple):
+    """The credentials for Temporal."""
 
-    project: str
+    config_file: Annotated[
+        str, text(r"^(?![^/])", "an absolute path, such as /etc/twgen/temporal/temporal.toml")
+    ] = ""
+    """The absolute path of Temporal's configuration file. Paths inside it must be absolute too. If absent,
+    TEMPORAL_CONFIG_FILE names the file.
+    """
+    profiles: tuple[ProfileGrant, ...] = ()
+    """The profiles, and the Argo CD projects that may use each. A profile that is not listed is not used. A
+    profile is used only for its own address and namespace.
+    """
+
+
+_KUBECONFIG = text(
+    r"^(?![^/])(?![\s\S]*:(?!/))", "an absolute path, such as /etc/twgen/clusters/kubeconfig", least=1
+)
+"""Files joined by `:`, as KUBECONFIG has them."""
+
+
+class ClusterOfApplications(NamedTuple):
+    """The cluster with the live Deployments of some applications."""
+
+    project: Name
+    """The Argo CD project: a name or a glob pattern."""
     application: str = "*"
-    kubeconfig: str = ""
-    """Empty: the account of the Pod that twgen runs in."""
-    context: str = ""
+    """The application: a name or a glob pattern. If absent, the entry matches every application of the
+    project.
+    """
+    kubeconfig: Annotated[str, _KUBECONFIG] = ""
+    """The absolute path of a kubeconfig. It must hold a token or certificates, since the image has no login
+    programs. Conflicts with inCluster.
+    """
+    context: Name = ""
+    """The context of the kubeconfig. Required with kubeconfig."""
+    in_cluster: bool = False
+    """true: use the ServiceAccount of the plugin's own Pod, which needs the manifests of deploy/in-cluster.
+    Conflicts with kubeconfig.
+    """
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Fields that cannot go together, each with the reason."""
+        if bool(self.kubeconfig) is self.in_cluster:
+            yield "", "needs either kubeconfig or `inCluster: true`, not both"
+        elif bool(self.context) is not bool(self.kubeconfig):
+            yield "context", "must be set if kubeconfig is set, and only then"
 
 
 NEVER_ATTACHED = frozenset({
@@ -57,8 +98,10 @@ def api_group(manifest: Any) -> str:
 class GroupKind:
     """A kind of object in its API group; the core group is empty."""
 
-    group: str = ""
-    kind: str = ""
+    group: Annotated[str, Example("monitoring.coreos.com")] = ""
+    """The API group without its version. Empty: the core group."""
+    kind: Annotated[str, Example("PodMonitor")] = ""
+    """The kind. Kinds that run pods or grant rights are refused in every API group."""
 
     @classmethod
     def of(cls, manifest: Any) -> "GroupKind":
@@ -107,45 +150,98 @@ CLUSTER_SCOPED = frozenset(
 
 
 class CaBundle(NamedTuple):
-    """A ConfigMap of every worker's namespace that says whom to trust as Temporal, as PEM."""
+    """A ConfigMap with CA certificates."""
 
-    config_map: str
-    key: str = "ca.crt"
+    config_map: Annotated[
+        str,
+        text(r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)", "the name of a ConfigMap"),
+        Example("temporal-ca"),
+    ]
+    """The name of the ConfigMap. It must exist in every worker's namespace."""
+    key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$(?!\n)", "a key of a ConfigMap")] = "ca.crt"
+    """The key that holds the certificates as PEM. If absent: ca.crt."""
+
+
+_IMAGE = text(r"^[^\s\x00-\x1f]+$(?!\n)", "an image, such as registry.example.com/twgen:1.0", least=1)
+_NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 class RolloutPod(NamedTuple):
-    """What the Pods of rollouts have beside what twgen gives them, as Kubernetes has it."""
+    """The Jobs that carry out rollouts in the cluster."""
 
-    labels: Mapping[str, str] = MappingProxyType({})
-    annotations: Mapping[str, str] = MappingProxyType({})
-    node_selector: Mapping[str, str] = MappingProxyType({})
+    image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
+    """The twgen image of the Jobs, preferably with a digest. It must be the release that renders, since both
+    compute the build ID. Without it, renders in Argo CD fail unless every driver is None.
+    """
+    labels: Annotated[Mapping[str, str], Example({"team": "platform"})] = _NO_TEXTS
+    """Labels of the Pods of rollouts, in addition to twgen's own."""
+    annotations: Annotated[Mapping[str, str], Example({"sidecar.istio.io/inject": "false"})] = _NO_TEXTS
+    """Annotations of the Pods of rollouts, in addition to twgen's own."""
+    node_selector: Annotated[Mapping[str, str], Example({"kubernetes.io/os": "linux"})] = _NO_TEXTS
+    """The labels of the nodes that the Pods of rollouts may run on."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    """The node taints that the Pods of rollouts tolerate."""
     image_pull_secrets: tuple[Mapping[str, Any], ...] = ()
+    """The Secrets in each worker's namespace that Kubernetes pulls the image with."""
     resources: Mapping[str, Any] = MappingProxyType({})
-    """Empty: twgen's own."""
+    """The resource requests and limits of a rollout's container, in place of twgen's own."""
     ca_bundle: CaBundle | None = None
-    """None: whom the image trusts."""
+    """The CA certificates that the Jobs trust for Temporal. They are used if the connection uses TLS and
+    names no caCertSecretRef. If absent, the Jobs trust the certificates of the image.
+    """
+
+
+_PROMETHEUS = text(
+    r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)", "a name such as shared: lower-case letters, digits and -"
+)
+# credentials are in files, and twgen writes the query itself
+_URL = text(
+    r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
+    r"(/[-A-Za-z0-9._~%!$&'()*+,;=:@/]*)?$(?!\n)",
+    "an address such as https://prometheus.example.com/base: without a user, ? or #",
+)
+_FILE = text(r"^(?![^/])", "an absolute path, such as /etc/twgen/prometheus/token", least=1)
+_SECRET = text(r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)", "the name of a Secret")
 
 
 class PrometheusServer(NamedTuple):
-    """A Prometheus, or what speaks as one: where it is, who may ask it, and as whom it is asked."""
+    """A Prometheus, or a server with its API."""
 
-    name: str
-    """By which metrics choose it."""
-    url: str
+    name: Annotated[str, _PROMETHEUS, Example("shared")]
+    """The name by which metrics of a RolloutPolicy choose it, in `server`."""
+    url: Annotated[str, _URL, Example("https://prometheus.example.com")]
+    """The URL, without /api/v1. A RolloutPolicy names the server, never its URL."""
     projects: tuple[str, ...] = ()
-    """The Argo CD projects that may use it; names and glob patterns."""
-    bearer_token_file: str = ""
-    username: str = ""
-    password_file: str = ""
-    ca_file: str = ""
-    """Empty: whom the system trusts."""
-    headers: Mapping[str, str] = MappingProxyType({})
-    """What is sent beside: no secrets, since intents have them too."""
-    secret_name: str = ""
-    """A Secret of every worker's namespace with what the Pods of rollouts need of it; empty: nothing."""
-    secret_folder: str = ""
-    """Where a Pod has that Secret: its keys stand in place of the files."""
+    """The Argo CD projects that may use it: names or glob patterns. A metric without `server` uses the only
+    server that its project may use. At a terminal and in `twgen tick`, every server may be used.
+    """
+    bearer_token_file: Annotated[str, _FILE] = ""
+    """The absolute path of a file with the bearer token. twgen reads the file for every request."""
+    username: Annotated[str, text(r"^[ -9;-~]+$(?!\n)", "a user name: printable ASCII without a colon")] = ""
+    """The user name for HTTP basic authentication."""
+    password_file: Annotated[str, _FILE] = ""
+    """The absolute path of a file with that user's password."""
+    ca_file: Annotated[str, _FILE] = ""
+    """The absolute path of a file with the CA certificates to trust, as PEM. If absent, twgen trusts the
+    certificates of the system.
+    """
+    headers: Annotated[Mapping[str, str], Example({"X-Scope-OrgID": "payments"})] = _NO_TEXTS
+    """Additional request headers, such as the tenant of Mimir or Thanos. Put no secrets here: the intents of
+    rollouts contain them.
+    """
+    secret_name: Annotated[str, _SECRET, Example("prometheus")] = ""
+    """A Secret in every worker's namespace with the credentials for the Jobs of rollouts: `token`, or
+    `username` and `password`, and `ca.crt` if needed. Without it, Jobs send no credentials.
+    """
+    secret_folder: Annotated[str, Mark.INTERNAL] = ""
+    """Where a Pod has that Secret: its keys are used in place of the files."""
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Fields that cannot go together, each with the reason."""
+        if self.bearer_token_file and (self.username or self.password_file):
+            yield "", "has bearerTokenFile and username: set only one of them"
+        elif bool(self.username) is not bool(self.password_file):
+            yield "", "needs both username and passwordFile, or neither"
 
 
 def prometheus_called(
@@ -164,30 +260,71 @@ def prometheus_called(
     return None, f"{f'no Prometheus {quoted(name)}' if name else 'no Prometheus'} is available here: {remedy}"
 
 
+class AttachedKinds(NamedTuple):
+    """The objects that teams may attach to the versions of their workers."""
+
+    kinds: tuple[GroupKind, ...] = ()
+    """Kinds that teams may attach in addition to HorizontalPodAutoscaler, PodDisruptionBudget, ScaledObject
+    and VerticalPodAutoscaler. twgen does not check their fields.
+    """
+
+
+class Links(NamedTuple):
+    """Links that Argo CD shows."""
+
+    temporal: Annotated[str, _URL, Example("https://temporal.example.com")] = ""
+    """The URL of Temporal's UI. Argo CD links each Deployment and intent to its workflows there."""
+
+
+class TickSettings(NamedTuple):
+    """What `twgen tick` may do."""
+
+    drains: bool = False
+    """true: it ends workflows of draining versions as the `draining` lists of RolloutPolicies say."""
+
+
+_INSTANCE = text(
+    r"^$(?!\n)|^(?!twgen/)[A-Za-z0-9][-A-Za-z0-9_.]*(/[A-Za-z0-9][-A-Za-z0-9_.]*)*$(?!\n)",
+    "the name of an Argo CD instance, such as prod-eu: letters, digits and - _ . /, without twgen/ in front",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The operator's configuration; the default is that of somebody who configured nothing."""
+    """The operator's settings for all applications of an Argo CD."""
 
-    instance: str = ""
-    temporal_config_file: str = ""
-    grants: tuple[ProfileGrant, ...] = ()
+    instance: Annotated[str, _INSTANCE, Example("prod-eu")] = ""
+    """The name of this Argo CD, different from every other one. An application's manager identity is
+    twgen/INSTANCE/APPLICATION. If absent, each worker needs spec.identity in a RolloutPolicy.
+    """
+    temporal: TemporalProfiles = TemporalProfiles()
+    """The credentials for Temporal, as profiles of Temporal's own configuration file."""
     clusters: tuple[ClusterOfApplications, ...] = ()
-    rollout_image: str = ""
-    """The image of the Jobs that carry rollouts out; empty: no such Job is rendered."""
-    rollout_pod: RolloutPod = field(default_factory=RolloutPod)
-    attached_kinds: tuple[GroupKind, ...] = ()
-    """What may be attached to a version beside the kinds that twgen knows."""
-    prometheus: tuple[PrometheusServer, ...] = ()
-    temporal_ui: str = ""
-    """Where people look at Temporal, without a slash at the end; empty: nobody said."""
-    tick_drains: bool = False
-    """`twgen tick` does to the workflows of versions that drain what their policies say."""
-    file: str = ""
-    """Where all of this stands; empty: nowhere."""
+    """The clusters with the live Deployments. The first matching entry is used. If none matches, the cluster
+    is not read, and twgen assumes that every version in Temporal may still have a Deployment.
+    """
+    rollout: RolloutPod = RolloutPod()
+    """The Jobs that carry out rollouts in the cluster. A change here makes a new Job for every worker. The
+    Job of a settled worker ends at once.
+    """
+    attached: AttachedKinds = AttachedKinds()
+    """The objects that teams may attach to the versions of their workers."""
+    prometheus: Annotated[tuple[PrometheusServer, ...], Each(attrgetter("name"), "Prometheus")] = ()
+    """The servers that answer queries of metrics: Prometheus, or servers with its API (POST
+    /api/v1/query_range). twgen follows no redirect, and accepts at most a megabyte within ten seconds.
+    """
+    links: Links = Links()
+    """Links that Argo CD shows next to rendered objects."""
+    tick: TickSettings = TickSettings()
+    """What `twgen tick` may do in addition to refreshing applications of Argo CD."""
+    file: Annotated[str, Mark.INTERNAL] = ""
+    """The file with these settings; empty: there is none."""
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""
-        return any(grant.name == profile and _is_for(grant.projects, application) for grant in self.grants)
+        return any(
+            grant.name == profile and _is_for(grant.projects, application) for grant in self.temporal.profiles
+        )
 
     def prometheus_of(self, application: Application) -> tuple[PrometheusServer, ...]:
         """Those that the application's project may use."""

@@ -1,15 +1,74 @@
-"""How a mapping with named fields stands in a document: a record of ours, or an excerpt of others' fields."""
+"""How a mapping with named fields is read and written: a record of ours, or an excerpt of others' fields.
+
+A record is a dataclass or a NamedTuple, and the only declaration of its fields. Each attribute is a field of
+the document: by its name in camel case, of the shape of its type, and described by the docstring below it.
+`Annotated` adds what a type cannot say: a Shape with limits, Named, Each or a Mark.
+"""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING
-from typing import Any, NamedTuple
+from datetime import datetime
+from enum import Enum, StrEnum
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from twgen.model.paths import Path
 from twgen.model.problem import did_you_mean
-from twgen.model.shapes import Findings, Schema, Shape, described, refuse, unchanged
+from twgen.model.shapes import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    TEXT,
+    TIME,
+    Findings,
+    Schema,
+    Shape,
+    choice,
+    constant,
+    described,
+    listing,
+    mapping,
+    refuse,
+    text,
+    unchanged,
+)
 
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_UNKNOWN: tuple[str, "Field | None"] = ("", None)
+_SCALARS: dict[Any, Shape] = {bool: FLAG, str: TEXT, int: COUNT, float: NUMBER, datetime: TIME}
+
+Name = Annotated[str, text(least=1)]
+"""A string that is not empty."""
+
+
+class Named(NamedTuple):
+    """The name that documents have for an attribute, if it is not the attribute's own in camel case."""
+
+    name: str
+
+
+class Each(NamedTuple):
+    """A list of at least so many items; two of the same `key` are refused (None: like no other)."""
+
+    key: Callable[[Any], Any] | None = None
+    noun: str = ""
+    least: int = 0
+
+
+class Example(NamedTuple):
+    """A value that the schema and the pages show."""
+
+    value: Any
+
+
+class Mark(Enum):
+    """How a field differs from others of its type."""
+
+    INTERNAL = "No document has it."
+
+    REQUIRED = "Documents must have it, although the attribute has a default."
+    WRITTEN = "It is written even if it has its default."
 
 
 class Field(NamedTuple):
@@ -17,13 +76,110 @@ class Field(NamedTuple):
 
     name: str
     shape: Shape
+    about: str = ""
+    """The description in the schema, if no docstring of an attribute is one."""
     required: bool = False
-    attribute: str = ""
-    """Of the value; empty: the name in snake case."""
+    attribute: str | None = None
+    """Of the value; None: the name in snake case; empty: the field is only checked."""
     absent: Any = None
     """The attribute that is not written."""
     null_when: Callable[[Any], bool] | None = None
     """Set: null is not the same as absent; it is read as None, and written when this holds of the value."""
+
+
+def document_of(
+    api_version: str, name: str, declared: Any, *more: Field, fields: Mapping[str, Field] | None = None
+) -> Shape:
+    """The record of a whole document: apiVersion, kind, `more` fields, and those that the class declares."""
+    api = Field("apiVersion", constant(api_version), required=True)
+    first = (api, Field("kind", constant(name), required=True), *more)
+    return record_of(declared, first=first, fields=fields)
+
+
+def record_of(
+    declared: Any,
+    *attributes: str,
+    first: Sequence[Field] = (),
+    make: Callable[..., Any] | None = None,
+    fields: Mapping[str, Field] | None = None,
+) -> Shape:
+    """The record that a dataclass or a NamedTuple declares: these attributes of it, or all.
+
+    `make` makes the value of what was read, in place of the class; `fields` are those whose shape belongs to
+    another package. If the class has a method `contradictions`, it yields the fields that cannot go together.
+    """
+    given = fields or {}
+    names = attributes or document_names(declared)
+    entries = [given.get(name) or _declared(declared, name) for name in names]
+    shape = record(make or declared, *first, *entries)
+    return checked(shape, declared.contradictions) if hasattr(declared, "contradictions") else shape
+
+
+def checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, str]]]) -> Shape:
+    """The shape with rules between its fields; they apply to values whose fields are all right."""
+
+    def read(value: Any, path: Path, findings: Findings) -> Any:
+        before = len(findings)
+        checked_value = shape.read(value, path, findings)
+        for place, message in contradictions(checked_value) if len(findings) == before else ():
+            refuse(findings, (path, place) if place else path, message)
+        return checked_value
+
+    return shape._replace(read=read)
+
+
+def shape_of(declared: Any) -> Shape:
+    """The shape of the values of a type; of a dataclass or a NamedTuple, its record."""
+    marks: list[Any] = []
+    if get_origin(declared) is Annotated:
+        declared, *marks = get_args(declared)
+    for mark in marks:
+        if isinstance(mark, Shape):
+            return mark
+    origin, inner = get_origin(declared), get_args(declared)
+    if origin in {Union, UnionType}:
+        [single] = (item for item in inner if item is not NoneType)
+        return shape_of(Annotated[(single, *marks)] if marks else single)
+    if origin is tuple:
+        each = next((mark for mark in marks if isinstance(mark, Each)), Each())
+        return listing(shape_of(inner[0]), each.key, each.noun, least=each.least)
+    if origin is Mapping:
+        return mapping(None if inner[1] is Any else shape_of(inner[1]))
+    if isinstance(declared, type) and issubclass(declared, StrEnum):
+        return choice(*declared)
+    return _SCALARS.get(declared) or record_of(declared)
+
+
+def document_names(kind: Any) -> dict[str, str]:
+    """The names that documents have for the attributes of a class."""
+    names = {}
+    for attribute, declared in kind.__annotations__.items():
+        marks = get_args(declared)[1:] if get_origin(declared) is Annotated else ()
+        first, *rest = attribute.split("_")
+        own = first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
+        if Mark.INTERNAL not in marks:
+            names[attribute] = next((mark.name for mark in marks if isinstance(mark, Named)), own)
+    return names
+
+
+def _declared(kind: Any, attribute: str) -> Field:
+    declared = kind.__annotations__[attribute]
+    marks = get_args(declared)[1:] if get_origin(declared) is Annotated else ()
+    default = _default(kind, attribute)
+    return Field(
+        document_names(kind)[attribute],
+        shape_of(declared),
+        required=default is MISSING or Mark.REQUIRED in marks,
+        attribute=attribute,
+        absent=None if default is MISSING or Mark.WRITTEN in marks else default,
+    )
+
+
+def _default(kind: Any, attribute: str) -> Any:
+    if issubclass(kind, tuple):
+        return kind._field_defaults.get(attribute, MISSING)
+    entry = kind.__dataclass_fields__[attribute]
+    return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 
 def record(kind: Callable[..., Any], *entries: Field) -> Shape:
@@ -42,7 +198,8 @@ def record(kind: Callable[..., Any], *entries: Field) -> Shape:
     def write(value: Any) -> dict[str, Any]:
         written = {}
         for entry in entries:
-            item = getattr(value, _attribute(entry))
+            attribute = _attribute(entry)
+            item = getattr(value, attribute) if attribute else entry.shape.fixed or None
             if item is not None and item != entry.absent:
                 written[entry.name] = entry.shape.write(item)
             elif entry.null_when and entry.null_when(value):
@@ -56,30 +213,28 @@ def record(kind: Callable[..., Any], *entries: Field) -> Shape:
 def _record_reader(
     kind: Callable[..., Any], entries: Sequence[Field], required: Sequence[str]
 ) -> Callable[[Any, Path, Findings], Any]:
-    by_name = {
-        entry.name: (_attribute(entry), entry.shape.plain, entry.shape.read, entry.null_when)
-        for entry in entries
-    }
+    by_name = {entry.name: (_attribute(entry), entry) for entry in entries}
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
             refuse(findings, path, f"must be a mapping, not {described(value)}")
             return None
-        found = {}
+        attributes: dict[str, Any] = {}
         for name, item in value.items():
-            entry = by_name.get(name)
+            attribute, entry = by_name.get(name, _UNKNOWN)
             if entry is None:
                 refuse(findings, (path, name), f"no such field{did_you_mean(name, by_name)}")
-            elif item.__class__ is entry[1]:
-                found[entry[0]] = item
+            elif item.__class__ is entry.shape.plain:
+                attributes[attribute] = item
             elif item is not None:
-                found[entry[0]] = entry[2](item, (path, name), findings)
-            elif entry[3]:
-                found[entry[0]] = None
+                attributes[attribute] = entry.shape.read(item, (path, name), findings)
+            elif entry.null_when:
+                attributes[attribute] = None
+        attributes.pop("", None)
         missing = [name for name in required if value.get(name) is None]
         for name in missing:
             refuse(findings, (path, name), "is required")
-        return None if missing else kind(**found)
+        return None if missing else kind(**attributes)
 
     return read
 
@@ -107,19 +262,23 @@ def excerpt(*entries: Field) -> Shape:
 
 
 def _attribute(entry: Field) -> str:
-    return entry.attribute or _WORD_STARTS.sub("_", entry.name).lower()
+    if entry.shape.fixed:
+        return ""
+    return _WORD_STARTS.sub("_", entry.name).lower() if entry.attribute is None else entry.attribute
 
 
 def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
-    schemas = {entry.name: entry.shape.schema for entry in entries}
-    # null is the same as absent
-    for name in schemas.keys() - set(required):
-        schema = schemas[name]
-        if "type" not in schema and "enum" not in schema:
-            schemas[name] = {"anyOf": [schema, {"type": "null"}]}
-            continue
-        nullable = (
-            {"enum": [*schema["enum"], None]} if "enum" in schema else {"type": [schema["type"], "null"]}
-        )
-        schemas[name] = schema | nullable
-    return {"type": "object", "properties": schemas} | ({"required": list(required)} if required else {})
+    properties: dict[str, Schema] = {}
+    for entry in entries:
+        schema = entry.shape.schema if entry.name in required else _or_null(entry.shape.schema)
+        properties[entry.name] = ({"description": entry.about} if entry.about else {}) | schema
+    return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})
+
+
+def _or_null(schema: Schema) -> Schema:
+    """The schema of a field that need not be there: null is the same as absent."""
+    if "enum" in schema:
+        return schema | {"enum": [*schema["enum"], None]}
+    if "type" in schema:
+        return schema | {"type": [schema["type"], "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}

@@ -28,6 +28,8 @@ class Shape(NamedTuple):
     schema: Schema
     plain: type | None = None
     """Every value of this class is right, and read as it is: `read` need not be called."""
+    fixed: str = ""
+    """The only value that documents have; it is no part of what is read."""
 
 
 def refuse(findings: Findings, path: Path, message: str) -> None:
@@ -47,14 +49,13 @@ def described(value: Any) -> str:
 
 def text(pattern: str = "", such_as: str = "", *, least: int = 0) -> Shape:
     """A string of at least so many characters; one that does not match is told what it should be like."""
-    matches = re.compile(pattern).match
 
     def read(value: Any, path: Path, findings: Findings) -> str:
         if value.__class__ is not str:
             refuse(findings, path, f"must be a string, not {described(value)}")
         elif len(value) < least:
             refuse(findings, path, "must not be empty")
-        elif pattern and not matches(value):
+        elif pattern and not re.match(pattern, value):
             refuse(findings, path, f"{quoted(value)} is not {such_as}")
         return str(value)
 
@@ -114,7 +115,7 @@ def constant(value: str) -> Shape:
             refuse(findings, path, f"must be {value}")
         return value
 
-    return Shape(read, unchanged, {"const": value})
+    return Shape(read, unchanged, {"const": value}, fixed=value)
 
 
 def choice(*items: StrEnum) -> Shape:

@@ -1,12 +1,16 @@
 """What Temporal says of a worker, at one moment."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any
 
 from twgen.model.analysis import Measurement
+from twgen.model.problem import quoted
+from twgen.model.record_shapes import Each, Mark, Name, Named
+from twgen.model.shapes import choice, number, text
 from twgen.model.values import dataclass
 
 
@@ -58,25 +62,34 @@ class UpdateState(StrEnum):
 class Drainage:
     """What Temporal last found out about the workflows that hold a version."""
 
-    status: VersionStatus  # Draining, Drained or Unspecified
+    status: Annotated[
+        VersionStatus, choice(VersionStatus.DRAINING, VersionStatus.DRAINED, VersionStatus.UNSPECIFIED)
+    ]
+    """Draining: workflows are pinned to it. Drained: none is. Unspecified: not checked yet."""
     changed_at: datetime | None = None
+    """When that status changed. The sunset delays begin here."""
     checked_at: datetime | None = None
+    """When the server last checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskQueue:
-    """A task queue that a version has polled."""
+    """A task queue that the version has polled."""
 
-    name: str
+    name: Name
+    """The name of the task queue."""
     type: TaskQueueType
+    """The type of the task queue."""
     pollers: bool | None = None
-    """A worker of this version polled lately; None: not read."""
+    """Whether a worker of this version polled recently. Absent: not read."""
     unversioned_pollers: bool | None = None
-    """An unversioned worker polled lately; None: not read."""
+    """Whether an unversioned worker polled recently. Absent: not read."""
     silent_seconds: int | None = None
-    """How long ago a worker of this version polled last, when that was read; None: lately, or not told."""
+    """Seconds since a worker of this version last polled, at the time of reading. Absent: it polled recently,
+    or this is not known.
+    """
     has_tasks: bool | None = None
-    """Tasks of this version wait there, or came lately; None: not read."""
+    """Whether tasks of this version wait there, or came recently. Absent: not read."""
 
     @property
     def is_temporals_own(self) -> bool:
@@ -93,49 +106,65 @@ class OtherWorker:
     """A worker that Temporal knows and that may be the one whose target has not polled, by another name."""
 
     name: str = ""
-    """Of its Worker Deployment; empty: it polls without a version."""
+    """The name of its Worker Deployment. Absent: it polls without a version."""
     build_id: str = ""
-    """That of its newest version, or the one with which it polls."""
+    """The build ID of its newest version, or the build ID that it polls with."""
     task_queue: str = ""
-    """Which one it polled lately; empty: Temporal lists it, and that is all."""
+    """The task queue that it polled recently. Absent: not known; Temporal only lists the worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateRun:
-    """A run of a gate workflow, on one task queue of the target."""
+    """A run of the gate on one task queue."""
 
-    task_queue: str
-    workflow_id: str
+    task_queue: Name
+    """The task queue that it ran on."""
+    workflow_id: Name
+    """The workflow ID of the run."""
     status: GateStatus
+    """The status of the run. Only Completed passes the gate."""
     started_at: datetime | None = None
+    """When it started. A run from before the version's createdAt does not count, one without a time does."""
     failure: str = ""
-    """What its workflow failed with, or, while it runs, what each of its workflow tasks fails with."""
+    """The failure of the workflow. While it runs: the failure of each of its workflow tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A Worker Deployment Version as Temporal describes it; a None time: never."""
+    """A version as Temporal describes it. If a time is absent, the event never happened."""
 
-    build_id: str
-    status: VersionStatus
+    build_id: Name
+    """The build ID of the version."""
+    status: Annotated[
+        VersionStatus, choice(*(status for status in VersionStatus if status != VersionStatus.NOT_REGISTERED))
+    ]
+    """The status in Temporal. Inactive counts as Draining if the version was ever active."""
     created_at: datetime | None = None
+    """When Temporal registered it."""
     first_activated_at: datetime | None = None
+    """When it first became current or ramping."""
     last_current_at: datetime | None = None
     """When it last became current."""
     last_deactivated_at: datetime | None = None
+    """When it last stopped being current or ramping."""
     drainage: Drainage | None = None
+    """Temporal's last check for workflows that hold the version."""
     open_workflows: int | None = None
-    """Running and paused workflows pinned to it; None: not counted."""
+    """Running and paused workflows that are pinned to it. Absent: not counted."""
     oldest_open_at: datetime | None = None
-    """When the oldest of these started; None: not read, or there is none."""
-    auto_upgrade_workflows: int | None = None
-    """Running and paused auto-upgrade workflows on it; None: not counted."""
+    """When the oldest of these workflows started. Absent: not read, or there is none."""
+    auto_upgrade_workflows: Annotated[int | None, Named("openAutoUpgradeWorkflows")] = None
+    """Running and paused auto-upgrade workflows on it. Absent: not counted."""
     metadata: Mapping[str, Any] | None = None
-    task_queues: tuple[TaskQueue, ...] | None = None
-    """None: not read."""
+    """The metadata of the version, including marks such as those of abort and retry. Absent: not read."""
+    task_queues: Annotated[
+        tuple[TaskQueue, ...] | None, Each(lambda queue: (queue.type.value, queue.name), "task queue")
+    ] = None
+    """The task queues that it has polled. Absent: not read."""
     gate_runs: tuple[GateRun, ...] | None = None
-    measurements: tuple[Measurement, ...] | None = None
-    """By what its policy measures while it ramps; None: not measured."""
+    """The runs of the gate workflow. Absent: not read."""
+    measurements: Annotated[tuple[Measurement, ...] | None, Each(attrgetter("metric"), "metric")] = None
+    """The measurements of the policy's analysis on the ramping target. Absent: not measured."""
 
     @property
     def own_task_queues(self) -> tuple[TaskQueue, ...]:
@@ -147,8 +176,10 @@ class Version:
 class CurrentVersion:
     """Where workflows go that no ramp takes."""
 
-    build_id: str
+    build_id: Name
+    """The build ID of the current version."""
     since: datetime | None = None
+    """When it became current."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +187,13 @@ class RampingVersion:
     """Where a share of new workflows goes, in percent; an empty build ID: to unversioned workers."""
 
     build_id: str
-    percentage: float
+    """The build ID of the ramping version. Empty: the ramp leads to unversioned workers."""
+    percentage: Annotated[float, number(0, 100)]
+    """Its share of new workflows, in percent."""
     since: datetime | None = None
+    """When it began to ramp."""
     percentage_changed_at: datetime | None = None
+    """When its share last changed. Pauses of steps begin here."""
 
     @property
     def percentage_since(self) -> datetime | None:
@@ -170,19 +205,36 @@ class RampingVersion:
 class Routing:
     """Temporal's routing configuration; no current version: unversioned workers are current."""
 
-    current: CurrentVersion | None = None
-    ramping: RampingVersion | None = None
     update_state: UpdateState | None = None
+    """Whether the last change has reached every task queue. Older servers do not report it."""
     changed_at: datetime | None = None
+    """When the routing last changed."""
+    current: CurrentVersion | None = None
+    """The current version. Absent: unversioned workers are current."""
+    ramping: RampingVersion | None = None
+    """The version that gets a share of new workflows. Absent: no version ramps."""
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Fields that cannot go together, each with the reason."""
+        if self.current and self.ramping and self.current.build_id == self.ramping.build_id:
+            yield "ramping", f"{quoted(self.current.build_id)} is current, so it cannot ramp"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeployment:
     """A Worker Deployment as Temporal describes it."""
 
-    routing: Routing = field(default_factory=Routing)
-    versions: tuple[Version, ...] = ()
-    conflict_token: str = ""  # base64
-    server_version: str = ""
-    manager_identity: str = ""
-    last_modifier_identity: str = ""
+    conflict_token: Annotated[str, text(r"^[A-Za-z0-9+/]*={0,2}$(?!\n)", "base64"), Mark.WRITTEN] = ""
+    """The conflict token that a change of routing must send, in Base64."""
+    server_version: Annotated[str, Mark.WRITTEN] = ""
+    """The version of the Temporal server, such as 1.32.0."""
+    manager_identity: Annotated[str, Mark.WRITTEN] = ""
+    """The manager identity. Empty: there is no manager."""
+    last_modifier_identity: Annotated[str, Mark.WRITTEN] = ""
+    """The identity that changed it last. It is only displayed."""
+    routing: Annotated[Routing, Mark.WRITTEN] = field(default_factory=Routing)
+    """The versions that get new workflows."""
+    versions: Annotated[
+        tuple[Version, ...], Each(attrgetter("build_id"), "version"), Mark.REQUIRED, Mark.WRITTEN
+    ] = ()
+    """All versions that Temporal knows."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.model.histories import ReplayRun
+from twgen.model.record_shapes import Name
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
 from twgen.model.temporal import OtherWorker, WorkerDeployment
@@ -113,28 +114,38 @@ class GitHistory:
 
 @dataclass(frozen=True, slots=True)
 class WorkerWorld:
-    """What is known of one worker in one Temporal namespace."""
+    """One worker in one Temporal namespace."""
 
-    name: str
+    name: Name
+    """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
+    """The Temporal namespace of the worker. Empty: it is not known, because no spec names the worker and its
+    Deployments do not say it.
+    """
     temporal: WorkerDeployment | None = None
-    """None: Temporal has never heard of it, or was not asked."""
+    """The state in Temporal. Null: Temporal does not know the worker. Absent: Temporal was not asked, so
+    nothing can be planned.
+    """
     deployments: tuple[LiveDeployment, ...] | None = None
-    """None: the cluster was not read."""
+    """Live apps/v1 Deployments as the API server returns them. Absent: the cluster was not read."""
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
     """The versions that the ledger remembers, by build ID."""
     history: GitHistory = GitHistory()
     pod_problems: Mapping[str, str] = field(default_factory=dict)
-    """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
+    """Why the newest Pod of each version waits or crashes, by build ID."""
     rollout: RolloutInCluster = field(default_factory=RolloutInCluster)
     clocks_apart: timedelta = timedelta()
     """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     worker_deployments: int | None = None
-    """Those of its Temporal namespace; None: not counted."""
+    """How many Worker Deployments its Temporal namespace has, counted up to 1000. Absent: not counted,
+    because Temporal knows the worker or its pods are not available.
+    """
     other_workers: tuple[OtherWorker, ...] = ()
-    """Those that may be its own by another name; read where nobody seems to poll for the target."""
+    """Other workers that may be this one under another name. They are listed if no worker seems to poll for
+    the target.
+    """
     replay: ReplayRun | None = None
-    """The replay of the target; None: not read."""
+    """The replay of the target. Absent: not read."""
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 

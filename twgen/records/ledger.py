@@ -5,16 +5,15 @@ It is a folder with one file for each worker: branches that lock different worke
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.cluster.marks import recorded_annotations
 from twgen.model.paths import Path, parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Finding, Place, Problem, path_in_file
-from twgen.model.record_shapes import Field, excerpt, record
+from twgen.model.record_shapes import Field, Name, document_of, excerpt, record, record_of
 from twgen.model.shapes import (
     TEXTS,
-    TIME,
     Findings,
     Shape,
     constant,
@@ -51,12 +50,16 @@ KIND = "Ledger"
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A version of a worker (`<Kubernetes namespace>/<worker>`), with its Deployment as it was rendered."""
+    """A version of a worker, as `twgen lock` recorded it."""
 
-    worker: str
-    build_id: str
+    worker: Annotated[str, text(r"^[^/]+/[^/]+$(?!\n)", "<Kubernetes namespace>/<worker>")]
+    """The worker as namespace/worker, such as shop/payments."""
+    build_id: Name
+    """The build ID of the version."""
     deployment: Mapping[str, Any]
+    """The Deployment of the version. twgen renders it again while the version may have work."""
     recorded_at: datetime | None = None
+    """When `twgen lock` recorded it."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -80,11 +83,11 @@ class LedgerPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Ledger:
+class Ledger:
+    """The recorded versions of workers, kept in Git."""
+
     versions: tuple[LedgerEntry, ...] = ()
-    api_version: str = TWGEN_API
-    kind: str = KIND
-    metadata: Any = None
+    """One entry for each version of each worker."""
 
 
 _INT32 = whole_number(most=2**31 - 1)
@@ -99,24 +102,63 @@ _PERCENT = text(r"^[0-9]+%$(?!\n)", "a percentage")
 _PODS = Shape(_read_pods, unchanged, {"anyOf": [_INT32.schema, _PERCENT.schema]})
 _STRATEGY = record(
     dict,
-    Field("type", text(r"^(RollingUpdate|Recreate)$(?!\n)", "RollingUpdate or Recreate")),
-    Field("rollingUpdate", record(dict, Field("maxSurge", _PODS), Field("maxUnavailable", _PODS))),
+    Field(
+        "type",
+        text(r"^(RollingUpdate|Recreate)$(?!\n)", "RollingUpdate or Recreate"),
+        "RollingUpdate or Recreate.",
+    ),
+    Field(
+        "rollingUpdate",
+        record(
+            dict,
+            Field("maxSurge", _PODS, "How many pods may exist beyond the replicas."),
+            Field("maxUnavailable", _PODS, "How many replicas may be missing."),
+        ),
+        "How many pods Kubernetes replaces at a time.",
+    ),
 )
 # all of it is rendered again, so nothing may stand there that twgen has not written
 _SPEC = record(
     dict,
-    Field("replicas", _INT32),
-    Field("minReadySeconds", _INT32),
-    Field("progressDeadlineSeconds", whole_number(1, 2**31 - 1)),
-    Field("revisionHistoryLimit", _INT32),
-    Field("strategy", _STRATEGY),
-    Field("selector", record(dict, Field("matchLabels", TEXTS, required=True)), required=True),
-    Field("template", Shape(lambda value, *_: value, unchanged, {"$ref": "podtemplate.json"}), required=True),
+    Field("replicas", _INT32, "How many pods it had. Each render decides how many it gets."),
+    Field("minReadySeconds", _INT32, "How many seconds a pod must be ready before it counts as available."),
+    Field(
+        "progressDeadlineSeconds",
+        whole_number(1, 2**31 - 1),
+        "After how many seconds without progress the Deployment counts as stalled.",
+    ),
+    Field("revisionHistoryLimit", _INT32, "How many old ReplicaSets Kubernetes keeps."),
+    Field("strategy", _STRATEGY, "How Kubernetes replaces its pods."),
+    Field(
+        "selector",
+        record(
+            dict,
+            Field(
+                "matchLabels",
+                TEXTS,
+                "The labels that name the Worker Deployment and the build ID.",
+                required=True,
+            ),
+        ),
+        "The selector of this version's pods.",
+        required=True,
+    ),
+    Field(
+        "template",
+        Shape(lambda value, *_: value, unchanged, {"$ref": "podtemplate.json"}),
+        "The pod template that ran. It must fit the hash that it records.",
+        required=True,
+    ),
 )
 _MANIFEST = excerpt(
     Field("apiVersion", constant(DEPLOYMENT_API), required=True),
     Field("kind", constant("Deployment"), required=True),
-    Field("spec", _SPEC, required=True),
+    Field(
+        "spec",
+        _SPEC,
+        "The fields that twgen renders again. It holds only fields that `twgen lock` writes.",
+        required=True,
+    ),
 )
 
 
@@ -146,19 +188,17 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
 _UNVOUCHED = f"has no annotation {TEMPLATE_HASH}, so twgen cannot know whether it ever ran"
 _CHANGED_BY_HAND = "was changed by hand; restore it from Git, or remove the entry"
 _DEPLOYMENT = Shape(_read_deployment, dict, {"$ref": "deployment.json", **_MANIFEST.schema})
-_ENTRY = record(
+_ENTRY = record_of(
     LedgerEntry,
-    Field("worker", text(r"^[^/]+/[^/]+$(?!\n)", "<Kubernetes namespace>/<worker>")),
-    Field("buildID", text(least=1)),
-    Field("recordedAt", TIME),
-    Field("deployment", _DEPLOYMENT),
+    *("worker", "build_id", "recorded_at", "deployment"),
+    fields={"deployment": Field("deployment", _DEPLOYMENT, required=True)},
 )
-LEDGER = record(
-    _Ledger,
-    Field("apiVersion", constant(TWGEN_API), required=True),
-    Field("kind", constant(KIND), required=True),
-    Field("metadata", mapping()),
-    Field("versions", listing(_ENTRY, least=1), required=True),
+LEDGER = document_of(
+    TWGEN_API,
+    KIND,
+    Ledger,
+    Field("metadata", mapping(), "A name for people. A ledger is never applied to a cluster.", attribute=""),
+    fields={"versions": Field("versions", listing(_ENTRY, least=1), required=True)},
 )
 
 

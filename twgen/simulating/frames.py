@@ -54,7 +54,7 @@ _LEFT = {VersionStatus.DRAINING: Stage.DRAINING, VersionStatus.DRAINED: Stage.DR
 def frame_of(worker: SimulatedWorker) -> Frame:
     """The worker as it stands now."""
     share = shares(worker.temporal.routing)
-    versions, described = worker.temporal.versions, WorkerDeployment(worker.temporal.routing)
+    versions, described = worker.temporal.versions, WorkerDeployment(routing=worker.temporal.routing)
     target = Target(worker.spec, worker.planned_on or worker.world(), worker.now, "", "")
     live = worker.cluster.deployments
     build_ids = sorted({*versions, *live, *share} - {UNVERSIONED})

@@ -133,7 +133,7 @@ def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:
         task_queues=(TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True),),
     )
     temporal = WorkerDeployment(
-        routing=Routing(CurrentVersion(build_id, since)),
+        routing=Routing(current=CurrentVersion(build_id, since)),
         versions=(version,),
         server_version=NEWEST,
         manager_identity=caller.of(spec.policy),

@@ -116,7 +116,7 @@ class TemporalModel:
         ramp = None if ramping and ramping.build_id == build_id and build_id else ramping
         self._leave(before)
         current = CurrentVersion(build_id, self.now) if build_id else None
-        self._route(Routing(current, ramp))
+        self._route(Routing(current=current, ramping=ramp))
         self._activate(build_id, VersionStatus.CURRENT)
 
     def set_ramp(self, build_id: str, percentage: float) -> None:

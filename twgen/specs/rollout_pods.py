@@ -14,9 +14,9 @@ _OURS = {"labels": {ROLLOUT, *MANAGED_BY}, "annotations": {INTENT_HASH}}
 
 def refusals_of_pod(operator: Operator) -> list[Finding]:
     """What is wrong with the Pods of rollouts, at its path in the operator's file."""
-    pod = operator.rollout_pod
+    pod = operator.rollout
     metadata = {"labels": dict(pod.labels), "annotations": dict(pod.annotations)}
-    image = operator.rollout_image or "twgen"
+    image = operator.rollout.image or "twgen"
     spec = {
         "containers": [{"name": "rollout", "image": image, "resources": dict(pod.resources)}],
         "nodeSelector": dict(pod.node_selector),

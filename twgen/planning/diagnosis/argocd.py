@@ -92,7 +92,7 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
 
 def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> Iterator[Finding]:
     where = f"-n {argocd.namespace}"
-    if (image := operator.rollout_image) and not are_the_same(image, plugin.image):
+    if (image := operator.rollout.image) and not are_the_same(image, plugin.image):
         yield problem(
             "Argo CD",
             f"its plugin is {plugin.image}, and the Jobs are {image}",
@@ -203,7 +203,7 @@ def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterat
             "renders are up to a day old, and nobody watches rollouts",
             f"`kubectl describe {kind.lower()} {named(name)}` has its events",
         )
-    if (image := operator.rollout_image) and not are_the_same(image, tick.image):
+    if (image := operator.rollout.image) and not are_the_same(image, tick.image):
         yield advice(
             tick.name,
             f"it is {tick.image}, and the Jobs are {image}",

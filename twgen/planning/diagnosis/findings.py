@@ -59,7 +59,7 @@ def _of_clocks(installation: Installation) -> Iterator[Finding]:
 
 
 def _of_image(operator: Operator) -> Iterator[Finding]:
-    image = operator.rollout_image
+    image = operator.rollout.image
     tag = re.search(r":([^:/@]+)(@|$)", image)
     if image and "@" not in image and (not tag or tag[1] == "latest"):
         yield problem(

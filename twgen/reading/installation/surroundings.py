@@ -80,7 +80,7 @@ async def _drains(
         return False
     pod = template["spec"]
     operator = await mounted_operator(client, namespace, pod, pod["containers"][0], deadline)
-    return operator.tick_drains if operator else None
+    return operator.tick.drains if operator else None
 
 
 async def _variables(
