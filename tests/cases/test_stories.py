@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.cases.story import folders, told
+from tests.json_schemas import schema_problems
 from twgen.model.problem import Document
-from twgen.reading.schemas import schema_problems
 
 
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import TWGEN, Run
+from tests.json_schemas import schema_problems
 from tests.terminal import terminal
 from twgen.model.problem import Document
-from twgen.reading.schemas import schema_problems
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z", "--identity", "twc")
 
@@ -26,7 +26,7 @@ def test_status_that_is_piped_is_a_line_for_each_worker_and_version(run: Run) ->
 def test_status_in_json_has_the_promised_form(run: Run) -> None:
     document = json.loads(run("status", "specs", *WORLD, "-o", "json").stdout)
     assert document["kind"] == "Status"
-    assert list(schema_problems([Document("status", 0, document)], ())) == []
+    assert list(schema_problems([Document("status", 0, document)])) == []
 
 
 @pytest.mark.usefixtures("story")

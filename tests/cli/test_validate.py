@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.json_schemas import schema_problems
 from twgen.model.problem import Document
-from twgen.reading.schemas import schema_problems
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z")
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
@@ -70,7 +70,7 @@ def test_validation_in_json_fits_its_schema(run: Run, story: Path) -> None:
         "warnings": 1,
         "deprecations": 1,
     }
-    assert list(schema_problems([Document("", 0, document)], ())) == []
+    assert list(schema_problems([Document("", 0, document)])) == []
 
 
 @pytest.mark.parametrize("command", [("validate",), ("render", *WORLD), ("plan", *WORLD), ("status", *WORLD)])

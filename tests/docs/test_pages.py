@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.json_schemas import schema_problems
 from tools.fields import KINDS, fields_page
 from tools.printed import DOCUMENTS, Printed, json_documents, json_page
 from tools.published_schemas import SCHEMAS
@@ -18,7 +19,6 @@ from tools.reference import commands_page
 from tools.website import home
 from twgen import __version__
 from twgen.model.problem import Document
-from twgen.reading.schemas import schema_problems
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def test_example_of_a_kind_fits_its_schema(kind: str) -> None:
     assert examples
     for text in examples:
         [document] = read_documents(text)
-        assert list(schema_problems([Document("", 0, document)], ())) == []
+        assert list(schema_problems([Document("", 0, document)])) == []
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="needs jq")

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.cases.story import folders
+from tests.json_schemas import schema_problems
 from tests.planning.situations import MINUTE, drained, live, routing, situation, temporal, version
 from tests.reporting.told import of_situation, of_story
 from twgen.errors import StateUnavailable
 from twgen.model.problem import Document
 from twgen.model.temporal import VersionStatus as S
-from twgen.reading.schemas import schema_problems
 from twgen.reporting.status.document import status_document
 
 
@@ -19,7 +19,7 @@ def test_document_of_a_story_has_the_promised_form(story: str) -> None:
             of_story(story)
         return
     document = status_document(of_story(story))
-    assert list(schema_problems([Document("status", 0, document)], ())) == []
+    assert list(schema_problems([Document("status", 0, document)])) == []
 
 
 def test_next_change_has_its_time() -> None:

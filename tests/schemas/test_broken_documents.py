@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.broken_documents import places
+from tests.json_schemas import schema_problems
 from tests.refused import bases
 from tests.schemas.documents import (
     ATTACHED,
@@ -18,7 +19,6 @@ from tests.schemas.documents import (
 )
 from tests.schemas.printed import PLAN, STATUS, TIMELINE, VALIDATION
 from twgen.model.problem import Document, Problem
-from twgen.reading.schemas import schema_problems
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
@@ -46,7 +46,7 @@ def kind(document: dict[str, Any]) -> str:
 
 
 def wrong(document: Any) -> list[str]:
-    return [problem.path for problem in schema_problems([Document("", 0, document)], ())]
+    return [problem.path for problem in schema_problems([Document("", 0, document)])]
 
 
 def keys(path: str) -> list[str | int]:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.json_schemas import schema_problems
 from tools.kubernetes_schemas import GENERATED
 from tools.published_schemas import CATALOG, catalog_text, schema_address
 from twgen.model.operator import Caller
 from twgen.model.problem import Document, Problem
 from twgen.model.times import parse_time
 from twgen.planning.plan import make_plan
-from twgen.reading.schemas import schema_problems
 from twgen.records.snapshot import parse_snapshot, write_snapshot
 from twgen.reporting.plan.document import plan_document
 from twgen.specs.durations import parse_duration
@@ -37,7 +37,7 @@ def vectors(name: str) -> list[dict[str, Any]]:
 
 
 def wrong(*values: Any) -> list[Problem]:
-    return list(schema_problems([Document("", index, value) for index, value in enumerate(values)], ()))
+    return list(schema_problems([Document("", index, value) for index, value in enumerate(values)]))
 
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)

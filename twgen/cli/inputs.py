@@ -34,7 +34,7 @@ from twgen.specs.attached import KINDS, why_cluster_scoped
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.connections import local_addresses
 from twgen.specs.hooks import hooks_beside_jobs
-from twgen.specs.kinds import POLICY, WORKER, kind_of
+from twgen.specs.kinds import OPERATOR_CONFIG, POLICY, SNAPSHOT, WORKER, kind_of
 from twgen.specs.parse import Specs, parse_specs, refused_manifests
 from twgen.specs.replay import replays_without_image
 from twgen.versioning.names import CONTROLLER_API
@@ -115,20 +115,33 @@ def parse(settings: Settings, read: Documents) -> Specs:
 
 
 def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:
-    """Everything that is wrong with documents, found by slower checks than a command needs that works."""
-    from twgen.reading.schemas import schema_problems, without_consequences
+    """Everything that is wrong with documents, records next to them included."""
     from twgen.records.ledger import parse_ledgers
+    from twgen.records.operator_config import parse_operator
+    from twgen.records.snapshot import parse_snapshot
     from twgen.specs.manifests import manifest_problems
 
+    parsers = {SNAPSHOT: parse_snapshot, OPERATOR_CONFIG: parse_operator}
+    records = (
+        Problem.at(document, finding.path, finding.message)
+        for document in read.documents
+        if (kind := kind_of(document.value)) and kind.name in parsers
+        for finding in parsers[kind.name](document.value)[1]
+    )
     problems = (
         *specs.problems,
         *parse_ledgers(specs.ledgers)[1],
         *manifest_problems(specs.manifests),
+        *islice(records, MOST_TOLD_IN_ALL),
+        *specs.unknown_fields,
     )
-    told = (*problems, *specs.unknown_fields)
-    most = max(0, MOST_TOLD_IN_ALL + 1 - len(problems))
-    more = islice(schema_problems(read.documents, told, parsed=True), most)
-    return without_consequences((*problems, *more, *specs.unknown_fields))
+    # a required field that is misspelt, or one level too far out, is not missing too
+    meant = {(id(problem.document), problem.instead_of) for problem in problems if problem.instead_of}
+    return tuple(
+        problem
+        for problem in problems
+        if not (problem.message.startswith("is required") and (id(problem.document), problem.path) in meant)
+    )
 
 
 def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:

@@ -1,0 +1,48 @@
+"""What the published schemas find wrong with documents, as editors and CI would see it."""
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from referencing import Registry, Resource
+
+from twgen.model.paths import join_path
+from twgen.model.problem import Document, Problem
+from twgen.specs import kinds
+
+_FOLDER = Path(__file__).parents[1] / "schemas"
+_SCHEMAS = {path.stem: json.loads(path.read_text()) for path in _FOLDER.glob("*.json")}
+_REGISTRY = Registry().with_resources(
+    (schema["$id"], Resource.from_contents(schema)) for schema in _SCHEMAS.values()
+)
+
+
+def schema_problems(documents: Iterable[Document]) -> Iterator[Problem]:
+    """One problem for each error; a missing field is at the place where it should be."""
+    for document in documents:
+        if kind := kinds.kind_of(document.value):
+            for error in _validator(kind.name).iter_errors(document.value):
+                deepest = best_match([error]) or error
+                path = join_path("", *deepest.absolute_path)
+                rule = deepest.validator_value
+                if deepest.validator == "required":
+                    missing = next(name for name in rule if name not in deepest.instance)
+                    path = join_path(path, missing)
+                elif deepest.validator == "anyOf" and all("required" in branch for branch in rule):
+                    # the spellings of one field, today's first
+                    path = join_path(path, rule[0]["required"][0])
+                elif deepest.validator == "additionalProperties":
+                    extra = next(
+                        name for name in deepest.instance if name not in deepest.schema["properties"]
+                    )
+                    path = join_path(path, extra)
+                yield Problem.at(document, path, deepest.message)
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    described = kinds.CONNECTION if kind == kinds.CLUSTER_CONNECTION else kind
+    return Draft202012Validator(_SCHEMAS[described.lower()], registry=_REGISTRY)
