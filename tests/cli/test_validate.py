@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.specs.test_imports import deployment
 from twgen.model.problem import Document
 from twgen.reading.schemas import schema_problems
 
@@ -82,6 +83,15 @@ def test_no_worker_found_is_said(run: Run, story: Path, command: tuple[str, ...]
         "warning: no worker found in specs: a worker is a WorkerDeployment of temporal.io/v1alpha1"
         in ended.stderr
     )
+
+
+@pytest.mark.parametrize("command", [("validate",), ("render", *WORLD)])
+def test_folder_with_a_plain_deployment_leads_to_import(
+    run: Run, story: Path, command: tuple[str, ...]
+) -> None:
+    (story / "specs" / "workerdeployment.json").write_text(json.dumps(deployment()))
+    ended = run(*command, "specs")
+    assert "of temporal.io/v1alpha1; `twgen import` makes one from a Deployment\n" in ended.stderr
 
 
 @pytest.mark.parametrize(

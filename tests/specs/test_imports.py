@@ -261,6 +261,25 @@ def test_object_that_is_not_as_kubernetes_has_it_is_left_and_told(change: dict[s
     assert left.endswith("is not imported: it is not a valid Kubernetes object")
 
 
+def test_strategy_keeps_its_type_because_the_controller_ignores_one_without() -> None:
+    value = deployment()
+    value["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}
+    [worker, connection], _ = imported(documents(value), "")
+    assert worker.document["spec"]["deployment"]["strategy"] == value["spec"]["strategy"]
+    assert parsed([worker, connection]).warnings == ()
+
+
+def test_autoscaler_and_budget_are_left_with_the_kind_that_copies_them_for_each_version() -> None:
+    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "pay"}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pay"}}
+    _, left = imported(documents(scaler, budget), "")
+    why = "each version needs one of its own: put a copy into a WorkerResourceTemplate"
+    assert left == [
+        f"live.yaml: HorizontalPodAutoscaler pay is not imported: {why}",
+        f"live.yaml: PodDisruptionBudget pay is not imported: {why}",
+    ]
+
+
 def test_versions_and_other_objects_are_left_and_told() -> None:
     version = deployment()
     version["metadata"] = {**version["metadata"], "labels": {"temporal.io/build-id": "v1"}}
