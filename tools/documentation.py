@@ -100,7 +100,7 @@ def foretold(page: Path) -> str:
 
 
 def diagnosed() -> str:
-    """The lines of the doctor for an installation with a problem, a suggestion and a check that is not possible."""
+    """The lines of the doctor: a problem, a suggestion and a check that is not possible."""
     account = Account("system:serviceaccount:shop:payments", "the Jobs of shop/payments")
     application = ArgoApplication(
         "argocd/payments", "twgen", is_automated=True, prunes=True, heals=False, renders_by_path=False

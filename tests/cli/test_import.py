@@ -124,7 +124,9 @@ def test_link_out_of_the_folder_is_not_followed(run: Run, objects: Path) -> None
 def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run, tmp_path: Path) -> None:
     ended = run("import", "-", "--folder", "workers", given=json.dumps(deployment(env=[])))
     assert ended.returncode == 0, ended
-    assert "fill in the missing values (payments.yaml: spec.workerOptions.temporalNamespace" in ended.stderr
+    lines = ended.stderr.splitlines()
+    at = lines.index("fill in the missing values, then run `twgen lock workers`:")
+    assert lines[at + 1].startswith("payments.yaml: spec.workerOptions.temporalNamespace")
     assert not (tmp_path / "workers" / "twgen.lock").exists()
 
 

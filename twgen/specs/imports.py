@@ -240,10 +240,7 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     }
     marks = {"labels": labels, "annotations": _of_people(value_at(pods, "metadata", "annotations"))}
     of_pods = {field: texts for field, texts in marks.items() if texts}
-    pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
-    if isinstance(strategy := pace.get("strategy"), dict):
-        # the type is left out above, because it is the default; the controller ignores a strategy without it
-        pace["strategy"] = {"type": "RollingUpdate", **strategy}
+    pace = _pace(spec)
     size = {"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}
     template = {**({"metadata": of_pods} if of_pods else {}), "spec": told.spec}
     body = {**size, **pace, "template": template}
@@ -282,6 +279,15 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     unknown = () if address else (f"{file}: spec.hostPort",)
     place_of_comment: dict[Place, str] = {} if key and address else {("spec", "hostPort"): beside}
     yield Imported(file, {**head, "spec": reached}, place_of_comment, unknown, is_whole=False)
+
+
+def _pace(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say how the pods of a version are replaced."""
+    pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
+    if isinstance(strategy := pace.get("strategy"), dict):
+        # the type is a default, so it has been left out; the controller ignores a strategy without one
+        pace["strategy"] = {"type": "RollingUpdate", **strategy}
+    return pace
 
 
 def _selecting_labels(rules: Any) -> set[str]:
