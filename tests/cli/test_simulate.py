@@ -160,4 +160,4 @@ def test_traffic_says_when_a_version_that_fails_would_be_noticed(run: Run, tmp_p
     assert noticing["half"]["after"] <= noticing["nineOfTen"]["after"]
     assert run("simulate", "specs", *TRAFFIC, "-o", "json").stdout == ended.stdout
     text = run("simulate", "specs", *TRAFFIC).stdout
-    assert "Metric failures would notice a version that fails so within" in " ".join(text.split())
+    assert "Metric failures would detect this failure rate within" in " ".join(text.split())

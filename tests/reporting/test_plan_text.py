@@ -120,13 +120,13 @@ def test_versions_that_are_too_many_to_read_share_a_row_and_stay_in_json() -> No
     ("repeats", "told"),
     [
         (0, "2 workflows)"),
-        (1, "2 workflows; 1 time more for workflows that started later)"),
-        (7, "7 times more for workflows that started later, and not again: end what starts them)"),
+        (1, "2 workflows; repeated 1 time for workflows that started later)"),
+        (7, "repeated 7 times for workflows that started later, the maximum: stop whatever starts them)"),
     ],
 )
 def test_ending_says_how_often_it_was_begun_again_and_when_it_no_longer_is(repeats: int, told: str) -> None:
     since = NOW - 3 * DAY
     ending = ScheduledEnding("v1", WhatEnds(Ending.CANCEL), "", "", since, since, is_begun=True, workflows=2)
     phrase = endings_phrase([replace(ending, repeats=repeats)], NOW)
-    assert phrase.startswith("v1: cancel all (begun ")
+    assert phrase.startswith("v1: cancel all workflows (started ")
     assert phrase.endswith(told)

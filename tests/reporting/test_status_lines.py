@@ -34,7 +34,7 @@ def test_every_line_names_its_worker() -> None:
     assert texts(of_story("version-cap")) == [
         f"shop/payments: Blocked, target v3.0.0-b456: {full}; owner: twgen/payments/prod-eu (ours)",
         "shop/payments v3.0.0-b456: Not registered, no Deployment, target, is not rendered",
-        "shop/payments v2.0.1-c656: 100 %, Current for 24h, 3/3 pods",
+        "shop/payments v2.0.1-c656: 100%, Current for 24h, 3/3 pods",
         "shop/payments v1.4.2-6964: Draining for 2h, 3/3 pods",
         "shop/payments: warning: v3.0.0-b456 is not rendered: maxVersions (2) is reached",
     ]
@@ -81,10 +81,10 @@ def test_time_alone_is_no_news() -> None:
     [
         (
             lambda: ramps(25, MINUTE),
-            ["shop/payments: Waiting", "shop/payments v3: 25 %", "shop/payments v2: 75 %"],
+            ["shop/payments: Waiting", "shop/payments v3: 25%", "shop/payments v2: 75%"],
         ),
         (lambda: ramps(age=11 * MINUTE), ["shop/payments: Moving"]),
-        (lambda: ramps(available=1), ["shop/payments v3: 5 %"]),
+        (lambda: ramps(available=1), ["shop/payments v3: 5%"]),
     ],
 )
 def test_change_is_news_in_its_line_alone(change: Callable[[], World], told: list[str]) -> None:

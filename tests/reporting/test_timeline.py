@@ -197,7 +197,7 @@ def band_below(root: ET.Element, label: str) -> str:
 
 @pytest.mark.parametrize(
     ("label", "version"),
-    [("v3 25 %", "v3"), ("v3 75 %", "v3"), ("v3 100 %", "v3"), ("previous 25 %", "previous")],
+    [("v3 25%", "v3"), ("v3 75%", "v3"), ("v3 100%", "v3"), ("previous 25%", "previous")],
 )
 def test_share_of_new_workflows_has_the_colour_of_its_version(label: str, version: str) -> None:
     root = drawn(TIMELINES["progressive"])

@@ -302,7 +302,7 @@ def test_temporal_that_cannot_be_reached_and_argocd_that_is_not_there_are_told(
     assert ended.code == 1, ended
     assert "✗ reading: Temporal at 127.0.0.1:1" in ended.stdout
     assert "- not checked: Argo CD: there is no repo-server in namespace nowhere" in ended.stdout
-    assert ended.stdout.endswith("looked at 1 worker: 1 problem, 0 pieces of advice\n")
+    assert ended.stdout.endswith("checked 1 worker: 1 problem, 0 pieces of advice\n")
 
 
 def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(installation: Installed) -> None:

@@ -149,7 +149,7 @@ def test_worker_beside_a_sidecar_stands_first_and_is_named() -> None:
     [spec] = parsed(found).workers
     assert spec.build_id.startswith("1-")
     said = found[0].comments["spec", "template", "spec", "containers"]
-    assert said == "the first, 'worker', is taken as the worker: its image names versions"
+    assert said == "the first, 'worker', is taken as the worker: the build ID comes from its image"
 
 
 def test_name_of_a_container_does_not_end_the_comment_that_holds_it() -> None:
@@ -305,7 +305,7 @@ def test_second_object_of_a_file_is_left_and_told() -> None:
     found, left = imported(documents(deployment(), other), "")
     assert len(found) == 2
     assert (
-        "payments.yaml is the file of another object too" in left[0]
+        "payments.yaml is the file of another object as well" in left[0]
         or "connection-temporal.yaml is" in left[0]
     )
 

@@ -122,7 +122,7 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             state = await _ended(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
         if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):
             raise NegativeAnswer(
-                f"{_told(batch, state)}; it did not include {counted(left, 'workflow')} that started since"
+                f"{_told(batch, state)}; it did not include {counted(left, 'workflow')} that started later"
             )
         return _told(batch, state)
 

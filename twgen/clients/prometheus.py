@@ -69,7 +69,7 @@ class PrometheusServers:
         """
         deadline, who = deadline.for_answer(), _who(server)
         if (unanswered := len(self._unanswered[server.name])) >= _MOST_UNANSWERED:
-            raise StateUnavailable(f"{who} has left {unanswered} queries unanswered")
+            raise StateUnavailable(f"{who} did not answer {unanswered} queries")
 
         async def answer() -> Answer:
             await deadline.turn(self._turn(server))

@@ -32,13 +32,13 @@ _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 
 class Copies:
-    """What the copies of attached resources may take in memory, all of a render."""
+    """The memory that the copies of attached resources may take in one render."""
 
     def __init__(self) -> None:
         self._left = _MOST_COPIED
 
     def take(self, worker: WorkerVersions) -> None:
-        """Count those of a worker before they are made; raises InvalidInput when they are too many."""
+        """Count the copies of a worker before they are made; raises InvalidInput if they are too large."""
         spec = worker.spec
         versions = [version for version in worker.versions if version.attached or version.leaving]
         if not versions or not spec.attached:
@@ -50,8 +50,8 @@ class Copies:
             self._left -= own + text.count("{{") * longest
         if self._left < 0:
             raise InvalidInput(
-                f"{spec.document.source}: what is attached to {spec.worker_deployment}'s versions is too much"
-                f" to render: it has {len(text)} characters, for {len(versions)} versions"
+                f"{spec.document.source}: the attached templates of {spec.worker_deployment} are too large to"
+                f" render: {len(text)} characters, copied for {len(versions)} versions"
             )
 
 

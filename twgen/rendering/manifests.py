@@ -40,8 +40,8 @@ def render_manifests(
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all that twgen makes, sorted.
 
-    With `temporal_ui`, Argo CD shows a link to the workflows beside what is a worker's or a version's.
-    Without `jobs` nothing in the cluster tells of rollouts. Raises InvalidInput when there is nothing.
+    With `temporal_ui`, Argo CD shows a link to the workflows next to the objects of a worker or a version.
+    Without `jobs` there are no rollout objects. Raises InvalidInput if there is nothing to render.
     """
     made: list[Manifest] = []
     copies = Copies()
@@ -51,8 +51,10 @@ def render_manifests(
     made.sort(key=_place)
     if not made and not passthrough:
         why = "; ".join(filter(None, (worker.not_created for worker in workers)))
-        told = f" ({why})" if why else ""
-        raise InvalidInput(f"the documents render to nothing{told}: an empty output would delete everything")
+        reason = f" ({why})" if why else ""
+        raise InvalidInput(
+            f"the documents render to nothing{reason}: an empty output would delete everything"
+        )
     _refuse_jobs_of(made, passthrough)
     return [*(document.value for document in passthrough), *made]
 
@@ -128,12 +130,12 @@ def _applied_with_target(worker: WorkerVersions) -> set[str]:
 
 
 def _refuse_jobs_of(made: Iterable[Manifest], passthrough: Iterable[Document]) -> None:
-    """Of two with one name Argo CD applies the last alone; what a Job is called is only known here."""
+    """Argo CD applies only the last of two objects with one name; the names of Jobs are known only here."""
     names = {manifest["metadata"]["name"] for manifest in made if manifest["kind"] == "Job"}
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
         if document.value["kind"] == "Job" and isinstance(name, str) and name in names:
-            raise InvalidInput(f"{document.source}: Job {name} is called as a rollout's Job: rename this one")
+            raise InvalidInput(f"{document.source}: Job {name} has the name of a rollout's Job: rename it")
 
 
 def _place(manifest: Manifest) -> tuple[str, int, str, str]:
@@ -143,7 +145,7 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
 
 
 def failed_render(line: str, lines: int) -> Manifest:
-    """What a failed render prints into a pipe: no API server has this kind, and kubectl quotes the name."""
+    """The object of a failed render in a pipe: no API server has its kind, and kubectl shows its name."""
     more = f" (the first of {lines} lines on stderr)" if lines > 1 else ""
     message = line.removeprefix("twgen: ") + more
     return {"apiVersion": TWGEN_API, "kind": RENDER_FAILED, "metadata": {"name": message}, "message": message}

@@ -1,4 +1,4 @@
-"""What carries a worker's rollout out in the cluster: its intent, the account that it has, and the Job."""
+"""The objects that run a worker's rollout in the cluster: its intent, its account and its Job."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ CA_VOLUME = "temporal-ca"
 _KEY_FOLDER = "/etc/temporal/key"
 _KEY_VOLUME = "temporal-key"
 _LARGEST_INTENT = 1024 * 1024
-"""Bytes of all that a ConfigMap holds."""
+"""The most bytes that a ConfigMap can hold."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -73,9 +73,9 @@ class RolloutJobs:
 
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The objects that carry out the rollout of a worker; only its intent where a person or CI does so.
+    """The objects that run the rollout of a worker; only its intent if a person or CI runs it.
 
-    `tick` looks at what has an intent, whoever moves its traffic.
+    `tick` checks every worker that has an intent, even if it is not a Job that moves the traffic.
     """
     spec = worker.spec
     by_hand = spec.policy.driver is Driver.NONE
@@ -90,8 +90,9 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     size = sum(len(text.encode()) for text in manifest["data"].values())
     if size > _LARGEST_INTENT:
         raise InvalidInput(
-            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, and"
-            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller"
+            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, but"
+            f" a ConfigMap holds at most {_LARGEST_INTENT}: make the pod template or the attached templates"
+            " smaller"
         )
     yield manifest
     if by_hand:

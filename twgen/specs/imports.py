@@ -84,7 +84,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         for spec in specs:
             known = found.setdefault(spec.file, spec)
             if known.identity != spec.identity:
-                why = f"{spec.file} is the file of another object too: import one namespace at a time"
+                why = f"{spec.file} is the file of another object as well: import one namespace at a time"
             elif known.missing and not spec.missing:
                 found[spec.file] = spec
         if why:
@@ -254,11 +254,13 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
         **({"deployment": body} if pace else body),
     }
     comments: dict[Place, str] = {("spec", "rollout", "strategy"): "or Progressive, with steps and a gate"}
-    comments["spec", "deployment" if pace else "template"] = "turn versioning on in its code: docs/workers.md"
+    comments["spec", "deployment" if pace else "template"] = "enable versioning in its code: docs/workers.md"
     if told.worker:
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
         first = quoted(told.worker)
-        comments[containers] = f"the first, {first}, is taken as the worker: its image names versions"
+        comments[containers] = (
+            f"the first, {first}, is taken as the worker: the build ID comes from its image"
+        )
     missing = [f"{name}.yaml: {one}" for one in told.notes]
     left_out = (value_at(pods, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
     for one in sorted(left_out & _selecting_labels([told.spec.get(field) for field in _SCHEDULING])):
