@@ -93,8 +93,8 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
     assert "v1: Draining for " in (shown := story.run("status").stdout), shown
     assert ", 50 open workflows, the oldest " in shown
     text = story.run("drain").stdout
-    assert "v3: Draining, 50 workflows are pinned to it, the oldest for " in text
-    assert "3 with workflow tasks that keep failing, 10 waiting for a child" in text
+    assert "v3: Draining, 50 workflows are pinned to it, the oldest is " in text
+    assert "3 with workflow tasks that keep failing, 10 waiting for a child workflow" in text
     assert "| `v1` | Draining | 50 |" in story.run("drain", "-o", "markdown").stdout
 
 

@@ -259,7 +259,7 @@ class Examination(NamedTuple):
         absent, _ = await _tried("accounts", lambda: absent_accounts(client, accounts, deadline), ())
         asked = [need for need in others if need.account not in absent]
         of_others, not_told = await _tried(
-            "rights of the accounts of Jobs, plugin and tick",
+            "rights of the accounts that Jobs, the plugin and tick use",
             lambda: refused_to_others(client, asked, deadline),
             (),
         )
