@@ -135,8 +135,8 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
             served.status, served.headers = status, {"Location": f"{other.address}/api/v1/query_range"}
             said = refused(served, bearer_token_file=str(tmp_path / "token"))
             assert said == (
-                f"redirects to another address, and twgen does not follow redirects: give its own"
-                f" address ({status})"
+                f"redirects to another address, and twgen does not follow redirects: give the address"
+                f" that it redirects to ({status})"
             )
         assert not other.paths
     assert len(served.paths) == 5
