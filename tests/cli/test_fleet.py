@@ -121,7 +121,7 @@ def test_rollout_of_an_older_commit_that_is_settled_ends_no_wait_for_the_specs(
     ended = run(*STATUS, *WATCH, "specs")
     assert ended.returncode == 4
     assert "shop/payments: Waiting for " in ended.stdout
-    waits = f"the rollout of {TARGET} has not begun: what these specs describe has not been applied yet"
+    waits = f"the rollout of {TARGET} has not begun: these specs have not been applied yet"
     assert f"shop/payments is Waiting, because {waits}; before, it was Settled" in ended.stderr
     # without them nothing tells that something is to come
     assert run(*STATUS, *WATCH, "-n", "shop").returncode == 0

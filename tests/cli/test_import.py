@@ -82,7 +82,7 @@ def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_p
     first = run("import", OBJECTS, "--folder", "workers")
     assert first.returncode == 0, first
     assert "recorded their targets and 1 older version in workers/twgen.lock" in first.stderr
-    assert f"Deployment {edited['metadata']['name']} is not recorded: no hash tells" in first.stderr
+    assert f"Deployment {edited['metadata']['name']} is not recorded: no hash proves" in first.stderr
     [ledger] = (tmp_path / "workers" / "twgen.lock").glob("*.yaml")
     before = ledger.read_text()
     assert before.count("- {") == 2

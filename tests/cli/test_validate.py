@@ -368,8 +368,8 @@ def test_driver_without_an_image_is_a_warning_at_a_terminal_and_an_error_in_argo
     operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
     (story / "operator.json").write_text(json.dumps(operator))
     given = ("--operator-config", "operator.json")
-    needed = "its rollout needs the image of a Job"
-    why = f"a render leaves its rollout objects out, and in Argo CD fails: {needed}"
+    needed = "its rollout is a Job that needs an image"
+    why = f"a render omits its rollout objects, and fails in Argo CD: {needed}"
     assert why not in run("validate", "specs").stderr
     ended = run("validate", "specs", *given)
     assert (ended.returncode, ended.stderr.count(f"policy.json:1: spec.driver: {why}")) == (0, 1)

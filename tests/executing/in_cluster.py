@@ -95,7 +95,7 @@ class Cluster(Server):
         return {item["metadata"]["name"] for item in self.api.listed(DEPLOYMENTS) if item["spec"]["replicas"]}
 
     async def make_again(self, pause: timedelta) -> None:
-        """Delete the intent, and apply it once more after a while."""
+        """Delete the intent, and apply it again after a while."""
         del self.api.objects[INTENT]
         self.api.objects.pop(STATUS, None)  # it goes with its owner
         await self.sleep(pause)

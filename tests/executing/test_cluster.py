@@ -267,7 +267,7 @@ def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() ->
     writer, intent = Writer(), intent_of(a_spec(), "twgen/me")
     unserved = {"workers": [{"unserved": "nobody serves v1", "phase": "Waiting"}]}
     kept = RolloutStatus(
-        *("shop/payments", Phase.WAITING, "RampPaused", "it stays at 25 %", "v3", "v1", 25),
+        *("shop/payments", Phase.WAITING, "RampPaused", "it stays at 25%", "v3", "v1", 25),
         *(NOW, unserved, intent.hash),
     )
     journal = Journal(cast("ClusterWriter", writer), intent, print)
@@ -276,7 +276,7 @@ def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() ->
     fail(journal, "Temporal is away", kept=kept)
     shown = ("reason", "message", "current", "percentage")
     assert [writer.status[name] for name in shown] == [
-        *("LookFailed", "nothing could be read; Temporal is away", "v1", "25")
+        *("LookFailed", "nothing could be read yet; Temporal is away", "v1", "25")
     ]
     [worker] = json.loads(writer.status["status.json"])["workers"]
     assert (worker["unserved"], worker["reason"]) == ("nobody serves v1", "LookFailed")
@@ -310,7 +310,7 @@ def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> N
     assert writer.done == ["tell LookFailed"]
     fail(journal, "Temporal is still away")
     shown = ("phase", "reason", "message", "target", "intent", "settled")
-    message = "nothing could be read; Temporal is away; Temporal is still away"
+    message = "nothing could be read yet; Temporal is away; Temporal is still away"
     assert [writer.status[name] for name in shown] == [
         *("Waiting", "LookFailed", message, intent.target, intent.hash, "")
     ]

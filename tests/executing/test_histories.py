@@ -64,5 +64,5 @@ def test_folder_that_holds_anything_is_refused_and_left_alone(tmp_path: Path, be
 
 def test_folder_that_takes_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="histories cannot be written there"):
+    with pytest.raises(InvalidInput, match="cannot write histories to"):
         written(tmp_path / "file", 108)

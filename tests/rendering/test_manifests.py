@@ -105,7 +105,9 @@ def test_nothing_is_refused() -> None:
 
 def test_nothing_to_render_says_what_waits_for_what() -> None:
     [waiting] = workers()
-    waits = replace(waiting, versions=(), not_created="75 versions still exist: v3 waits until one is gone")
+    waits = replace(
+        waiting, versions=(), not_created="75 versions still exist: v3 waits until one is removed"
+    )
     with pytest.raises(InvalidInput, match=r"render to nothing \(75 versions still exist: v3 waits"):
         render_manifests([waits], [], ME.of)
 

@@ -37,7 +37,7 @@ def with_versions(count: int) -> Plan:
         )
         for number in range(count)
     )
-    warnings = tuple(f"{old.build_id}: {old.because}; its prune protection holds it" for old in drained)
+    warnings = tuple(f"{old.build_id}: {old.because}; its prune protection keeps it" for old in drained)
     versions = replace(worker.versions, versions=(*worker.versions.versions, *drained), warnings=warnings)
     return Plan(plan.now, (replace(worker, versions=versions),))
 
@@ -68,7 +68,9 @@ def test_target_that_gets_traffic_while_nobody_polls_is_said_first() -> None:
     plan = make_plan([SPEC], situation(says, [live(TARGET), live("v2")]), NOW, Caller("me", forced=True))
     title, alarm, *_ = text(plan).splitlines()
     assert title.startswith("✗ shop/payments")
-    said = "5 % of new workflows go to v3, and nobody serves them: no worker of it polls task queue main"
+    said = (
+        "5% of new workflows go to v3, but no worker serves them: none of its workers polls task queue main"
+    )
     assert alarm == f"  {said}"
     (worker,) = plan_document(plan)["workers"]
     assert worker["unserved"] == said
@@ -94,7 +96,7 @@ def test_each_of_many_versions_is_named_once() -> None:
     said = text(with_versions(70), 120)
     assert [number for number in range(70) if said.count(f" old-{number} ") != 1] == []
     assert (
-        "warning: 70 versions, such as old-0: it is drained for 0h; its prune protection holds it\n" in said
+        "warning: 70 versions, such as old-0: it is drained for 0h; its prune protection keeps it\n" in said
     )
 
 

@@ -44,16 +44,16 @@ ITS_OBJECTS = [
 TREES = {
     "mid-ramp-waits": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it stays at 25 % for 18m more
-          next    send 75 % of new workflows to v2.0.1-c656 in 18m (12:18:00 UTC)
+          target  v2.0.1-c656: it stays at 25% for 18m more
+          next    send 75% of new workflows to v2.0.1-c656 in 18m (12:18:00 UTC)
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  25%  Ramping for 12m  3/3 pods  ◀ target
         └── v1.4.2-6964  75%  Current for 24h  3/3 pods
         """,
     "mid-ramp": """
         → shop/payments  Moving  Temporal namespace default
-          target  v2.0.1-c656: its 30m at 25 % are over
-          next    send 75 % of new workflows to v2.0.1-c656 now
+          target  v2.0.1-c656: its 30m at 25% are over
+          next    send 75% of new workflows to v2.0.1-c656 now
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  25%  Ramping for 31m  3/3 pods  ◀ target
         └── v1.4.2-6964  75%  Current for 24h  3/3 pods
@@ -64,7 +64,7 @@ TREES = {
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  100%  Current for 24h  3/3 pods  ◀ target
         └── v1.4.2-6964        Drained 2h ago   3/3 pods
-              will be scaled from 3 to 0: it is drained for 2h, longer than
+              will be scaled from 3 to 0: it has been drained for 2h, longer than
               scaledownDelay (1h)
         """,
     "gate-failed": """
@@ -79,8 +79,8 @@ TREES = {
         """,
     "new-version": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it has no Deployment yet: apply what `twgen render`
-                  prints
+          target  v2.0.1-c656: it has no Deployment yet: apply the output of `twgen
+                  render`
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656        Not registered   no Deployment  ◀ target
         │     will be created with 3 pods
@@ -88,9 +88,10 @@ TREES = {
         """,
     "foreign-owner": """
         ✗ shop/payments  Blocked (ForeignManager)  Temporal namespace default
-          target  v2.0.1-c656: temporal-worker-controller/prod manages it. To take over,
-                  run `twgen ownership claim --from temporal-worker-controller/prod`, or
-                  name it in spec.adoptFrom of a RolloutPolicy
+          target  v2.0.1-c656: its manager is temporal-worker-controller/prod. To take
+                  it over, run `twgen ownership claim --from
+                  temporal-worker-controller/prod`, or add this manager to
+                  spec.adoptFrom of a RolloutPolicy
           owner   temporal-worker-controller/prod (another manager)
         ├── v2.0.1-c656        Inactive for 72h  3/3 pods  ◀ target
         └── v1.4.2-6964  100%  Current for 24h   3/3 pods

@@ -47,7 +47,7 @@ def measured() -> WorkerSpec:
 
 def taken_back() -> World:
     """A version at its second step, which a rollout has just marked as aborted."""
-    because = "failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %"
+    because = "failures: 9 of 41 failed (22%), bound 2%, chance of a false alarm below 0.01%"
     mark = {MarkKey.ABORTED: {"by": "twgen/me", "at": "2026-11-21T12:00:00Z", "because": because}}
     old = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
     ramps = version(status=VersionStatus.RAMPING, metadata=mark)

@@ -185,7 +185,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     assert {events_of(story.worker, one, signalled) for one in (*waiting, *children)} == {2}
 
     assert "no open workflow of v1 matches" in done(story, "--cancel", "--older-than", "1h")
-    assert "nothing has replayed these workflows" in ends(story, "--move", "--yes", code=1)
+    assert "these workflows were not replayed" in ends(story, "--move", "--yes", code=1)
     done(story, "--move", "--without-replay", "--type", "WaitingWorkflow")
     for workflow_id in waiting:
         story.worker.finish(workflow_id)

@@ -52,10 +52,10 @@ class Adjustments:
         self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
-        """Change what the plan wants changed; what fails is tried again at the next look, and logged once.
+        """Make the changes that the plan wants; a failure is tried again at the next look, and logged once.
 
-        Whether the rollout may go its way: else another look is due soon. Raises StateUnavailable or
-        OutOfTime where the target cannot get its autoscaler, without which it gets no traffic.
+        Returns whether the rollout may continue; if not, another look is due soon. Raises StateUnavailable or
+        OutOfTime if the target cannot get its autoscaler: it gets no traffic without one.
         """
         for job in rollout.older_jobs:
             await self._try(self._writer.delete_job(job))
@@ -63,10 +63,12 @@ class Adjustments:
             return True
         for change in replica_changes(plan.versions):
             key = change.deployment, change.replicas
-            done = f"set Deployment {change.deployment} to {change.replicas}: {change.because}"
+            done = (
+                f"set the replicas of Deployment {change.deployment} to {change.replicas}: {change.because}"
+            )
             if key not in self._made and await self._try(self._writer.scale(change), done):
                 self._made.add(key)
-        # Argo CD prunes what has no owner, and the account may not even list it
+        # Argo CD prunes objects without an owner, and the account might not be allowed to list them
         if plan.spec.policy.owner_references is not OwnerReferences.RENDER:
             return True
         return await self._look_after_attached(plan.versions)
@@ -92,7 +94,7 @@ class Adjustments:
         found = [*listed[0]]
         old = list(left_over(worker, found, has_hook=self._has_hook))
         for item in old:
-            done = f"deleted {item.kind.kind} {item.name}: its template is gone"
+            done = f"deleted {item.kind.kind} {item.name}: its template was removed"
             await self._try(self._writer.delete(item.path, item.uid), done)
         swapping = list(swaps(worker, found))
         are_swapped = True
@@ -102,7 +104,7 @@ class Adjustments:
         given = list(unowned(worker, found, has_hook=self._has_hook))
         for owning in given:
             owned = f"{owning.item.kind.kind} {owning.item.name}"
-            done = f"Deployment {owning.deployment} owns {owned} now, and takes it along when it goes"
+            done = f"Deployment {owning.deployment} now owns {owned}, which is deleted with it"
             await self._try(self._writer.own(owning), done)
         there = {(item.kind, item.name) for item in found}
         are_there = all(
@@ -123,12 +125,12 @@ class Adjustments:
         names = " and ".join(item.name for item in swap.version.following) or "nothing"
         new = [attached_manifest(worker.spec, swap.version, resource) for resource in swap.following]
         for manifest in new:
-            # the old object stays where the new one would be refused; KEDA takes none beside an autoscaler
+            # the old object stays if the new one would be refused; KEDA accepts none next to an autoscaler
             is_asked = manifest["kind"] != "ScaledObject"
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False
         for item in swap.old:
-            done = f"deleted {item.kind.kind} {item.name}: its template is gone, and {names} takes its place"
+            done = f"deleted {item.kind.kind} {item.name}: its template was removed, and {names} replaces it"
             if item.is_going or await self._try(self._writer.delete(item.path, item.uid), done) != [True]:
                 return False
         for manifest in new:

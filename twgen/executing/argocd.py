@@ -1,4 +1,4 @@
-"""Asking Argo CD to render applications anew."""
+"""Asking Argo CD to render applications again."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,9 @@ class Refreshes:
                 failures.extend(foreign)
                 state = _state(application)
                 if late := not_looked_at(state.asked_since, now):
-                    failures.append(f"{name}: {late}: restart its repo-server, which may wait for the plugin")
+                    failures.append(
+                        f"{name}: {late}: restart its repo-server, which may be waiting for the plugin"
+                    )
                 elif own:
                     self.refused |= refused_objects(application)
                     await self._refresh(name, own, state, now)
@@ -83,12 +85,12 @@ class Refreshes:
                 own.append(item)
             elif by is RenderedBy.NOBODY_KNOWN:
                 foreign.append(
-                    f"ConfigMap {namespace}/{rollout_name(worker)} says that it is of application {name},"
-                    f" which has none there by Argo CD's word: {name} is not refreshed for it"
+                    f"ConfigMap {namespace}/{rollout_name(worker)} names application {name}, but Argo CD does"
+                    f" not list it as an object of {name}: {name} is not refreshed for it"
                 )
             elif (name, item.worker) not in self._left:
                 self._left.add((name, item.worker))
-                self._say(f"{name}: not refreshed for {item.worker}, which it does not render any more")
+                self._say(f"{name}: not refreshed for {item.worker}, which it no longer renders")
         return own, foreign
 
     async def _refresh(
@@ -104,11 +106,11 @@ class Refreshes:
         # one that Argo CD refuses is asked for again, and not in vain
         self._asked[name] = (last or due)._replace(at=now, in_vain=0)
         with suppress(OutOfTime):
-            # Argo CD answers once it has rendered, and goes on when nobody waits for that
+            # Argo CD answers once it has rendered, and continues if no client waits for that
             await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
         self._asked[name] = due._replace(at=now)
         self.made += 1
-        self._say(f"{name}: refreshed, since {due.because}")
+        self._say(f"{name}: refreshed, because {due.because}")
 
 
 def _state(application: Mapping[str, Any]) -> ApplicationState:

@@ -212,5 +212,5 @@ class ClusterWriter:
         if status not in _DONE and status not in also:
             why = answer.get("message") or status
             refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
-            raise refused(f"{method} {path}: the API server refuses: {why}")
+            raise refused(f"{method} {path}: the API server rejected it: {why}")
         return answer

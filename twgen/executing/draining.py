@@ -49,11 +49,11 @@ async def begin(
         batch = batch_of(target, build_id, ending.what, ending.job_id)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
-        # who may begin it but not write that down would else be told that it was done
-        # as `twgen drain` has it, a second one is of the same entry
+        # without this error, twgen would report it as done if it may begin it but not write that down
+        # a second one by `twgen drain` counts for the same entry
         raise NegativeAnswer(
-            f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: the command that"
-            " `twgen plan` shows begins it once more, with --again"
+            f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: to start it again,"
+            " run the command that `twgen plan` shows with --again"
         )
     number = state.total if state else await batches.count(still_open(batch.query))
     change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
@@ -61,13 +61,13 @@ async def begin(
         try:
             await start(writer, target, ending, batch, f"twgen, by its RolloutPolicy: {change}")
         except OneAtATime:
-            say(f"{spec.worker_deployment}: will {change} when the server's other batch operation has ended")
+            say(f"{spec.worker_deployment}: will {change} when the batch operation that runs now has ended")
             return False
     begun_at = (state.started_at if state else None) or target.now
     await writer.mark(build_id, begun_mark(version, ending, begun_at, number))
     if number:
-        why = "which started since" if repeat else "as its RolloutPolicy says"
-        say(f"{spec.worker_deployment}: began to {change}, {why} (batch {batch.job_id})")
+        why = "those that started since the last time" if repeat else "as its RolloutPolicy says"
+        say(f"{spec.worker_deployment}: started to {change}, {why} (batch {batch.job_id})")
     return True
 
 

@@ -41,7 +41,7 @@ async def write_histories(
 ) -> Written:
     """Write a sample of histories, one file each, into a folder of nothing else.
 
-    Raises InvalidInput where the folder takes none, or holds anything: who replays it would replay that too.
+    Raises InvalidInput if the folder takes none, or holds anything: a replay would replay that too.
     What `history` returns is the text of one: empty where nobody keeps it any more, None where it is larger
     than so many bytes.
     """
@@ -51,7 +51,7 @@ async def write_histories(
     with _told_of(folder.path):
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if next(folder.path.iterdir(), None):
-            raise InvalidInput(f"{folder.path} is not empty: give a folder for these histories alone")
+            raise InvalidInput(f"{folder.path} is not empty: use an empty folder")
     for one in chosen(recorded, sample.of_each_type):
         text = await history(one, sample.most_bytes - size)
         if text is None:
@@ -69,7 +69,7 @@ def _told_of(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInput(f"{folder}: histories cannot be written there ({error.strerror})") from error
+        raise InvalidInput(f"cannot write histories to {folder}: {error.strerror}") from error
 
 
 def _write(folder: Folder, name: str, text: str) -> int:

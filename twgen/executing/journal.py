@@ -1,4 +1,4 @@
-"""What a rollout leaves in its cluster to read: its status, and an Event for each change of state."""
+"""The reports of a rollout in its cluster: its status, and an Event for each change of state."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +19,7 @@ from twgen.reporting.status.document import is_news, rollout_status
 _MOST_FAILURES = 3
 """In a status."""
 _SILENCE = timedelta(seconds=5)
-"""The shortest that is told of: every look takes a moment."""
+"""The shortest silence that is reported: every look takes a moment."""
 
 
 class Journal:
@@ -64,11 +64,11 @@ class Journal:
         self._asked_at = None
 
     def last_state(self, now: datetime) -> str:
-        """Where the rollout stood when it was looked at last, and why; and how long nobody answers since."""
+        """The state of the rollout at the last look, its reason, and how long no server answered since."""
         told = self._standing if self._last else None
-        stood = f"{told.phase}: {untimed(told.message)}" if told else "nothing could be read"
+        stood = f"{told.phase}: {untimed(told.message)}" if told else "nothing could be read yet"
         silence = now - self._asked_at if self._asked_at else timedelta()
-        silent = f"a look since has had no answer for {spoken(silence)}" if silence >= _SILENCE else ""
+        silent = f"the servers have not answered for {spoken(silence)}" if silence >= _SILENCE else ""
         return "; ".join(filter(None, (stood, self._failures, silent)))
 
     @property
@@ -166,8 +166,8 @@ class Journal:
                 self._told = state
 
     def _begun(self, kept: RolloutStatus | None, now: datetime) -> RolloutStatus:
-        """How a rollout stands that could read nothing, by what an earlier process of it has left."""
-        phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read"
+        """The status of a rollout that could read nothing yet, based on that of an earlier process."""
+        phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read yet"
         if not kept or not is_of(kept, self.intent):
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
         since = kept.since if (kept.phase, kept.reason) == (phase, reason) else now

@@ -13,7 +13,7 @@ from twgen.records.ledger import LedgerEntry, LedgerPlace
 from twgen.records.ledger_text import updated_text
 from twgen.specs.kinds import LEDGER_FOLDER, is_file
 
-_ATTRIBUTES = "# a version is a line: a merge keeps those of both sides\n*.yaml merge=union\n"
+_ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InvalidInput."""

@@ -11,7 +11,7 @@ from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
 
-_MAKE_IT = "Argo CD makes it again; elsewhere, apply what `twgen render` prints once more"
+_MAKE_IT = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
 _UNTIL_GONE = 0.5
 """Seconds between two attempts."""
 _OF_THE_SERVER = {
@@ -25,7 +25,7 @@ _OF_THE_CONTROLLER = ("batch.kubernetes.io/", "controller-uid", "job-name")
 async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
     """Start the newest Job of a label selector again when it has ended.
 
-    What was done, or is to do by hand; empty: nothing.
+    Returns what was done, or what a person must do; empty: nothing.
 
     The same manifest is created under the same name, so that Argo CD takes it for its own.
     """
@@ -34,7 +34,7 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
     status, listed = await _answered(client, "GET", path, deadline, query=query)
     if status != HTTPStatus.OK:
         look = f"kubectl get jobs -n {namespace} -l {selector}"
-        return f"whether its Job has ended could not be read ({listed['message']}): run `{look}`"
+        return f"could not read whether its Job has ended ({listed['message']}): run `{look}`"
     jobs = oldest_first(listed.get("items") or ())
     if not jobs or not ending_of(newest := jobs[-1]):
         return ""
@@ -42,7 +42,7 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
     status, refused = await _answered(client, "DELETE", f"{path}/{name}", deadline, body=deletion_of(uid))
     if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
         return (
-            f"Job {name} has ended and was not started again ({refused['message']}):"
+            f"Job {name} has ended, but was not started again ({refused['message']}):"
             f" run `kubectl delete job {name} -n {namespace}`, and {_MAKE_IT}"
         )
     status = HTTPStatus.CONFLICT
@@ -51,12 +51,12 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
         if status == HTTPStatus.CONFLICT:
             _, found = await _answered(client, "GET", f"{path}/{name}", deadline)
             if value_at(found, "metadata", "uid") not in {None, uid}:
-                return f"Job {name} was started again by somebody else"
+                return f"another client started Job {name} again"
             await asyncio.sleep(_UNTIL_GONE)
     if status == HTTPStatus.CREATED:
         return f"started Job {name} again"
     return (
-        f"Job {name} was deleted and not made again ({refused['message']}):"
+        f"Job {name} was deleted, but not created again ({refused['message']}):"
         f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_MAKE_IT}"
     )
 
@@ -72,7 +72,7 @@ async def _answered(
         status, answer = await client.ask(method, path, deadline, **more)
     except (StateUnavailable, OutOfTime) as error:
         return HTTPStatus.SERVICE_UNAVAILABLE, {"message": str(error)}
-    return status, {"message": f"the API server answers {status}", **answer}
+    return status, {"message": f"the API server answered {status}", **answer}
 
 
 def _again(job: Mapping[str, Any]) -> dict[str, Any]:

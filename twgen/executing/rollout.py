@@ -112,10 +112,10 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
         except TwgenError as error:
             if once or (is_first and not rollout.is_unattended):
                 raise
-            # nor does anybody know whether a change that timed out was made: the next look tells
+            # it is also unknown whether a change that timed out was made: the next look shows it
             if str(error) != failure:
                 failure = str(error)
-                rollout.say(f"{failure}; looking again")
+                rollout.say(f"{failure}; trying again")
             if rollout.tell_failure:
                 is_claim = isinstance(write, Claim)
                 reason = RoutingReason.CLAIM_FAILED if is_claim else RoutingReason.LOOK_FAILED
@@ -131,14 +131,14 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
             await writer.start_gate(write, await rollout.gate_input() if write.has_input else None)
             rollout.say(f"{name}: started the gate {write.workflow_id} on task queue {write.task_queue}")
         case Claim():
-            # the token of that answer goes with no change of traffic: to somebody who manages the worker
-            # already, by a claim made elsewhere under the same name, a server gives the newest token, also of
-            # changes that nobody here has seen
+            # the token of that answer is not used for a change of traffic: if another process has claimed the
+            # worker under the same name, the server returns the newest token, which may include changes
+            # that were not read here
             try:
                 await writer.set_manager(write.manager, conflict_token)
             except TwgenError as error:
                 raise type(error)(f"{write.manager} could not become the manager: {error}") from error
-            rollout.say(f"{name}: {write.manager} manages it now")
+            rollout.say(f"{name}: its manager is now {write.manager}")
         case Mark():
             await writer.mark(write.build_id, write.marks)
             rollout.say(f"{name}: marked {write.build_id} ({write.because})")
@@ -152,13 +152,13 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
 async def _record(
     writer: Writer, change: RoutingPlan, moved: Mapping[str, Any], say: Callable[[str], None]
 ) -> None:
-    """Write into a version's metadata what moved it; the change stands where that fails."""
+    """Write into a version's metadata what moved it; if that fails, the change remains."""
     if not change.build_id:
         return
     try:
         await writer.mark(change.build_id, moved)
     except TwgenError as error:
-        say(f"what moved {change.build_id} could not be recorded: {error}")
+        say(f"could not record what moved {change.build_id}: {error}")
 
 
 async def _wait(rollout: WorkerRollout, plan: WorkerPlan, world: WorkerWorld, now: datetime) -> None:
@@ -212,7 +212,5 @@ def _done(change: RoutingPlan) -> str:
         case RoutingAction.SET_CURRENT:
             return f"{change.build_id or 'no version'} is current now"
         case RoutingAction.SET_RAMP:
-            return (
-                f"{plain_percentage(change.percentage or 0)} % of new workflows go to {change.build_id} now"
-            )
-    return "the ramp is ended"
+            return f"{plain_percentage(change.percentage or 0)}% of new workflows go to {change.build_id} now"
+    return "the ramp has ended"

@@ -64,7 +64,7 @@ class TemporalWriter:
             current = SetWorkerDeploymentCurrentVersionRequest(**common)
             await self._write("set_worker_deployment_current_version", current)
         else:
-            # no build ID at 0 % ends a ramp; a version at 0 % would stay ramping, and never drain
+            # no build ID at 0% ends a ramp; a version at 0% would stay ramping, and never drain
             ramping = SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
             await self._write("set_worker_deployment_ramping_version", ramping)
 

@@ -1,4 +1,4 @@
-"""A rollout that nobody watches: it waits for what somebody else mends, and tells its cluster how it goes."""
+"""A rollout without a person: it waits while others fix problems, and reports its state in its cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -132,7 +132,7 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
 
 
 async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> Intent | None:
-    """The intent, as soon as an API server tells it; None: it is not there any more."""
+    """The intent, as soon as an API server returns it; None: it no longer exists."""
     failure = ""
     try:
         async with asyncio.timeout_at(limit.ends):
@@ -142,7 +142,7 @@ async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> In
                 except (StateUnavailable, OutOfTime) as error:
                     if str(error) != failure:
                         failure = str(error)
-                        unattended.say(f"{failure}; looking again")
+                        unattended.say(f"{failure}; trying again")
                     await unattended.sleep(FAILED_LOOK)
     except TimeoutError:
         raise OutOfTime(f"{unattended.name} is not settled {limit.told}: {failure}") from None
@@ -194,19 +194,19 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         async with asyncio.timeout_at(limit.ends):
             plan = await roll_out(rollout, once=False)
     except TimeoutError as error:
-        # what is settled only waits for the server's word that every task queue has heard of it
+        # a settled rollout only waits until the server reports that every task queue knows the change
         if not (settled := journal.settled):
             last_state = journal.last_state(unattended.clock())
             raise OutOfTime(f"{spec.worker_deployment} is not settled {limit.told}: {last_state}") from error
         plan = settled
-    # whoever waits for the end by its status would wait for ever
+    # a client that waits for the end by its status would wait forever
     for _ in range(_LAST_TRIES):
         if not journal.unwritten:
             return plan
         await unattended.sleep(FAILED_LOOK)
         await journal.record(journal.unwritten)
     if journal.unwritten:
-        raise StateUnavailable(f"{spec.worker_deployment}: how it ended could not be written")
+        raise StateUnavailable(f"{spec.worker_deployment}: its final status could not be written")
     return plan
 
 
