@@ -106,4 +106,4 @@ def test_lost_manifests_are_told_once_with_the_reason() -> None:
     world = world.with_history({key: GitHistory(ends="the clone is shallow")})
     said = plan_markdown(make_plan([SPEC], world, NOW, Caller("me", forced=True)))
     assert said.count("the clone is shallow") == 1
-    assert said.endswith("back in twgen.lock. The same is true for old-1 and old-2\n")
+    assert said.endswith("in twgen.lock again. The same is true for old-1 and old-2\n")
