@@ -7,16 +7,15 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.clients.temporal_failures import (
-    is_absent,
-    is_asked_too_much,
+    IS_PASSING,
+    NEEDS_CONNECTION,
     is_expired,
-    is_mended_by_connecting,
-    is_passing,
+    names_unknown_namespace,
     refusal,
     unreachable,
 )
@@ -35,21 +34,20 @@ Answer = TypeVar("Answer")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _CONNECTED_WITHIN = (5.0, 30.0)
-"""Seconds of the first try and of the second: the SDK's core waits for ever now and then, under load, where a
-server hangs up on it while it connects."""
+"""Seconds of the first try and of the second: under load, the SDK's core sometimes waits for ever if a server
+closes the connection that it is opening."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rate:
-    """So many calls a second for one namespace of one server, and so many at once after a rest."""
+class _Rate(NamedTuple):
+    """Calls a second for one namespace of one server, and how many at once after a rest."""
 
     name: str
     calls: float
     at_once: float
 
 
-# a little below what a server allows by default: the rest is for everybody else; and evenly, since a server
-# that is asked for much at once is the slower with each single answer
+# a little below the default limits of a server, which others use too; and evenly, since a burst slows down
+# each single answer
 # https://github.com/temporalio/temporal/blob/v1.32.0/service/frontend/configs/quotas.go
 _DEPLOYMENT_READS = _Rate("deployments", 45, 8)
 _VISIBILITY = _Rate("visibility", 9, 3)
@@ -70,26 +68,25 @@ class Call(Generic[Answer]):
     connection: Connection
     namespace: str
     worker: str
-    """Whom it is about, for people: the worker, and the file of its spec."""
+    """Its subject, for people: the worker, and the file of its spec."""
     method: str
     """In snake case."""
     request: Any
     """As protobuf."""
     value: Callable[[Any], Answer]
-    """Makes a value of the answer; of None, when what is asked for may be absent, and is."""
+    """Makes a value of the answer; of None if `may_be_absent` and it is absent."""
     may_be_absent: bool = False
     is_retried: bool = True
-    """It changes nothing: when it fails in passing it is made again."""
+    """It changes nothing, so it is repeated after a failure that passes."""
 
 
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    They outlive a reading, and belong to the event loop that first used them. One whose credentials a server
-    does not take, or that is broken, is forgotten: a key or a certificate may have been renewed, and the next
-    call connects with what `profiles` tells then. `via` says where to reach an address instead of at itself,
-    `ca_files` which file has the certificates of a Secret that a Connection trusts: those of a profile go
-    before them.
+    They outlive a reading, and belong to the event loop that first used them. A connection that is broken, or
+    whose credentials a server rejects, is dropped: the next call connects with the `profiles` of then, since
+    a key or a certificate may have been renewed. `via` has other addresses at which to reach an address,
+    `ca_files` the file with the certificates of a Secret that a Connection trusts: a profile's come first.
     """
 
     def __init__(
@@ -103,7 +100,7 @@ class TemporalClients:
         self._via = via
         self._ca_files = ca_files
         self.server_versions: dict[str, str] = {}
-        """By address, once known; a plan is the slower for one that is old by now, and no faster."""
+        """By address, once known; an outdated one only makes a plan slower."""
         self._connecting: dict[tuple[str, str, str], asyncio.Task[ServiceClient]] = {}
         self._sent: dict[str, None] = {}
         """The keys and headers of all connections, which no message shows."""
@@ -132,7 +129,9 @@ class TemporalClients:
         client, refusals = await self._client(call, deadline), 0
         attempts = AsyncRetrying(
             retry=retry_if_exception(
-                lambda error: call.is_retried and isinstance(error, RPCError) and is_passing(error)
+                lambda error: (
+                    call.is_retried and isinstance(error, RPCError) and error.status.name in IS_PASSING
+                )
             ),
             # many renders start together and must not come back together
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
@@ -141,7 +140,6 @@ class TemporalClients:
             ),
             reraise=True,
         )
-
         rate = _RATES.get(call.method, _OTHERS)
         key = (call.connection.host_port, call.namespace, rate.name)
         if key not in self._limiters:
@@ -153,20 +151,19 @@ class TemporalClients:
             try:
                 return await getattr(client.workflow_service, call.method)(call.request, retry=False)
             except RPCError as error:
-                refusals += is_asked_too_much(error)
+                refusals += error.status.name == "RESOURCE_EXHAUSTED"
                 raise
 
         try:
-            answer: Any = await attempts(attempt)
+            return call.value(await attempts(attempt))
         except RPCError as error:
-            if is_mended_by_connecting(error):
+            if error.status.name in NEEDS_CONNECTION:
                 self._forget(client)
-            if call.may_be_absent and is_absent(error):
+            if call.may_be_absent and error.status.name == "NOT_FOUND" and not names_unknown_namespace(error):
                 return call.value(None)
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
             raise refusal(self._who(call), error, tuple(self._sent)) from error
-        return call.value(answer)
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
         profile = self.profile_of(call.connection, call.namespace, call.worker)
@@ -179,7 +176,7 @@ class TemporalClients:
                 if done.cancelled() or done.exception():
                     del self._connecting[key]
 
-            # before anybody who waits hears of it: a late waiter would forget what another has opened since
+            # before the waiting calls resume: a late one would drop the connection that another has opened
             opening.add_done_callback(forget_failure)
             self._connecting[key] = opening
         try:
@@ -188,13 +185,13 @@ class TemporalClients:
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
-            known, is_via = call.connection, key[0] in self._via
-            known = replace(known, ca_secret="") if ca_file else known
-            said = without_credentials(str(error), tuple(self._sent))
-            raise unreachable(self._who(call), known, key[1], said, is_via=is_via) from error
+            connection = replace(call.connection, ca_secret="") if ca_file else call.connection
+            text = without_credentials(str(error), tuple(self._sent))
+            is_via = connection.host_port in self._via
+            raise unreachable(self._who(call), connection, key[1], text, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
-        """Connect anew at the next call, unless another one has done so already."""
+        """Connect again at the next call, unless another call has already."""
         for key, opened in list(self._connecting.items()):
             is_open = opened.done() and not opened.cancelled() and not opened.exception()
             if is_open and opened.result() is client:
@@ -209,18 +206,16 @@ class TemporalClients:
             options = dict(profile.connect_options())
             self._sent |= dict.fromkeys(profile.secrets)
             remember(profile.secrets)
-        if ca_file:
-            tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
-            if not tls.server_root_ca_cert:
-                options["tls"] = replace(tls, server_root_ca_cert=_certificates(ca_file))
+        tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
+        if ca_file and not tls.server_root_ca_cert:
+            options["tls"] = tls = replace(tls, server_root_ca_cert=_certificates(ca_file))
         if address in self._via and options["tls"]:
-            tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
-            # the certificate is still that of the address that the profile is for
+            # the certificate is for the address of the profile
             options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
         target = self._via.get(address, address)
         config = ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
         for seconds in _CONNECTED_WITHIN:
-            # one that hangs would hold up every later call
+            # a connection that hangs would delay every later call
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     return await ServiceClient.connect(config)

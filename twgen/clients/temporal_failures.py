@@ -1,4 +1,4 @@
-"""What a failed call to Temporal means, in one line that says what to do."""
+"""The meaning of a failed call to Temporal, in one line that says what to do."""
 
 import re
 from typing import TYPE_CHECKING
@@ -25,9 +25,9 @@ _CONFLICTS = {
     " the same time",
     "already running": "nothing was started: another client started the gate at the same time",
 }
-"""Of the server's own words: such an error has no code of its own."""
+"""By a part of the server's text: such an error has no code of its own."""
 _LOST = "due to unexpected workflow task failure"
-"""Its own workflow of a worker or a version did not come to carry out a change: FAILED_PRECONDITION."""
+"""The server's own workflow for a worker or a version has failed a change: FAILED_PRECONDITION."""
 _ONE_BATCH = "Max concurrent batch operations"
 _OTHER_ADVICE = "answered with an error: look at its log"
 _HANGS_UP = (
@@ -60,90 +60,69 @@ _REASON = re.compile(
     r'(?:message|error): "((?:[^"\\]|\\.)*)"'
     r"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)"
 )
-_RETRIED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
-_MENDED_BY_CONNECTING = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
+IS_PASSING = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
+"""Statuses of a server that may answer the same call in a moment."""
+NEEDS_CONNECTION = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
+"""Statuses that a new connection, with renewed credentials, may mend."""
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
-_TIMEOUT_EXPIRED = "Timeout expired"
 
 
 class OneAtATime(StateUnavailable):
-    """The server runs another batch operation in this namespace, and none beside it."""
+    """The server runs another batch operation in this namespace, and only one at a time."""
 
 
 def is_expired(error: Exception) -> bool:
-    """The SDK gave up waiting, which it calls cancelled."""
+    """The SDK stopped waiting, which it calls cancelled."""
     status = getattr(error, "status", None)
-    return status.name in _EXPIRED if status else _TIMEOUT_EXPIRED in str(error)
+    return status.name in _EXPIRED if status else "Timeout expired" in str(error)
 
 
-def is_passing(error: "RPCError") -> bool:
-    """The same call may succeed in a moment."""
-    return error.status.name in _RETRIED
+def names_unknown_namespace(error: "RPCError") -> bool:
+    """NOT_FOUND, since there is no such namespace."""
+    from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 
-
-def is_asked_too_much(error: "RPCError") -> bool:
-    """The namespace is out of its rate limit."""
-    return error.status.name == "RESOURCE_EXHAUSTED"
-
-
-def is_mended_by_connecting(error: "RPCError") -> bool:
-    """A new connection may succeed, with credentials that were renewed since."""
-    return error.status.name in _MENDED_BY_CONNECTING
-
-
-def is_absent(error: "RPCError") -> bool:
-    """What was asked for does not exist, though its namespace does."""
-    return error.status.name == "NOT_FOUND" and not _names_unknown_namespace(error)
+    return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)
 
 
 def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> TwgenError:
-    """The error of a server that answered with one: StateUnavailable, or OwnedBySomebodyElse of a change."""
-    told = said(str(error), secrets)
-    conflict = next((said for sign, said in _CONFLICTS.items() if sign in str(error)), "")
-    if conflict:
-        return OwnedBySomebodyElse(f"{server}: {conflict} ({told})")
-    if _names_unknown_namespace(error):
+    """The error for a server's own error: StateUnavailable, or OwnedBySomebodyElse of a change."""
+    text, status = said(str(error), secrets), error.status.name
+    for sign, conflict in _CONFLICTS.items():
+        if sign in str(error):
+            return OwnedBySomebodyElse(f"{server}: {conflict} ({text})")
+    if names_unknown_namespace(error):
         return StateUnavailable(
             f"{server}: the server has no such namespace: check workerOptions.temporalNamespace"
         )
-    status = error.status.name
-    advice = _ADVICE.get(status, _OTHER_ADVICE)
     if _ONE_BATCH in str(error):
         return OneAtATime(
             f"{server}: another batch operation is running in this namespace: try again when it has ended"
         )
-    if _LOST in str(error):
-        advice = "could not make this change: try again"
-    return StateUnavailable(f"{server}: the server {advice} ({status}: {told})")
+    is_lost = _LOST in str(error)
+    advice = "could not make this change: try again" if is_lost else _ADVICE.get(status, _OTHER_ADVICE)
+    return StateUnavailable(f"{server}: the server {advice} ({status}: {text})")
 
 
 def unreachable(
-    server: str, connection: Connection, profile: str, told: str, *, is_via: bool
+    server: str, connection: Connection, profile: str, error: str, *, is_via: bool
 ) -> StateUnavailable:
-    """The error of a connection that could not be made, with the names of its Connection and its profile.
+    """The error for a connection that could not be made, with the names of its Connection and its profile.
 
-    `told` is the error of the SDK's core, without credentials.
-    `is_via`: it was to be made to another address than that of the Connection, which has no `ca_secret` where
-    somebody said in which file its certificates are.
+    `error` is the text of the SDK's core, without credentials. `is_via`: another address was used than the
+    Connection's. The Connection has no `ca_secret` if its certificates were read from a file.
     """
-    reasons = [quoted.replace('\\"', '"') or named for quoted, named in _REASON.findall(told)]
-    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in told), "")
-    whose = f"profile {profile!r}" if profile else "a profile"
-    nobody = _NOBODY_FORWARDS if is_via else _NOBODY_THERE
-    advised = (advice or nobody).format(connection=connection.name, profile=whose)
-    if connection.ca_secret and _NOT_TRUSTED in told:
-        advised += (
+    reasons = [quoted.replace('\\"', '"') or named for quoted, named in _REASON.findall(error)]
+    known = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")
+    advice = (known or (_NOBODY_FORWARDS if is_via else _NOBODY_THERE)).format(
+        connection=connection.name, profile=f"profile {profile!r}" if profile else "a profile"
+    )
+    if connection.ca_secret and _NOT_TRUSTED in error:
+        advice += (
             f", or give --ca-file {connection.ca_secret}=FILE with the certificates that its"
             " Connection trusts"
         )
     if reasons:
-        advised += f" ({said(reasons[-1].replace('(', ': '))})"
-    elif not advice:
-        advised += f" ({said(told)})"
-    return StateUnavailable(f"{server} {advised}")
-
-
-def _names_unknown_namespace(error: "RPCError") -> bool:
-    from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
-
-    return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)
+        advice += f" ({said(reasons[-1].replace('(', ': '))})"
+    elif not known:
+        advice += f" ({said(error)})"
+    return StateUnavailable(f"{server} {advice}")

@@ -10,8 +10,8 @@ import pytest
 from urllib3.exceptions import InsecureRequestWarning, SSLError
 
 from testing.credentials import SERVER_NAME, Authority
-from tests.clients.logins.servers import Served, ask, kubeconfig, serving, session
-from twgen.clients.logins import contexts, proofs
+from tests.clients.tls_server import Served, ask, kubeconfig, serving, session
+from twgen.clients import logins
 from twgen.errors import StateUnavailable
 
 V1 = "client.authentication.k8s.io/v1"
@@ -62,11 +62,11 @@ def test_token_of_a_file_is_read_again_in_time(tmp_path: Path, monkeypatch: pyte
         ask(opened)
         (tmp_path / "token").write_text("two\n")
         ask(opened)
-        now = proofs.time.monotonic()
-        monkeypatch.setattr(proofs.time, "monotonic", lambda: now + 61)
+        now = logins.time.monotonic()
+        monkeypatch.setattr(logins.time, "monotonic", lambda: now + 61)
         ask(opened)
         (tmp_path / "token").write_text("\n")
-        monkeypatch.setattr(proofs.time, "monotonic", lambda: now + 122)
+        monkeypatch.setattr(logins.time, "monotonic", lambda: now + 122)
         with pytest.raises(StateUnavailable, match=r"cannot be renewed: .*token is empty"):
             ask(opened)
     assert served.authorizations == ["Bearer one", "Bearer one", "Bearer two"]
@@ -194,7 +194,7 @@ def test_certificate_of_the_server_may_be_for_another_name(tmp_path: Path) -> No
 def test_account_of_a_pod_is_used_with_its_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     account = tmp_path / "account"
     account.mkdir()
-    monkeypatch.setattr(contexts, "_ACCOUNT", account)
+    monkeypatch.setattr("twgen.clients.kubeconfig._ACCOUNT", account)
     with serving(tmp_path) as served:
         assert served.authority
         _, host, port = served.address.replace("//", "").split(":")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.logins.servers import Served, ask, kubeconfig, serving, session
+from tests.clients.tls_server import Served, ask, kubeconfig, serving, session
 from twgen.errors import StateUnavailable
 
 PAST, FUTURE = 1_500_000_000, 4_100_000_000

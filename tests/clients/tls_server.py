@@ -11,7 +11,8 @@ from threading import Thread
 from typing import Any
 
 from testing.credentials import Authority
-from twgen.clients.kubeconfig import ClusterAccess, Session, open_session
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.logins import Session, open_session
 
 
 @dataclass
