@@ -16,8 +16,8 @@ from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.references import ObjectName
 from twgen.rendering.attached import Copies, attached_manifests
 from twgen.rendering.deployments import version_deployment
-from twgen.rendering.replay import replay_manifests
-from twgen.rendering.rollout import RolloutJobs, rollout_manifests
+from twgen.rendering.jobs import RolloutJobs, replay_manifests
+from twgen.rendering.rollout import rollout_manifests
 from twgen.specs.kinds import RENDER_FAILED
 from twgen.versioning.names import HOOK, LINK, NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE, TWGEN_API
 from twgen.yaml.writer import encode_documents, write_documents
@@ -40,8 +40,8 @@ def render_manifests(
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all that twgen makes, sorted.
 
-    With `temporal_ui`, Argo CD shows a link to the workflows next to the objects of a worker or a version.
-    Without `jobs` there are no rollout objects. Raises InvalidInput if there is nothing to render.
+    With `temporal_ui`, Argo CD shows links to the workflows of workers and versions. Without `jobs` there are
+    no objects of rollouts. Raises InvalidInput if there is nothing to render.
     """
     made: list[Manifest] = []
     copies = Copies()
@@ -50,26 +50,21 @@ def render_manifests(
         made += _manifests(worker, identity_of, jobs, temporal_ui)
     made.sort(key=_place)
     if not made and not passthrough:
-        why = "; ".join(filter(None, (worker.not_created for worker in workers)))
-        reason = f" ({why})" if why else ""
-        raise InvalidInput(
-            f"the documents render to nothing{reason}: an empty output would delete everything"
-        )
+        reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
+        why = f" ({reasons})" if reasons else ""
+        raise InvalidInput(f"the documents render to nothing{why}: an empty output would delete everything")
     _refuse_jobs_of(made, passthrough)
     return [*(document.value for document in passthrough), *made]
 
 
 def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[ObjectName]:
-    """The ConfigMaps and Secrets among the documents that Argo CD prunes once they are not rendered.
-
-    Those that name no namespace are of that one.
-    """
+    """The ConfigMaps and Secrets that Argo CD prunes when they are gone; `namespace` is the default."""
     for document in passthrough:
-        name, said = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
+        name, own = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
         options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
         is_config = document.value["kind"] in _CONFIG and document.value["apiVersion"] == "v1"
         if is_config and isinstance(name, str) and NOT_PRUNED not in str(options):
-            yield ObjectName(document.value["kind"], str(said or namespace), name)
+            yield ObjectName(document.value["kind"], str(own or namespace), name)
 
 
 def _manifests(
@@ -86,25 +81,25 @@ def _manifests(
         yield manifest
     for manifest in replay_manifests(worker, jobs) if jobs else ():
         if has_hook:
-            # beside the hook, which waits for it only where it has to
+            # at the same time as the hook, which waits for it only if necessary
             manifest["metadata"]["annotations"][SYNC_WAVE] = "1"
         yield manifest
-    waits_for_nobody = _applied_with_target(worker)
+    at_once = _applied_with_target(worker)
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
         for manifest in made:
             manifest["metadata"]["annotations"] |= _link(temporal_ui, spec, version.build_id)
         made += attached_manifests(spec, version, has_hook=bool(has_hook))
         for manifest in made:
-            is_first = version.build_id in waits_for_nobody and manifest["kind"] in _HEALTHY_AT_ONCE
+            is_first = version.build_id in at_once and manifest["kind"] in _HEALTHY_AT_ONCE
             if has_hook and not is_first and HOOK not in manifest["metadata"]["annotations"]:
-                # the hook starts once the target is healthy, whatever the others are
+                # the hook starts once the target is healthy, even if others are not
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
 
 
 def _link(temporal_ui: str, spec: WorkerSpec, build_id: str = "") -> dict[str, str]:
-    """What lets Argo CD lead from an object to the workflows of a worker, or of one version."""
+    """The annotation with which Argo CD links an object to the workflows of a worker, or of one version."""
     if not temporal_ui:
         return {}
     query = f'TemporalWorkerDeployment="{spec.worker_deployment}"'
@@ -115,9 +110,9 @@ def _link(temporal_ui: str, spec: WorkerSpec, build_id: str = "") -> dict[str, s
 
 
 def _applied_with_target(worker: WorkerVersions) -> set[str]:
-    """The target, and a version that has traffic and no pods: it must not wait for a target that may crash.
+    """The target, and versions with traffic and without pods: they must not wait for a target that may crash.
 
-    But when the target was active before, as on the way back from that very version, nobody waits for those.
+    On the way back to a target that was active before, there is no such wait.
     """
     target = next((version for version in worker.versions if version.build_id == worker.spec.build_id), None)
     goes_back = target is not None and target.status in {VersionStatus.DRAINING, VersionStatus.DRAINED}
@@ -130,7 +125,7 @@ def _applied_with_target(worker: WorkerVersions) -> set[str]:
 
 
 def _refuse_jobs_of(made: Iterable[Manifest], passthrough: Iterable[Document]) -> None:
-    """Argo CD applies only the last of two objects with one name; the names of Jobs are known only here."""
+    """Of two Jobs with one name Argo CD applies only the last; the names are only known here."""
     names = {manifest["metadata"]["name"] for manifest in made if manifest["kind"] == "Job"}
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
@@ -145,7 +140,7 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
 
 
 def failed_render(line: str, lines: int) -> Manifest:
-    """The object of a failed render in a pipe: no API server has its kind, and kubectl shows its name."""
+    """The document of a failed render in a pipe: no API server has its kind, and kubectl quotes its name."""
     more = f" (the first of {lines} lines on stderr)" if lines > 1 else ""
     message = line.removeprefix("twgen: ") + more
     return {"apiVersion": TWGEN_API, "kind": RENDER_FAILED, "metadata": {"name": message}, "message": message}
