@@ -1,4 +1,4 @@
-"""Asking Argo CD to render applications anew."""
+"""Asks Argo CD to render applications again."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
 class Refreshes:
-    """The hard refreshes that were asked for, and when; each takes a render of the whole application."""
+    """The hard refreshes that were requested, and when; each renders a whole application."""
 
     def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
         self._argocd = argocd
@@ -34,16 +34,17 @@ class Refreshes:
         self._say = say
         self._asked: dict[str, Refresh] = {}
         self._left: set[tuple[str, str]] = set()
-        """Applications, and workers that they do not render any more: it has been said."""
+        """Applications, and workers that they no longer render: this has been reported."""
         self.refused: dict[NamedObject, str] = {}
-        """Why the last syncs could not apply objects, as of the newest look."""
+        """Why the last syncs could not apply objects, by the newest look."""
         self.made = 0
-        """How many were asked for."""
+        """The number of refreshes."""
 
     async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
-        """Ask for each refresh that is due, by what an application's workers have rendered; the failures.
+        """Request each refresh that is due, by the renders of an application's workers; the failures.
 
-        An intent that its application does not render is a failure, or said once if it did so before.
+        An intent that its application does not render is a failure; one that it no longer renders is reported
+        once.
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []
@@ -73,10 +74,15 @@ class Refreshes:
         self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
     ) -> tuple[list[Rendered], list[str]]:
         """The workers whose intents the application renders, and why it is not refreshed for others."""
-        told, own, foreign = _intents(application), [], []
+        resources, own, foreign = value_at(application, "status", "resources"), [], []
+        config_maps = {
+            (str(item.get("namespace")), str(item.get("name"))): item
+            for item in (resources if isinstance(resources, list) else ())
+            if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
+        }
         for item in workers:
             namespace, _, worker = item.worker.partition("/")
-            intent = told.get((namespace, rollout_name(worker)), {})
+            intent = config_maps.get((namespace, rollout_name(worker)), {})
             status = str(intent.get("status") or "")
             by = rendered_by(status, requires_pruning=bool(intent.get("requiresPruning")))
             if by is RenderedBy.APPLICATION:
@@ -101,10 +107,10 @@ class Refreshes:
             due = due_refresh(workers, state._replace(rendered=rendered), last, now)
         if not due:
             return
-        # one that Argo CD refuses is asked for again, and not in vain
+        # a refresh that Argo CD refuses is requested again, and does not count as one in vain
         self._asked[name] = (last or due)._replace(at=now, in_vain=0)
         with suppress(OutOfTime):
-            # Argo CD answers once it has rendered, and goes on when nobody waits for that
+            # Argo CD answers once it has rendered, and continues if the request is given up
             await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
         self._asked[name] = due._replace(at=now)
         self.made += 1
@@ -128,22 +134,12 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
     )
 
 
-def _intents(application: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """What Argo CD says of each ConfigMap that an application has, by namespace and name."""
-    resources = value_at(application, "status", "resources")
-    return {
-        (str(item.get("namespace")), str(item.get("name"))): item
-        for item in (resources if isinstance(resources, list) else ())
-        if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
-    }
-
-
 def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The plan hash of each intent among these manifests, by its worker."""
-    found = {}
+    rendered = {}
     for manifest in config_maps:
         metadata = value_at(manifest, "metadata")
-        worker, told = value_at(metadata, "labels", ROLLOUT), value_at(metadata, "annotations", PLAN_HASH)
-        if worker and told:
-            found[f"{value_at(metadata, 'namespace')}/{worker}"] = str(told)
-    return found
+        worker, plan = value_at(metadata, "labels", ROLLOUT), value_at(metadata, "annotations", PLAN_HASH)
+        if worker and plan:
+            rendered[f"{value_at(metadata, 'namespace')}/{worker}"] = str(plan)
+    return rendered

@@ -1,10 +1,11 @@
-"""Beginning what a policy does to the workflows of versions that drain."""
+"""Starts what a policy does to the workflows of draining versions."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from twgen.clients.temporal_failures import OneAtATime
 from twgen.errors import NegativeAnswer
+from twgen.executing.temporal import TemporalWriter
 from twgen.model.draining import Batch, BatchState, ScheduledEnding
 from twgen.planning.draining.endings import batch_of, in_words
 from twgen.planning.draining.schedule import announced_mark, begun_mark
@@ -14,43 +15,35 @@ from twgen.planning.visibility import still_open
 
 
 class Batches(Protocol):
-    """What is known of workflows and of batch operations on them."""
+    """Reads workflows, and batch operations on them."""
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """How far a batch operation is; None: there is none of that ID."""
+        """The progress of a batch operation; None: there is none of that ID."""
 
     async def count(self, query: str) -> int:
-        """How many workflows a query finds."""
-
-
-class BatchWriter(Protocol):
-    """What may be changed; each method is one call that is made once."""
-
-    async def start_batch(self, batch: Batch, reason: str) -> None:
-        """Begin a batch operation on the workflows that its query finds."""
-
-    async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        """Write entries of a version's metadata, as JSON."""
+        """The number of workflows that a query finds."""
 
 
 async def begin(
-    target: Target, ending: ScheduledEnding, batches: Batches, writer: BatchWriter, say: Callable[[str], None]
+    target: Target,
+    ending: ScheduledEnding,
+    batches: Batches,
+    writer: TemporalWriter,
+    say: Callable[[str], None],
 ) -> bool:
-    """Let the server do what is due to the workflows of a version; whether it was begun, and written down so.
+    """Start what is due for the workflows of a version; True: it was started, and the version is marked so.
 
-    The ID of the batch operation is written down first, so that one that was begun and not marked so is
-    found. An entry that finds no workflow is behind its version all the same.
+    The ID of the batch operation is marked first, so that one that was started without the last mark is
+    found. An entry that finds no workflows is marked too.
     """
     spec, build_id, repeat = target.spec, ending.build_id, ending.repeat
     version = target.versions[build_id]
-    if repeat:
-        batch = batch_of(target, build_id, ending.what, repeat.job_id, repeat.started_after)
-    else:
-        batch = batch_of(target, build_id, ending.what, ending.job_id)
+    ids = (repeat.job_id, repeat.started_after) if repeat else (ending.job_id,)
+    batch = batch_of(target, build_id, ending.what, *ids)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
-        # who may begin it but not write that down would else be told that it was done
-        # as `twgen drain` has it, a second one is of the same entry
+        # an account that can start it but not mark it would otherwise be told that it was done; `twgen drain`
+        # makes a second one of the same entry
         raise NegativeAnswer(
             f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: the command that"
             " `twgen plan` shows begins it once more, with --again"
@@ -72,9 +65,9 @@ async def begin(
 
 
 async def start(
-    writer: BatchWriter, target: Target, ending: ScheduledEnding | None, batch: Batch, reason: str
+    writer: TemporalWriter, target: Target, ending: ScheduledEnding | None, batch: Batch, reason: str
 ) -> None:
-    """Begin a batch operation; the job ID of an entry's first one is written down before."""
+    """Start a batch operation, after a mark with the job ID of an entry's first one."""
     if ending and not (ending.is_announced or ending.is_begun):
         version = target.versions[ending.build_id]
         await writer.mark(ending.build_id, announced_mark(version, ending))

@@ -1,4 +1,4 @@
-"""Starting the Job of a rollout again, after a person has let it go on."""
+"""Starts the Job of a rollout again, after a person's command to continue."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,11 +23,9 @@ _OF_THE_CONTROLLER = ("batch.kubernetes.io/", "controller-uid", "job-name")
 
 
 async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
-    """Start the newest Job of a label selector again when it has ended.
+    """Start the newest Job of a label selector again if it has ended; what was done or is left to do.
 
-    What was done, or is to do by hand; empty: nothing.
-
-    The same manifest is created under the same name, so that Argo CD takes it for its own.
+    The same manifest is created under the same name, so that Argo CD tracks it as before.
     """
     path = jobs_path(namespace)
     query = {"labelSelector": selector}
@@ -49,8 +47,8 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
     while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
         status, refused = await _answered(client, "POST", path, deadline, body=_again(newest))
         if status == HTTPStatus.CONFLICT:
-            _, found = await _answered(client, "GET", f"{path}/{name}", deadline)
-            if value_at(found, "metadata", "uid") not in {None, uid}:
+            _, current = await _answered(client, "GET", f"{path}/{name}", deadline)
+            if value_at(current, "metadata", "uid") not in {None, uid}:
                 return f"Job {name} was started again by somebody else"
             await asyncio.sleep(_UNTIL_GONE)
     if status == HTTPStatus.CREATED:
@@ -64,9 +62,9 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
 async def _answered(
     client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
 ) -> tuple[int, Mapping[str, Any]]:
-    """The status of an answer, and the answer with a message; a server that is away or late answers too.
+    """The status of an answer, and the answer with a message; also for a server that cannot be reached.
 
-    What a person decided is done by then: that is not to end as a failure of all of it.
+    The person's command has succeeded by then, so a failure here must not fail it.
     """
     try:
         status, answer = await client.ask(method, path, deadline, **more)
@@ -78,18 +76,14 @@ async def _answered(
 def _again(job: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest that a Job was created from."""
     spec = {name: value for name, value in job["spec"].items() if name not in {"selector", "suspend"}}
-    template = spec["template"]
-    labels = template["metadata"].get("labels") or {}
-    template = {**template, "metadata": {**template["metadata"], "labels": _own(labels)}}
     metadata = {name: value for name, value in job["metadata"].items() if name not in _OF_THE_SERVER}
-    metadata["labels"] = _own(metadata.get("labels") or {})
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": {**spec, "template": template},
-    }
+    template = {**spec["template"], "metadata": _own(spec["template"]["metadata"])}
+    spec["template"] = template
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _own(metadata), "spec": spec}
 
 
-def _own(labels: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in labels.items() if not name.startswith(_OF_THE_CONTROLLER)}
+def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata without the labels of the job controller."""
+    labels = metadata.get("labels") or {}
+    own = {name: text for name, text in labels.items() if not name.startswith(_OF_THE_CONTROLLER)}
+    return {**metadata, "labels": own}

@@ -1,4 +1,4 @@
-"""Changing what Temporal knows of one worker: every method is one call, made once and never repeated."""
+"""Changes one worker in Temporal: every method is one call, made once and never repeated."""
 
 import json
 from base64 import b64decode
@@ -13,14 +13,15 @@ from twgen.model.spec import WorkerSpec
 from twgen.planning.routing.gates import GATE_TIMEOUT
 
 if TYPE_CHECKING:
+    from temporalio.api.common.v1 import Payload
     from temporalio.api.workflow.v1 import VersioningOverride
 
 
 class TemporalWriter:
-    """Makes the changes of one worker, as the manager `identity`.
+    """Changes one worker, as the manager `identity`.
 
-    Every method raises OwnedBySomebodyElse when somebody else manages the worker or changed it since it was
-    read, StateUnavailable when the server refuses, and OutOfTime when nobody can tell whether it was done.
+    Every method raises OwnedBySomebodyElse if another client manages the worker or changed it since it was
+    read, StateUnavailable if the server refuses, and OutOfTime if it is unknown whether it was done.
     """
 
     def __init__(self, spec: WorkerSpec, identity: str, clients: TemporalClients, timeout: float) -> None:
@@ -30,9 +31,9 @@ class TemporalWriter:
         self._timeout = timeout
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
-        """Make somebody the manager of the worker, or nobody.
+        """Set the manager of the worker; empty: none.
 
-        The conflict token that is answered goes with nothing: it may be that of a change not seen here.
+        The conflict token in the answer is not used: it can be from a change that was not seen here.
         """
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
 
@@ -47,10 +48,7 @@ class TemporalWriter:
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
-        from temporalio.api.workflowservice.v1 import (
-            SetWorkerDeploymentCurrentVersionRequest,
-            SetWorkerDeploymentRampingVersionRequest,
-        )
+        from temporalio.api.workflowservice import v1
 
         common: dict[str, Any] = {
             "namespace": self._spec.temporal_namespace,
@@ -61,23 +59,23 @@ class TemporalWriter:
             "ignore_missing_task_queues": change.ignores_missing_queues,
         }
         if change.action is RoutingAction.SET_CURRENT:
-            current = SetWorkerDeploymentCurrentVersionRequest(**common)
+            current = v1.SetWorkerDeploymentCurrentVersionRequest(**common)
             await self._write("set_worker_deployment_current_version", current)
         else:
             # no build ID at 0 % ends a ramp; a version at 0 % would stay ramping, and never drain
-            ramping = SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
+            ramping = v1.SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
             await self._write("set_worker_deployment_ramping_version", ramping)
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
         from google.protobuf.duration_pb2 import Duration
-        from temporalio.api.common.v1 import Payload, Payloads, WorkflowType
+        from temporalio.api.common.v1 import Payloads, WorkflowType
         from temporalio.api.enums.v1 import WorkflowIdConflictPolicy, WorkflowIdReusePolicy
         from temporalio.api.taskqueue.v1 import TaskQueue
         from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
 
         of_spec = self._spec.rollout.gate
-        payload = Payload(metadata=of_spec.metadata if of_spec else {}, data=gate_input or b"")
+        payload = _payload(gate_input or b"", of_spec.metadata if of_spec else {})
         request = StartWorkflowExecutionRequest(
             namespace=self._spec.temporal_namespace,
             workflow_id=gate.workflow_id,
@@ -94,37 +92,34 @@ class TemporalWriter:
         await self._write("start_workflow_execution", request)
 
     async def start_batch(self, batch: Batch, reason: str) -> None:
-        """Begin a batch operation on the workflows that its query finds; the server goes on with it alone."""
+        """Start a batch operation on the workflows that its query finds; the server runs it by itself."""
         from google.protobuf.field_mask_pb2 import FieldMask
-        from temporalio.api.batch.v1 import (
-            BatchOperationCancellation,
-            BatchOperationSignal,
-            BatchOperationTermination,
-            BatchOperationUpdateWorkflowExecutionOptions,
-        )
-        from temporalio.api.common.v1 import Payload, Payloads
+        from temporalio.api.batch import v1
+        from temporalio.api.common.v1 import Payloads
         from temporalio.api.workflow.v1 import WorkflowExecutionOptions
         from temporalio.api.workflowservice.v1 import StartBatchOperationRequest
 
-        what, who = batch.what, self._identity
+        what, identity = batch.what, self._identity
         operation: dict[str, Any]
         match what.ending:
             case Ending.MOVE:
-                options = WorkflowExecutionOptions(versioning_override=self._pinned_to(what.to_build_id))
-                mask = FieldMask(paths=["versioning_override"])
-                moving = BatchOperationUpdateWorkflowExecutionOptions(
-                    workflow_execution_options=options, update_mask=mask, identity=who
+                moving = v1.BatchOperationUpdateWorkflowExecutionOptions(
+                    workflow_execution_options=WorkflowExecutionOptions(
+                        versioning_override=self._pinned_to(what.to_build_id)
+                    ),
+                    update_mask=FieldMask(paths=["versioning_override"]),
+                    identity=identity,
                 )
                 operation = {"update_workflow_options_operation": moving}
             case Ending.SIGNAL:
-                payload = Payload(metadata={"encoding": b"json/plain"}, data=what.signal_input or b"null")
-                told = None if what.signal_input is None else Payloads(payloads=[payload])
-                signal = BatchOperationSignal(signal=what.signal_name, input=told, identity=who)
+                data = what.signal_input
+                payloads = None if data is None else Payloads(payloads=[_payload(data or b"null")])
+                signal = v1.BatchOperationSignal(signal=what.signal_name, input=payloads, identity=identity)
                 operation = {"signal_operation": signal}
             case Ending.CANCEL:
-                operation = {"cancellation_operation": BatchOperationCancellation(identity=who)}
+                operation = {"cancellation_operation": v1.BatchOperationCancellation(identity=identity)}
             case Ending.TERMINATE:
-                operation = {"termination_operation": BatchOperationTermination(identity=who)}
+                operation = {"termination_operation": v1.BatchOperationTermination(identity=identity)}
         request = StartBatchOperationRequest(
             namespace=self._spec.temporal_namespace,
             visibility_query=batch.query,
@@ -139,20 +134,15 @@ class TemporalWriter:
 
         Server 1.29.1 does not answer for a while once an entry has been removed.
         """
-        from temporalio.api.common.v1 import Payload
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.workflowservice.v1 import UpdateWorkerDeploymentVersionMetadataRequest
 
-        encoding = {"encoding": b"json/plain"}
         request = UpdateWorkerDeploymentVersionMetadataRequest(
             namespace=self._spec.temporal_namespace,
             deployment_version=WorkerDeploymentVersion(
                 deployment_name=self._spec.worker_deployment, build_id=build_id
             ),
-            upsert_entries={
-                key: Payload(metadata=encoding, data=json.dumps(value).encode())
-                for key, value in marks.items()
-            },
+            upsert_entries={key: _payload(json.dumps(value).encode()) for key, value in marks.items()},
             identity=self._identity,
         )
         await self._write("update_worker_deployment_version_metadata", request)
@@ -163,19 +153,19 @@ class TemporalWriter:
 
         version = WorkerDeploymentVersion(deployment_name=self._spec.worker_deployment, build_id=build_id)
         behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
-        return VersioningOverride(
-            pinned=VersioningOverride.PinnedOverride(behavior=behavior, version=version)
-        )
+        pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=version)
+        return VersioningOverride(pinned=pinned)
 
     async def _write(self, method: str, request: Any) -> None:
-        who = f"{self._spec.worker_deployment} of {self._spec.document.source}"
-        call: Call[None] = Call(
-            self._spec.connection,
-            self._spec.temporal_namespace,
-            who,
-            method,
-            request,
-            lambda _: None,
-            is_retried=False,
-        )
+        spec = self._spec
+        worker = f"{spec.worker_deployment} of {spec.document.source}"
+        place = spec.connection, spec.temporal_namespace, worker
+        call: Call[None] = Call(*place, method, request, lambda _: None, is_retried=False)
         await self._clients.ask(call, Deadline(self._timeout))
+
+
+def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Payload":
+    """JSON, unless the metadata says something else."""
+    from temporalio.api.common.v1 import Payload
+
+    return Payload(metadata={"encoding": b"json/plain"} if metadata is None else metadata, data=data)

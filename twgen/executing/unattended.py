@@ -1,4 +1,4 @@
-"""A rollout that nobody watches: it waits for what somebody else mends, and tells its cluster how it goes."""
+"""A rollout that no person watches: it waits for others to fix problems, and reports to its cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,30 +29,30 @@ from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent, UnusableIntent
 
 _LAST_TRIES = 12
-"""How often the end of a rollout is written to a cluster that does not take it."""
+"""How often writing the end of a rollout is tried."""
 
 
 class Ways(NamedTuple):
-    """The ways of one intent to what is read for it; every one raises StateUnavailable or OutOfTime."""
+    """The functions that read for one intent; each raises StateUnavailable or OutOfTime."""
 
     rollout: WorkerRollout
-    """As one that somebody watches has them, to Temporal and to a log."""
+    """The rollout as at a terminal, with Temporal and a log."""
     state: Callable[[], Awaitable[RolloutInCluster]]
-    """Whether it may go on, by the word of its cluster."""
+    """Reads whether it may continue, from its cluster."""
     attached: Callable[[], Awaitable[list[AttachedInCluster]]]
-    """The live objects that twgen attached to the worker's versions."""
+    """Reads the objects that twgen attached to the worker's versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unattended:
-    """Whoever carries out intents that nobody watches, and the ways to their cluster."""
+    """The functions with which intents are carried out in their cluster."""
 
     name: str
     """Of the intent, for people."""
     read_intent: Callable[[str], Awaitable[Intent | None]]
-    """The intent of that hash (empty: any); None: it is not there any more. Raises UnusableIntent too."""
+    """Reads the intent of that hash (empty: any); None: it no longer exists. Also raises UnusableIntent."""
     read_status: Callable[[Intent], Awaitable[RolloutStatus | None]]
-    """What the rollouts of the intent's worker left to read; None: nothing yet."""
+    """Reads the status that rollouts of the worker left; None: none yet."""
     ways: Callable[[Intent], Ways]
     """Raises UnusableIntent."""
     writer: Callable[[Intent], ClusterWriter]
@@ -63,11 +63,11 @@ class Unattended:
 
 
 class _Limit(NamedTuple):
-    """When a rollout is given up."""
+    """The end of the time for a rollout."""
 
     ends: float | None
     """On the event loop's clock; None: never."""
-    told: str
+    text: str
 
     @classmethod
     def of(cls, within: float | None) -> Self:
@@ -79,7 +79,7 @@ class _Limit(NamedTuple):
 
 
 class _Attached:
-    """What one look reads of the attached objects, for the status and for what it changes."""
+    """The attached objects that one look reads, for the status and for its changes."""
 
     def __init__(self, read: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec) -> None:
         self._read, self._spec = read, spec
@@ -95,20 +95,20 @@ class _Attached:
         return {} if self._known is None else {self._spec.namespace: AttachedRead(tuple(self._known))}
 
     async def of_look(self) -> list[AttachedInCluster]:
-        """What that look read; raises where it read nothing and nothing can be read now."""
+        """The objects of that look; raises if they were not read then and cannot be read now."""
         return await self._read() if self._known is None else self._known
 
 
 async def carry_out(unattended: Unattended, intent_hash: str, within: float | None) -> WorkerPlan | None:
-    """Roll out the intent of that hash (empty: any), within so many seconds (None: however long it takes).
+    """Roll out the intent of that hash (empty: any), within so many seconds (None: without a limit).
 
-    The last plan; None: the intent is not there any more. Raises as `roll_out` does, but waits for what
-    somebody else can mend, and leaves what ended it in the cluster.
+    The last plan; None: the intent no longer exists. Raises as `roll_out` does, but waits for problems that
+    others can fix, and writes the reason of its end into the cluster.
     """
     limit = _Limit.of(within)
     journal = None
+    plan: WorkerPlan | None = None
     try:
-        plan: WorkerPlan | None = None
         while True:
             intent = await _intent(unattended, journal.intent.hash if journal else intent_hash, limit)
             if not intent or (journal and intent.uid == journal.intent.uid):
@@ -123,7 +123,7 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
         await refused.refuse(str(error), unattended.clock())
         raise
     except Exception as error:
-        # nothing is written after SIGTERM, not even this: whoever reads a status asks for its Jobs too
+        # nothing is written after SIGTERM: a reader of a status also looks at its Jobs
         if journal and await _is_current(unattended, journal.intent):
             is_bug = not isinstance(error, TwgenError)
             why = f"a bug ended it ({type(error).__name__})" if is_bug else str(error)
@@ -132,7 +132,7 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
 
 
 async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> Intent | None:
-    """The intent, as soon as an API server tells it; None: it is not there any more."""
+    """The intent, as soon as it can be read; None: it no longer exists."""
     failure = ""
     try:
         async with asyncio.timeout_at(limit.ends):
@@ -145,7 +145,7 @@ async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> In
                         unattended.say(f"{failure}; looking again")
                     await unattended.sleep(FAILED_LOOK)
     except TimeoutError:
-        raise OutOfTime(f"{unattended.name} is not settled {limit.told}: {failure}") from None
+        raise OutOfTime(f"{unattended.name} is not settled {limit.text}: {failure}") from None
 
 
 async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> WorkerPlan:
@@ -156,7 +156,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
     async def read() -> World:
         with journal.asking(unattended.clock()):
             world = await usual.read()
-            # last of all: what is written next is justified by it
+            # read last, since it permits the next write
             state = await state_in_cluster()
         return world.with_rollout(spec.key, state)
 
@@ -194,12 +194,12 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         async with asyncio.timeout_at(limit.ends):
             plan = await roll_out(rollout, once=False)
     except TimeoutError as error:
-        # what is settled only waits for the server's word that every task queue has heard of it
+        # a settled rollout only waits until the change has reached every task queue
         if not (settled := journal.settled):
             last_state = journal.last_state(unattended.clock())
-            raise OutOfTime(f"{spec.worker_deployment} is not settled {limit.told}: {last_state}") from error
+            raise OutOfTime(f"{spec.worker_deployment} is not settled {limit.text}: {last_state}") from error
         plan = settled
-    # whoever waits for the end by its status would wait for ever
+    # a reader of the status would wait for the end for ever
     for _ in range(_LAST_TRIES):
         if not journal.unwritten:
             return plan
@@ -211,8 +211,8 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
 
 
 async def _is_current(unattended: Unattended, intent: Intent) -> bool:
-    """Nobody has superseded it, as far as can be read: a look that failed may not have asked that."""
+    """It can be read and is not superseded; a failed look might not have read it."""
     with suppress(TwgenError):
-        found = await unattended.read_intent(intent.hash)
-        return found is not None and found.uid == intent.uid
+        current = await unattended.read_intent(intent.hash)
+        return current is not None and current.uid == intent.uid
     return False
