@@ -91,6 +91,11 @@ def session(file: Path | str, folder: Path, context: str = "") -> Session:
     return open_session(ClusterAccess(str(file), context), str(folder))
 
 
+def session_of(folder: Path, cluster: Mapping[str, Any], user: Mapping[str, Any] | None = None) -> Session:
+    """The way that a kubeconfig in this folder describes."""
+    return session(kubeconfig(folder / "config", cluster, user), folder)
+
+
 def ask(session: Session) -> int:
     """The status of one request."""
     answer = session.pool.request(

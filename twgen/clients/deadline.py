@@ -38,7 +38,7 @@ class Deadline:
         """The deadline of one answer: the same for all."""
         return self
 
-    async def turn(self, waiting: Awaitable[None]) -> None:
+    async def turn(self, waiting: Awaitable[object]) -> None:
         """Wait until the bounded work may continue."""
         await waiting
 
@@ -76,7 +76,7 @@ class AnswerDeadline(Deadline):
         """The deadline of one answer, from now on."""
         return AnswerDeadline(self._timeout, self.most_refusals)
 
-    async def turn(self, waiting: Awaitable[None]) -> None:
+    async def turn(self, waiting: Awaitable[object]) -> None:
         """Wait until the bounded work may continue; the wait does not count."""
         began, limit = time.monotonic(), self._limit
         if limit:

@@ -31,7 +31,7 @@ MOST_LISTED = 100_000
 _PAGE = 500
 _AT_ONCE = 8
 _PASSING = (429, 502, 503, 504)
-"""Statuses of an API server that may be gone in a moment."""
+"""Statuses of an API server that may answer in a moment."""
 _MOST_ATTEMPTS = 7
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
@@ -45,12 +45,12 @@ _OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
 
 
 def jobs_path(namespace: str) -> str:
-    """The Jobs of a namespace, in the API; of an empty one, those of all."""
+    """The path of the Jobs of a namespace; empty: of all namespaces."""
     return f"/apis/batch/v1{f'/namespaces/{namespace}' if namespace else ''}/jobs"
 
 
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The objects of a list; raises StateUnavailable for another answer: nobody knows then what there is."""
+    """The objects of a list; raises StateUnavailable for any other answer, which is not an empty list."""
     items = answer.get("items", "")
     if not isinstance(items, list | None):
         raise StateUnavailable(
@@ -62,11 +62,6 @@ def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return items or []
 
 
-def deletion_of(uid: str) -> dict[str, Any]:
-    """The body of a request that deletes this very object with all that it owns, and no other of its name."""
-    return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
-
-
 class Heard(NamedTuple):
     """The time by another clock, and when that was on the monotonic clock."""
 
@@ -75,11 +70,7 @@ class Heard(NamedTuple):
 
 
 class Forbidden(StateUnavailable):
-    """The account may not make a change."""
-
-
-class PodsForbidden(StateUnavailable):
-    """The account may not list the Pods of a namespace."""
+    """The account lacks a right."""
 
 
 class KubernetesClient:
@@ -109,13 +100,13 @@ class KubernetesClient:
         return [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item} for item in items]
 
     async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """The Pods of a namespace that the selector finds; raises PodsForbidden when it may not."""
+        """The Pods of a namespace that the selector finds; raises Forbidden without the right to."""
         return await self._listed(_PODS, namespace, label_selector, deadline)
 
     async def data(
         self, kind: Literal["ConfigMap", "Secret"], namespace: str, name: str, key: str, deadline: Deadline
     ) -> bytes:
-        """What one key of a ConfigMap or a Secret holds."""
+        """The value of one key of a ConfigMap or a Secret."""
         path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
         status, answer = await self.ask("GET", path, deadline)
@@ -272,7 +263,7 @@ def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
 
 
 def _refusal(who: str, resource: str, answer: Answer, document: Any) -> StateUnavailable:
-    status, is_pods = answer.status, resource == _PODS
-    advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource="pods" if is_pods else "deployments.apps")
-    refused = PodsForbidden if is_pods and status == HTTPStatus.FORBIDDEN else StateUnavailable
+    status, resources = answer.status, "pods" if resource == _PODS else "deployments.apps"
+    advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=resources)
+    refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
     return refused(f"{who}: the API server {advice} ({status}: {answer.message(document, 'message')})")

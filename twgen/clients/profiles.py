@@ -47,7 +47,7 @@ class Profile:
         return tuple(token for token in tokens if token not in {"", self.address, self.namespace})
 
     def connect_options(self) -> Mapping[str, Any]:
-        """Options of `temporalio.service.ConnectConfig`, except the address; reads the files that it names."""
+        """Options of `temporalio.service.ConnectConfig`, except the address; reads the profile's files."""
         try:
             options = self.credentials.to_client_connect_config()
         except OSError as error:

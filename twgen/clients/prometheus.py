@@ -81,7 +81,7 @@ class PrometheusServers:
                 unanswered.discard(thread)
 
         async def answer() -> Answer:
-            await deadline.turn(_turn(free))
+            await deadline.turn(free.acquire())
             try:
                 seconds = max(0.1, min(_LONGEST_WAIT, deadline.remaining))
                 async with asyncio.timeout(_LONGEST_WAIT):
@@ -92,10 +92,6 @@ class PrometheusServers:
                 free.release()
 
         return _series(server, await deadline.bound(who, answer()))
-
-
-async def _turn(free: asyncio.Semaphore) -> None:
-    await free.acquire()
 
 
 def _series(server: PrometheusServer, answer: Answer) -> list[Any]:

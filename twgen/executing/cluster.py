@@ -1,13 +1,15 @@
-"""Changes the cluster of a rollout: every method is one call, made once."""
+"""Changes the cluster of a rollout by single calls, and starts its Job again after a person's command."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, deletion_of, jobs_path
-from twgen.errors import StateUnavailable
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path
+from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -39,19 +41,19 @@ _LONGEST_MESSAGE = 1024
 
 EventType = Literal["Normal", "Warning"]
 """Whether something is wrong."""
-
-
-class KubernetesEvent(NamedTuple):
-    """What a Kubernetes Event says."""
-
-    type: EventType
-    reason: str
-    message: str
-    at: datetime
+_MAKE_IT = "Argo CD makes it again; elsewhere, apply what `twgen render` prints once more"
+_UNTIL_GONE = 0.5
+"""Seconds between two attempts."""
+_OF_THE_SERVER = {
+    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation",
+    "managedFields", "resourceVersion", "selfLink", "uid",
+}  # fmt: skip
+_OF_THE_CONTROLLER = ("batch.kubernetes.io/", "controller-uid", "job-name")
+"""Labels that the job controller gives to a Job and its Pods."""
 
 
 class ClusterWriter:
-    """Makes the changes of one rollout; every method raises StateUnavailable or OutOfTime."""
+    """Makes the changes of one rollout; each method is one call, and raises StateUnavailable or OutOfTime."""
 
     def __init__(
         self, client: KubernetesClient, intent: Intent, timeout: float, field_manager: str = _FIELD_MANAGER
@@ -72,7 +74,7 @@ class ClusterWriter:
 
         Whether it is gone: not yet if it has finalizers.
         """
-        answer = await self._send("DELETE", path, deletion_of(uid), _GONE_OR_NEWER)
+        answer = await self._send("DELETE", path, _deletion_of(uid), _GONE_OR_NEWER)
         return not value_at(answer, "metadata", "deletionTimestamp")
 
     async def attach(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> AttachedInCluster:
@@ -143,20 +145,20 @@ class ClusterWriter:
         newer = set() if over is None else {HTTPStatus.CONFLICT}
         await self._apply(path, manifest, newer, force=over != "")
 
-    async def tell(self, event: KubernetesEvent) -> None:
+    async def tell(self, kind: EventType, reason: str, message: str, at: datetime) -> None:
         """Write a Kubernetes Event about the intent."""
-        intent, now = self._intent, format_time(event.at)
+        intent, time = self._intent, format_time(at)
         manifest = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{rollout_name(intent.worker)}.", "namespace": intent.namespace},
             "involvedObject": {**self._reference(), "namespace": intent.namespace},
-            "type": event.type,
-            "reason": event.reason,
-            "message": without_credentials(event.message)[:_LONGEST_MESSAGE],
+            "type": kind,
+            "reason": reason,
+            "message": without_credentials(message)[:_LONGEST_MESSAGE],
             "source": {"component": "twgen"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
+            "firstTimestamp": time,
+            "lastTimestamp": time,
             "count": 1,
         }
         await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
@@ -203,3 +205,75 @@ class ClusterWriter:
             refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
             raise refused(f"{method} {path}: the API server refuses: {why}")
         return answer
+
+
+async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
+    """Start the newest Job of a label selector again if it has ended; what was done or is left to do.
+
+    The same manifest is created under the same name, so that Argo CD tracks it as before.
+    """
+    path = jobs_path(namespace)
+    query = {"labelSelector": selector}
+    status, listed = await _answered(client, "GET", path, deadline, query=query)
+    if status != HTTPStatus.OK:
+        look = f"kubectl get jobs -n {namespace} -l {selector}"
+        return f"whether its Job has ended could not be read ({listed['message']}): run `{look}`"
+    jobs = oldest_first(listed.get("items") or ())
+    if not jobs or not ending_of(newest := jobs[-1]):
+        return ""
+    name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
+    status, refused = await _answered(client, "DELETE", f"{path}/{name}", deadline, body=_deletion_of(uid))
+    if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
+        return (
+            f"Job {name} has ended and was not started again ({refused['message']}):"
+            f" run `kubectl delete job {name} -n {namespace}`, and {_MAKE_IT}"
+        )
+    status = HTTPStatus.CONFLICT
+    while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
+        status, refused = await _answered(client, "POST", path, deadline, body=_again(newest))
+        if status == HTTPStatus.CONFLICT:
+            _, current = await _answered(client, "GET", f"{path}/{name}", deadline)
+            if value_at(current, "metadata", "uid") not in {None, uid}:
+                return f"Job {name} was started again by somebody else"
+            await asyncio.sleep(_UNTIL_GONE)
+    if status == HTTPStatus.CREATED:
+        return f"started Job {name} again"
+    return (
+        f"Job {name} was deleted and not made again ({refused['message']}):"
+        f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_MAKE_IT}"
+    )
+
+
+async def _answered(
+    client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
+) -> tuple[int, Mapping[str, Any]]:
+    """The status of an answer, and the answer with a message; also for a server that cannot be reached.
+
+    The person's command has succeeded by then, so a failure here must not fail it.
+    """
+    try:
+        status, answer = await client.ask(method, path, deadline, **more)
+    except (StateUnavailable, OutOfTime) as error:
+        return HTTPStatus.SERVICE_UNAVAILABLE, {"message": str(error)}
+    return status, {"message": f"the API server answers {status}", **answer}
+
+
+def _deletion_of(uid: str) -> dict[str, Any]:
+    """The body of a request that deletes this very object with all that it owns, and no newer one."""
+    return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+
+
+def _again(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest that a Job was created from."""
+    spec = {name: value for name, value in job["spec"].items() if name not in {"selector", "suspend"}}
+    metadata = {name: value for name, value in job["metadata"].items() if name not in _OF_THE_SERVER}
+    template = {**spec["template"], "metadata": _own(spec["template"]["metadata"])}
+    spec["template"] = template
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _own(metadata), "spec": spec}
+
+
+def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata without the labels of the job controller."""
+    labels = metadata.get("labels") or {}
+    own = {name: text for name, text in labels.items() if not name.startswith(_OF_THE_CONTROLLER)}
+    return {**metadata, "labels": own}

@@ -15,14 +15,6 @@ _LONGEST_NAME = 200
 """Of a file name, without the run's ID; file systems allow 255 bytes."""
 
 
-class Folder(NamedTuple):
-    """The folder of the histories, and the rights on its files."""
-
-    path: Path
-    mode: int
-    """Of each file."""
-
-
 class Written(NamedTuple):
     """The histories that were written into a folder."""
 
@@ -33,35 +25,37 @@ class Written(NamedTuple):
 
 
 async def write_histories(
-    folder: Folder,
+    folder: Path,
+    mode: int,
     recorded: Sequence[Recorded],
     sample: Sample,
     history: Callable[[Recorded, int], Awaitable[str | None]],
 ) -> Written:
     """Write a sample of histories, one file each, into an empty folder.
 
-    Raises InvalidInput if the folder cannot be written or is not empty: a replay would read all its files.
-    `history` returns the text of one: empty if it is no longer kept, None if it has more than so many bytes.
+    `mode` is for each file. `history` returns the text of one: empty if it is no longer kept, None if it has
+    more than so many bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
+    would read all its files.
     """
     written: list[Recorded] = []
     larger: list[Recorded] = []
     size = 0
     try:
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if next(folder.path.iterdir(), None):
-            raise InvalidInput(f"{folder.path} is not empty: give a folder for these histories alone")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else runs meanwhile
+        if next(folder.iterdir(), None):  # noqa: ASYNC240
+            raise InvalidInput(f"{folder} is not empty: give a folder for these histories alone")
         for each in chosen(recorded, sample.of_each_type):
             text = await history(each, sample.most_bytes - size)
             if text is None:
                 larger.append(each)
             elif text:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-                opened = os.open(folder.path / file_name(each), flags, folder.mode)
+                opened = os.open(folder / file_name(each), flags, mode)
                 with os.fdopen(opened, "wb") as file:
                     size += file.write(text.encode())
                 written.append(each)
     except OSError as error:
-        raise InvalidInput(f"{folder.path}: histories cannot be written there ({error.strerror})") from error
+        raise InvalidInput(f"{folder}: histories cannot be written there ({error.strerror})") from error
     return Written(tuple(written), tuple(larger), size)
 
 

@@ -7,11 +7,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from twgen.errors import TwgenError
+from twgen.clients.argocd import AT_ONCE, ArgoCD
+from twgen.clients.deadline import Deadline
+from twgen.cluster.applications import asked_since, refused_objects
+from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.draining import ScheduledEnding
 from twgen.model.operator import Caller, GroupKind
+from twgen.model.paths import value_at
 from twgen.model.plan import Plan
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
@@ -19,7 +23,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead, attached_to_read
+from twgen.planning.attached_status import AttachedRead, NamedObject, attached_to_read
 from twgen.planning.draining.schedule import (
     REPEATED_AFTER,
     due_endings,
@@ -28,12 +32,25 @@ from twgen.planning.draining.schedule import (
     settled_until,
 )
 from twgen.planning.plan import make_plan, worker_world
-from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
+from twgen.planning.refresh import (
+    ApplicationState,
+    Refresh,
+    Rendered,
+    RenderedBy,
+    due_refresh,
+    needs_last_render,
+    not_looked_at,
+    plan_hash,
+    possible_renders,
+    rendered_by,
+    runs_again,
+)
 from twgen.planning.rollout import brought_up_to_date, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
 from twgen.reporting.status.document import is_news, rollout_status
+from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 _AT_ONCE = 8
 """Namespaces: those of a server that never answers must not delay the others."""
@@ -251,3 +268,123 @@ class Tick:
             with seen.whatever_fails():
                 if await self.drain(target, ending):
                     self.begun[ending.job_id] = later(target.now, REPEATED_AFTER)
+
+
+class Refreshes:
+    """The hard refreshes that were requested, and when; each renders a whole application."""
+
+    def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
+        self._argocd = argocd
+        self._timeout = timeout
+        self._say = say
+        self._asked: dict[str, Refresh] = {}
+        self._left: set[tuple[str, str]] = set()
+        """Applications, and workers that they no longer render: this has been reported."""
+        self.refused: dict[NamedObject, str] = {}
+        """Why the last syncs could not apply objects, by the newest look."""
+        self.made = 0
+        """The number of refreshes."""
+
+    async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
+        """Request each refresh that is due, by the renders of an application's workers; the failures.
+
+        An intent that its application does not render is a failure; one that it no longer renders is reported
+        once.
+        """
+        turns = asyncio.Semaphore(AT_ONCE)
+        failures: list[str] = []
+        self.refused = {}
+
+        async def one(name: str, workers: Sequence[Rendered]) -> None:
+            async with turns:
+                application = await self._argocd.application(name, Deadline(self._timeout))
+                own, foreign = self._sorted(name, workers, application)
+                failures.extend(foreign)
+                state = _state(application)
+                if late := not_looked_at(state.asked_since, now):
+                    failures.append(f"{name}: {late}: restart its repo-server, which may wait for the plugin")
+                elif own:
+                    self.refused |= refused_objects(application)
+                    await self._refresh(name, own, state, now)
+
+        asked = (one(name, workers) for name, workers in sorted(applications.items()))
+        for end in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(end, StateUnavailable | OutOfTime):
+                failures.append(str(end))
+            elif isinstance(end, BaseException):
+                raise end
+        return list(dict.fromkeys(failures))
+
+    def _sorted(
+        self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
+    ) -> tuple[list[Rendered], list[str]]:
+        """The workers whose intents the application renders, and why it is not refreshed for others."""
+        resources, own, foreign = value_at(application, "status", "resources"), [], []
+        config_maps = {
+            (str(item.get("namespace")), str(item.get("name"))): item
+            for item in (resources if isinstance(resources, list) else ())
+            if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
+        }
+        for item in workers:
+            namespace, _, worker = item.worker.partition("/")
+            intent = config_maps.get((namespace, rollout_name(worker)), {})
+            status = str(intent.get("status") or "")
+            by = rendered_by(status, requires_pruning=bool(intent.get("requiresPruning")))
+            if by is RenderedBy.APPLICATION:
+                own.append(item)
+            elif by is RenderedBy.NOBODY_KNOWN:
+                foreign.append(
+                    f"ConfigMap {namespace}/{rollout_name(worker)} says that it is of application {name},"
+                    f" which has none there by Argo CD's word: {name} is not refreshed for it"
+                )
+            elif (name, item.worker) not in self._left:
+                self._left.add((name, item.worker))
+                self._say(f"{name}: not refreshed for {item.worker}, which it does not render any more")
+        return own, foreign
+
+    async def _refresh(
+        self, name: str, workers: Sequence[Rendered], state: ApplicationState, now: datetime
+    ) -> None:
+        last = self._asked.get(name)
+        due = due_refresh(workers, state, last, now)
+        if needs_last_render(due, state):
+            rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
+            due = due_refresh(workers, state._replace(rendered=rendered), last, now)
+        if not due:
+            return
+        # a refresh that Argo CD refuses is requested again, and does not count as one in vain
+        self._asked[name] = (last or due)._replace(at=now, in_vain=0)
+        with suppress(OutOfTime):
+            # Argo CD answers once it has rendered, and continues if the request is given up
+            await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
+        self._asked[name] = due._replace(at=now)
+        self.made += 1
+        self._say(f"{name}: refreshed, since {due.because}")
+
+
+def _state(application: Mapping[str, Any]) -> ApplicationState:
+    conditions = value_at(application, "status", "conditions")
+    errors = [
+        " ".join(str(value_at(item, "message")).split())
+        for item in (conditions if isinstance(conditions, list) else ())
+        if value_at(item, "type") == "ComparisonError"
+    ]
+    is_running = value_at(application, "status", "operationState", "phase") == "Running"
+    return ApplicationState(
+        is_syncing="operation" in application or is_running,
+        # Argo CD keeps an error for an hour
+        render_error=next((error for error in errors if "twgen" in error), ""),
+        may_wait=value_at(application, "status", "sync", "status") != "Synced",
+        asked_since=asked_since(application),
+    )
+
+
+def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The plan hash of each intent among these manifests, by its worker."""
+    rendered = {}
+    for manifest in config_maps:
+        metadata = value_at(manifest, "metadata")
+        worker, plan = value_at(metadata, "labels", ROLLOUT), value_at(metadata, "annotations", PLAN_HASH)
+        if worker and plan:
+            rendered[f"{value_at(metadata, 'namespace')}/{worker}"] = str(plan)
+    return rendered

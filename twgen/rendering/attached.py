@@ -1,7 +1,7 @@
 """A version's copy of an attached resource."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from twgen.cluster.marks import protection
@@ -31,24 +31,18 @@ _PER_VALUE = 16
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 
-class Copies:
-    """The memory that the copies of attached resources may take in one render."""
-
-    def __init__(self) -> None:
-        self._left = _MOST_COPIED
-
-    def take(self, worker: WorkerVersions) -> None:
-        """Count the copies of a worker before they are made; raises InvalidInput if they are too many."""
+def limit_copies(workers: Iterable[WorkerVersions]) -> None:
+    """Raises InvalidInput if the copies of attached resources would take too much memory in one render."""
+    left = _MOST_COPIED
+    for worker in workers:
         spec = worker.spec
         versions = [version for version in worker.versions if version.attached or version.leaving]
         if not versions or not spec.attached:
-            return
+            continue
         text = json.dumps([resource.template for resource in spec.attached])
-        own = len(text) + _PER_VALUE * sum(map(text.count, ",[{"))
-        for version in versions:
-            longest = max(map(len, _names(spec, version).values()))
-            self._left -= own + text.count("{{") * longest
-        if self._left < 0:
+        left -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
+        left -= text.count("{{") * sum(max(map(len, _names(spec, each).values())) for each in versions)
+        if left < 0:
             raise InvalidInput(
                 f"{spec.document.source}: the attached templates of {spec.worker_deployment} are too large to"
                 f" render: {len(text)} characters, copied for {len(versions)} versions"

@@ -2,33 +2,51 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 from twgen.errors import InvalidInput
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, WorkerVersions
-from twgen.model.policy import Driver, Policy
+from twgen.model.policy import Driver, OwnerReferences, Policy
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
+from twgen.planning.refresh import plan_hash
 from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.references import ObjectName
-from twgen.rendering.attached import Copies, attached_manifests
+from twgen.records.intent import intent_of, write_intent
+from twgen.rendering.attached import attached_manifests, limit_copies
 from twgen.rendering.deployments import version_deployment
-from twgen.rendering.jobs import RolloutJobs, replay_manifests
-from twgen.rendering.rollout import rollout_manifests
+from twgen.rendering.jobs import Manifest, RolloutJobs, replay_manifests, rollout_job
+from twgen.specs.attached import KINDS
 from twgen.specs.kinds import RENDER_FAILED
-from twgen.versioning.names import HOOK, LINK, NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE, TWGEN_API
+from twgen.versioning.names import (
+    HOOK,
+    LINK,
+    NOT_PRUNED,
+    PLAN_HASH,
+    SYNC_OPTIONS,
+    SYNC_WAVE,
+    TWGEN_API,
+    resource_of_kind,
+    rollout_labels,
+    rollout_name,
+    rollout_status_name,
+)
 from twgen.yaml.writer import encode_documents, write_documents
-
-Manifest = dict[str, Any]
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
 """A kind that is not named comes after those that are."""
 _CONFIG = {"ConfigMap", "Secret"}
 _HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
 """Beside a Deployment what Argo CD takes for healthy soon: no sync waits for it in vain."""
+_LARGEST_INTENT = 1024 * 1024
+"""Bytes in a ConfigMap."""
+_RBAC = "rbac.authorization.k8s.io"
 
 
 def render_manifests(
@@ -43,12 +61,9 @@ def render_manifests(
     With `temporal_ui`, Argo CD shows links to the workflows of workers and versions. Without `jobs` there are
     no objects of rollouts. Raises InvalidInput if there is nothing to render.
     """
-    made: list[Manifest] = []
-    copies = Copies()
-    for worker in workers:
-        copies.take(worker)
-        made += _manifests(worker, identity_of, jobs, temporal_ui)
-    made.sort(key=_place)
+    limit_copies(workers)
+    manifests = (_manifests(worker, identity_of, jobs, temporal_ui) for worker in workers)
+    made = sorted(chain.from_iterable(manifests), key=_place)
     if not made and not passthrough:
         reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
         why = f" ({reasons})" if reasons else ""
@@ -162,3 +177,94 @@ def one_document(document: Any, output: str) -> str:
 
 FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_documents, "json": _as_list}
 """How a render is printed: `---`-led YAML documents, or one JSON List."""
+
+
+def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
+    """The objects that carry out the rollout of a worker; only its intent if a person or CI does that.
+
+    `tick` needs the intent of every worker.
+    """
+    spec = worker.spec
+    by_hand = spec.policy.driver is Driver.NONE
+    if not (identity if by_hand else jobs.image):
+        return
+    warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
+    kinds = attached_kinds(worker, jobs.more_kinds)
+    intent = intent_of(spec, identity, warnings, kinds, jobs.prometheus)
+    intent = replace(intent, applies_autoscalers=jobs.driver is Driver.HOOK and not by_hand)
+    manifest = write_intent(intent)
+    manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
+    size = sum(len(text.encode()) for text in manifest["data"].values())
+    if size > _LARGEST_INTENT:
+        raise InvalidInput(
+            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, and"
+            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller"
+        )
+    yield manifest
+    if by_hand:
+        return
+    account = spec.policy.service_account_name
+    if not account:
+        account = rollout_name(spec.name)
+        yield from _account(worker, account, jobs.more_kinds)
+    yield rollout_job(spec, intent, account, jobs)
+
+
+def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
+    spec = worker.spec
+    metadata = {"name": name, "namespace": spec.namespace, "labels": rollout_labels(spec.name)}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    rules = list(rollout_rules(worker, more_kinds))
+    yield {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": spec.namespace}
+    yield {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
+        "subjects": [subject],
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+    }
+
+
+def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
+    """Exactly the rights that a rollout needs in its namespace.
+
+    Applying a new object needs the verb create, for which RBAC compares the name in this case.
+    """
+    spec = worker.spec
+    read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
+    if spec.rollout.gate and (source := spec.rollout.gate.input_from):
+        read[source.kind].append(source.name)
+    yield _rule("", "configmaps", "get", names=read["ConfigMap"])
+    if read["Secret"]:
+        yield _rule("", "secrets", "get", names=read["Secret"])
+    yield _rule("", "configmaps", "create", "patch", names=[rollout_status_name(spec.name)])
+    yield _rule("", "events", "create")
+    yield _rule("", "pods", "list")
+    yield _rule("batch", "jobs", "delete", "list")
+    yield _rule("apps", "deployments", "list")
+    # their replicas, and which of their attached objects are gone
+    patched = [
+        version.deployment
+        for version in worker.versions
+        if version.replaced or (version.is_rendered and spec.replicas_are_external)
+    ]
+    if patched:
+        yield _rule("apps", "deployments", "patch", names=patched)
+    if spec.policy.owner_references is OwnerReferences.RENDER:
+        # Argo CD never prunes an object that has an owner
+        for kind in attached_kinds(worker, more_kinds):
+            yield _rule(kind.group, resource_of_kind(kind.kind), "create", "delete", "list", "patch")
+
+
+def attached_kinds(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Sequence[GroupKind]:
+    """The kinds that are or were attached to a worker's versions; all possible ones if no cluster is read."""
+    now = {GroupKind.of(resource.template) for resource in worker.spec.attached}
+    were = worker.were_attached
+    known = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]
+    return sorted({*known, *now}, key=str)
+
+
+def _rule(group: str, resource: str, *verbs: str, names: Sequence[str] = ()) -> Manifest:
+    rule: Manifest = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    return rule | ({"resourceNames": list(names)} if names else {})
