@@ -154,9 +154,15 @@ def test_login_program_that_gives_no_credential_is_an_error(tmp_path: Path, scri
         session_of(tmp_path, {"server": "https://127.0.0.1:1"}, program(tmp_path, script))
 
 
-def test_login_program_that_is_not_installed_comes_with_its_hint(tmp_path: Path) -> None:
-    user = {"exec": {"apiVersion": V1, "command": "absent-login", "installHint": "install it from the shop"}}
-    with pytest.raises(StateUnavailable, match=r"its login failed \(install it from the shop\)"):
+@pytest.mark.parametrize(
+    ("hint", "why"),
+    [({"installHint": "install it from the shop"}, "install it from the shop"), ({}, ".*absent")],
+)
+def test_login_program_that_is_not_installed_comes_with_its_hint_or_its_name(
+    tmp_path: Path, hint: dict[str, str], why: str
+) -> None:
+    user = {"exec": {"apiVersion": V1, "command": "absent-login", **hint}}
+    with pytest.raises(StateUnavailable, match=rf"is not configured: its login failed \({why}"):
         session_of(tmp_path, {"server": "https://127.0.0.1:1"}, user)
 
 

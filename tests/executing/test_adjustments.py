@@ -76,7 +76,7 @@ class Writer:
     async def record(self, status: Any) -> None:
         self._do(f"record {status['reason']}")
 
-    async def tell(self, kind: str, reason: str, *_: object) -> None:
+    async def add_event(self, kind: str, reason: str, *_: object) -> None:
         self._do(f"{kind} {reason}")
 
     def _do(self, what: str) -> None:

@@ -62,7 +62,7 @@ class Writer:
         await self._write(f"record {status['phase']}")
         self.status = status
 
-    async def tell(self, kind: str, reason: str, message: str, _: object) -> None:
+    async def add_event(self, kind: str, reason: str, message: str, _: object) -> None:
         await self._write(f"tell {reason}")
         self.events.append((kind, reason, message))
 
@@ -349,6 +349,6 @@ def test_no_status_and_no_event_shows_a_credential_that_was_sent(monkeypatch: py
 
     writer = ClusterWriter(cast("KubernetesClient", Client()), intent_of(a_spec(), "twgen/me"), 9)
     asyncio.run(writer.record({"message": f"said {key}", "status.json": json.dumps({"because": key})}))
-    asyncio.run(writer.tell("Warning", "LookFailed", "." * 1010 + key, NOW))
+    asyncio.run(writer.add_event("Warning", "LookFailed", "." * 1010 + key, NOW))
     assert len(bodies) == 2
     assert not [body for body in bodies if key[:10] in body]

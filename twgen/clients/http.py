@@ -80,8 +80,8 @@ class Answer(NamedTuple):
 
     def document(self, budget: Budget) -> dict[str, Any] | None:
         """Its JSON object; None: it is something else, or exceeds the budget."""
-        found = json_of(self.content, budget)
-        return found if isinstance(found, dict) else None
+        value = json_of(self.content, budget)
+        return value if isinstance(value, dict) else None
 
     def message(self, document: Any, field: str) -> str:
         """This field of its document, for people; without a document the beginning of its text."""

@@ -200,9 +200,9 @@ def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     variables = {item["name"]: item["value"] for item in program.get("env") or ()}
     command = str(program["command"])
     # a relative path is relative to the kubeconfig; a bare name is looked for on PATH
-    found = str(context.user.folder / command) if os.sep in command else command
+    program_file = str(context.user.folder / command) if os.sep in command else command
     ended = subprocess.run(  # noqa: S603 - the kubeconfig is the person's own
-        [found, *map(str, program.get("args") or ())],
+        [program_file, *map(str, program.get("args") or ())],
         stdin=None if is_interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=None if is_interactive else subprocess.PIPE,
@@ -257,13 +257,13 @@ class _OidcTokens:
         client, secret = str(fields.get("client-id") or ""), str(fields.get("client-secret") or "")
         remember((self._refresh, secret))
         issuer = str(fields.get("idp-issuer-url") or "").rstrip("/")
-        found = self._answer("GET", f"{issuer}/.well-known/openid-configuration", {}, None)
+        provider = self._answer("GET", f"{issuer}/.well-known/openid-configuration", {}, None)
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         form = {"grant_type": "refresh_token", "refresh_token": self._refresh, "client_id": client}
         if secret:
             pair = f"{quote(client, safe='')}:{quote(secret, safe='')}".encode()
             headers["Authorization"] = f"Basic {b64encode(pair).decode()}"
-        renewed = self._answer("POST", str(found.get("token_endpoint")), headers, urlencode(form).encode())
+        renewed = self._answer("POST", str(provider.get("token_endpoint")), headers, urlencode(form).encode())
         if not renewed.get("id_token"):
             raise Unusable("its OIDC token cannot be renewed (the provider sent no id_token)")
         self._token = str(renewed["id_token"])

@@ -84,20 +84,20 @@ class Adjustments:
         listed = await self._try(self._attached())
         if not listed:
             return True
-        found = [*listed[0]]
-        old = list(left_over(worker, found, has_hook=self._has_hook))
+        live = [*listed[0]]
+        old = list(left_over(worker, live, has_hook=self._has_hook))
         for item in old:
             done = f"deleted {item.kind.kind} {item.name}: its template is gone"
             await self._try(self._writer.delete(item.path, item.uid), done)
-        swapping = list(swaps(worker, found))
-        are_swapped = all([await self._swap(worker, swap, found) for swap in swapping])
-        new = await self._apply_autoscalers(worker, found)
-        given = list(unowned(worker, found, has_hook=self._has_hook))
+        swapping = list(swaps(worker, live))
+        are_swapped = all([await self._swap(worker, swap, live) for swap in swapping])
+        new = await self._apply_autoscalers(worker, live)
+        given = list(unowned(worker, live, has_hook=self._has_hook))
         for owning in given:
             owned = f"{owning.item.kind.kind} {owning.item.name}"
             done = f"Deployment {owning.deployment} owns {owned} now, and takes it along when it goes"
             await self._try(self._writer.own(owning), done)
-        there = {(item.kind, item.name) for item in found}
+        there = {(item.kind, item.name) for item in live}
         are_there = all(
             named in there
             for version in worker.versions
@@ -108,7 +108,7 @@ class Adjustments:
         self._tries = 0 if are_swapped else self._tries + 1
         return are_swapped or self._tries >= _MOST_TRIES
 
-    async def _swap(self, worker: WorkerVersions, swap: Swap, found: list[AttachedInCluster]) -> bool:
+    async def _swap(self, worker: WorkerVersions, swap: Swap, live: list[AttachedInCluster]) -> bool:
         """Delete the old objects, and attach the ones that replace them at once; True: all of it is done.
 
         Two autoscalers stop each other, and a pod with two budgets cannot be evicted.
@@ -128,11 +128,11 @@ class Adjustments:
             made = await self._try(self._writer.attach(manifest), f"applied {manifest['metadata']['name']}")
             if not made:
                 return False
-            found += made
+            live += made
         return bool(await self._try(self._writer.say_gone(swap.version.deployment, swap.gone)))
 
     async def _apply_autoscalers(
-        self, worker: WorkerVersions, found: list[AttachedInCluster]
+        self, worker: WorkerVersions, live: list[AttachedInCluster]
     ) -> Sequence[str]:
         """Apply the changed autoscalers that no sync applies; their names."""
         new = []
@@ -143,7 +143,7 @@ class Adjustments:
                 if not is_applied_by_hook(worker.spec, resource):
                     continue
                 manifest = attached_manifest(worker.spec, version, resource)
-                is_there = any((item.kind, item.name) == named for item in found)
+                is_there = any((item.kind, item.name) == named for item in live)
                 if is_there and self._applied.get(named) == manifest:
                     continue
                 done = f"applied {manifest['kind']} {manifest['metadata']['name']}"
@@ -155,7 +155,7 @@ class Adjustments:
                 new.append(named[1])
                 if made:
                     self._applied[named] = manifest
-                    found += [] if is_there else made
+                    live += [] if is_there else made
         return new
 
     async def _try(self, work: Awaitable[_Result], done: str = "") -> list[_Result]:

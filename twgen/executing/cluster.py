@@ -145,7 +145,7 @@ class ClusterWriter:
         newer = set() if over is None else {HTTPStatus.CONFLICT}
         await self._apply(path, manifest, newer, force=over != "")
 
-    async def tell(self, kind: EventType, reason: str, message: str, at: datetime) -> None:
+    async def add_event(self, kind: EventType, reason: str, message: str, at: datetime) -> None:
         """Write a Kubernetes Event about the intent."""
         intent, time = self._intent, format_time(at)
         manifest = {

@@ -28,7 +28,7 @@ def unrecorded(
 
     Other content is replaced in every file that has it: files that contradict each other are rejected.
     """
-    found: dict[Path, list[LedgerEntry]] = {}
+    missing: dict[Path, list[LedgerEntry]] = {}
     for entry in entries:
         place = recorded.get(entry.key)
         has_it = [Path(source) for source in place.sources if is_file(source)] if place else []
@@ -37,8 +37,8 @@ def unrecorded(
             continue
         for file in dict.fromkeys((*has_it, files[entry.worker])):
             if not (is_same and file in has_it):
-                found.setdefault(file, []).append(entry)
-    return found
+                missing.setdefault(file, []).append(entry)
+    return missing
 
 
 @contextmanager

@@ -205,8 +205,8 @@ async def begin(
     batch = batch_of(target, build_id, ending.what, *ids)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
-        # an account that can start it but not mark it would otherwise be told that it was done; `twgen drain`
-        # makes a second one of the same entry
+        # otherwise it would be reported as done to an account that can start it but not mark it; a second
+        # one by `twgen drain` counts for the same entry
         raise NegativeAnswer(
             f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: the command that"
             " `twgen plan` shows begins it once more, with --again"

@@ -295,7 +295,7 @@ class Refreshes:
         failures: list[str] = []
         self.refused = {}
 
-        async def one(name: str, workers: Sequence[Rendered]) -> None:
+        async def ask(name: str, workers: Sequence[Rendered]) -> None:
             async with turns:
                 application = await self._argocd.application(name, Deadline(self._timeout))
                 own, foreign = self._sorted(name, workers, application)
@@ -307,7 +307,7 @@ class Refreshes:
                     self.refused |= refused_objects(application)
                     await self._refresh(name, own, state, now)
 
-        asked = (one(name, workers) for name, workers in sorted(applications.items()))
+        asked = (ask(name, workers) for name, workers in sorted(applications.items()))
         for end in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(end, StateUnavailable | OutOfTime):
                 failures.append(str(end))

@@ -202,7 +202,7 @@ class Journal:
         return RolloutStatus(worker, phase, reason, why, target, None, None, now, {})
 
     async def _tell(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
-        return await self._is_written(self._writer.tell(kind, reason, message, now))
+        return await self._is_written(self._writer.add_event(kind, reason, message, now))
 
     async def _write(self, status: RolloutStatus) -> bool:
         failures = self._failures
