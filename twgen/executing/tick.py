@@ -52,8 +52,8 @@ from twgen.records.intent import Intent
 from twgen.reporting.status.document import is_news, rollout_status
 from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
-_AT_ONCE = 8
-"""Namespaces: those of a server that never answers must not delay the others."""
+_NAMESPACES_AT_ONCE = 8
+"""Several, so that a server that never answers does not delay the others."""
 
 
 class Worker(NamedTuple):
@@ -165,11 +165,10 @@ class Tick:
     """Reads the objects of these kinds, by namespace; raises no TwgenError."""
     begun: dict[str, datetime] = field(default_factory=dict)
     """The batch operations that have started, and until when each has nothing more to do."""
-    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def act(self, workers: Sequence[Worker]) -> Seen:
         """Delete the Jobs that must run again, and write the statuses that no Job writes."""
-        seen = Seen()
+        seen, turns = Seen(), asyncio.Semaphore(_NAMESPACES_AT_ONCE)
         by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
         for worker in workers:
             by_namespace[worker.intent.namespace].append(worker)
@@ -180,7 +179,7 @@ class Tick:
                     await self._delete(worker, worker.ended, why)
 
         async def look_at(group: Sequence[Worker]) -> None:
-            async with self._turns:
+            async with turns:
                 unsettled = []
                 for look in await self._read(group, seen):
                     worker, by_hand = look.worker, look.worker.intent.is_rolled_out_by_hand

@@ -172,7 +172,7 @@ def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJo
     of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
     variables = [variable for variable in connects.variables if variable["name"] not in of_worker]
     needs = [
-        Injection((), ({"name": "tmp", "mountPath": _TMP},), ({"name": "tmp", "emptyDir": {}},)),
+        _folder("tmp", _TMP),
         Injection(tuple(variables), connects.mounts, connects.volumes),
         _api_key(connection),
         _trusted_bundle(own, connection, _CA_VOLUME),
@@ -246,6 +246,11 @@ def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Inj
     )
 
 
+def _folder(name: str, path: str, **storage: str) -> Injection:
+    """An empty folder of the pod."""
+    return Injection((), ({"name": name, "mountPath": path},), ({"name": name, "emptyDir": storage},))
+
+
 def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
     """The Secret of each server; without it the Pod runs all the same, and its ramp waits."""
     for index, server in enumerate(intent.prometheus):
@@ -268,12 +273,20 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     if "env" in own:
         own["env"] = [_of_its_own(variable) for variable in own["env"]]
     taken = {volume["name"] for volume in of_worker}
-    names = "twgen-histories", "twgen-tmp", _CA_VOLUME
-    histories, tmp, trusted = (_unlike(name, taken) for name in names)
-    fetching, volumes = _fetching(spec, replay, jobs, trusted)
-    fetching["name"] = _unlike("histories", {own["name"]})
-    shared = {"name": histories, "mountPath": _FOLDER}
-    fetching["volumeMounts"] += [{"name": tmp, "mountPath": _TMP}, shared]
+    tmp, histories, trusted = (_unlike(name, taken) for name in ("twgen-tmp", "twgen-histories", _CA_VOLUME))
+    storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
+    if replay.in_memory:
+        storage["medium"] = "Memory"
+    # neither intent nor specs: a newer commit must not redirect an older Job, and another release of twgen
+    # need not read its documents
+    identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    needs = [
+        injection(spec.connection, identity, EnvironmentNames.CURRENT),
+        _trusted_bundle(jobs.pod, spec.connection, trusted),
+        _folder(tmp, _TMP),
+        _folder(histories, _FOLDER, **storage),
+    ]
+    volumes = [volume for need in needs for volume in need.volumes]
     mounts = [
         mount
         for mount in own.get("volumeMounts", ())
@@ -282,27 +295,19 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     if node_affinity := (pod.pop("affinity", None) or {}).get("nodeAffinity"):
         # affinity to other Pods is for those that serve: a replay would wait for a node without one
         pod["affinity"] = {"nodeAffinity": node_affinity}
-    storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
-    if replay.in_memory:
-        storage["medium"] = "Memory"
     if secrets := [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]:
         pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
     replaying = {
         **own,
         "command": [*replay.command],
-        "volumeMounts": [*mounts, {**shared, "readOnly": True}],
+        "volumeMounts": [*mounts, {"name": histories, "mountPath": _FOLDER, "readOnly": True}],
     }
     return {
         **pod,
-        "initContainers": [fetching],
+        "initContainers": [_fetching(spec, replay, jobs, needs)],
         "containers": [replaying],
         "restartPolicy": "Never",
-        "volumes": [
-            *of_worker,
-            *(volume for volume in volumes if volume not in of_worker),
-            {"name": tmp, "emptyDir": {}},
-            {"name": histories, "emptyDir": storage},
-        ],
+        "volumes": [*of_worker, *(volume for volume in volumes if volume not in of_worker)],
     }
 
 
@@ -322,17 +327,10 @@ def _unlike(name: str, others: AbstractSet[str]) -> str:
     return name
 
 
-def _fetching(
-    spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, ca_volume: str
-) -> tuple[Manifest, list[Manifest]]:
-    """The container that fetches the histories as the worker itself would, and its volumes."""
-    # it reads neither intent nor specs: a newer commit must not redirect an older Job, and another release of
-    # twgen need not read its documents
-    identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
-    connects = injection(spec.connection, identity, EnvironmentNames.CURRENT)
-    trusted, resources = _trusted_bundle(jobs.pod, spec.connection, ca_volume), jobs.pod.resources
-    variables = described_template(spec)["spec"]["containers"][0].get("env", ())
-    task_queues = [variable.get("value") for variable in variables if variable["name"] == TASK_QUEUE]
+def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequence[Injection]) -> Manifest:
+    """The container that fetches the histories as the worker itself would."""
+    worker, resources = described_template(spec)["spec"]["containers"][0], jobs.pod.resources
+    task_queues = [each.get("value") for each in worker.get("env", ()) if each["name"] == TASK_QUEUE]
     arguments = [
         *("histories", "--deployment-name", spec.worker_deployment, "--folder", _FOLDER, "--shared"),
         *("--sample", str(replay.sample.of_each_type)),
@@ -341,11 +339,11 @@ def _fetching(
         # the first version continues the workflows that the worker had without versions
         *(["--task-queue", task_queues[0]] if any(task_queues) else []),
     ]
-    container: Manifest = {
+    return {
         "image": jobs.image,
         "command": ["twgen"],
         "args": arguments,
-        "env": [*connects.variables, *trusted.variables],
+        "env": [variable for need in needs for variable in need.variables],
         "resources": {
             **resources,
             "requests": {"cpu": "10m", **resources.get("requests", {}), "memory": _MEMORY["requests"]},
@@ -357,6 +355,6 @@ def _fetching(
             "runAsUser": _USER,
             "seccompProfile": _SECCOMP,
         },
-        "volumeMounts": [*connects.mounts, *trusted.mounts],
+        "volumeMounts": [mount for need in needs for mount in need.mounts],
+        "name": _unlike("histories", {worker["name"]}),
     }
-    return container, [*connects.volumes, *trusted.volumes]
