@@ -140,8 +140,8 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
 def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
     if answer.status in _REDIRECTS:
         raise StateUnavailable(
-            f"{request.who} redirects to another address, and twgen does not follow redirects: give its"
-            f" own address ({answer.status})"
+            f"{request.who} redirects to another address, and twgen does not follow redirects: give the"
+            f" address that it redirects to ({answer.status})"
         )
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         raise StateUnavailable(

@@ -70,7 +70,7 @@ class PrometheusServers:
         deadline, unanswered = deadline.for_answer(), self._unanswered[server.name]
         who, free = f"Prometheus {server.name} at {server.url}", self._free[server.name]
         if len(unanswered) >= _MOST_UNANSWERED:
-            raise StateUnavailable(f"{who} has left {len(unanswered)} queries unanswered")
+            raise StateUnavailable(f"{who} did not answer {len(unanswered)} queries")
         late = StateUnavailable(f"{who} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?")
 
         def post(seconds: float) -> Answer:

@@ -197,8 +197,9 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     size = sum(len(text.encode()) for text in manifest["data"].values())
     if size > _LARGEST_INTENT:
         raise InvalidInput(
-            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, and"
-            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller"
+            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, but"
+            f" a ConfigMap holds at most {_LARGEST_INTENT}: make the pod template or the attached templates"
+            " smaller"
         )
     yield manifest
     if by_hand:
