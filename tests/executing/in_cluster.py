@@ -15,7 +15,7 @@ from tests.planning.situations import HOUR, MAIN, MINUTE, RAMPS, SECOND, live
 from tests.strategies import AUTOSCALER
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
-from twgen.executing.restart import restart_job
+from twgen.executing.cluster import restart_job
 from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.policy import Driver

@@ -12,8 +12,8 @@ from tests.executing.test_tick import worker
 from tests.planning.draining.test_schedule import DRAINS, draining, world_of
 from tests.planning.situations import DAY, HOUR, live, situation
 from tests.strategies import NOW
-from twgen.clients.temporal_failures import OneAtATime
-from twgen.executing.draining import begin
+from twgen.clients.temporal import OneAtATime
+from twgen.executing.temporal import begin
 from twgen.executing.tick import Tick
 from twgen.model.draining import Batch, BatchState, ScheduledEnding
 from twgen.model.spec import WorkerSpec

@@ -9,7 +9,7 @@ import pytest
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime
-from twgen.executing.restart import restart_job
+from twgen.executing.cluster import restart_job
 from twgen.versioning.names import rollout_selector
 
 ENDED = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}

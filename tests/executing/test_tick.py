@@ -129,7 +129,7 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
         async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
             return world, []
 
-        return look(read, known._replace(told=told), records=recorded.append)
+        return look(read, known._replace(kept=told), records=recorded.append)
 
     look_at(settled, told)
     look_at(without_pods, told)

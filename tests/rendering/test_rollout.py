@@ -20,8 +20,8 @@ from twgen.model.spec import Connection, Gate, GateInput, Rollout, RolloutStep, 
 from twgen.model.temporal import CurrentVersion, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions
 from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, parse_intent, write_intent
-from twgen.rendering.manifests import render_manifests
-from twgen.rendering.rollout import RolloutJobs, attached_kinds
+from twgen.rendering.jobs import RolloutJobs
+from twgen.rendering.manifests import attached_kinds, render_manifests
 from twgen.specs.attached import KINDS
 from twgen.versioning.names import PLAN_HASH, SYNC_WAVE
 

@@ -23,8 +23,7 @@ from tests.servers.workflows import events_of, history_of, start
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import StateUnavailable
-from twgen.executing.draining import begin
-from twgen.executing.temporal import TemporalWriter
+from twgen.executing.temporal import TemporalWriter, begin
 from twgen.model.draining import DrainingEntry, Ending, PinnedWorkflows, WhatEnds
 from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.schedule import due_endings

@@ -15,8 +15,7 @@ from twgen.cli.output import say, say_for_now, write
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer
-from twgen.executing.draining import start
-from twgen.executing.temporal import TemporalWriter
+from twgen.executing.temporal import TemporalWriter, start
 from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding, WhatEnds
 from twgen.model.problem import quoted
 from twgen.model.times import format_time

@@ -26,8 +26,8 @@ from twgen.planning.versions.references import with_lost_references
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.input import DIRECTORY, read_input
 from twgen.reading.records import read_ledgers, read_snapshot_file
+from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
-from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.analysis import unusable_prometheus
 from twgen.specs.attached import KINDS, why_cluster_scoped
