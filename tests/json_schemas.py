@@ -1,18 +1,21 @@
 """What the published schemas find wrong with documents, as editors and CI would see it."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import ValidationError, best_match
 from referencing import Registry, Resource
 
 from twgen.model.paths import join_path
 from twgen.model.problem import Document, Problem
 from twgen.specs import kinds
 
+_LONGEST_MATCHED = 10_000
 _FOLDER = Path(__file__).parents[1] / "schemas"
 _SCHEMAS = {path.stem: json.loads(path.read_text()) for path in _FOLDER.glob("*.json")}
 _REGISTRY = Registry().with_resources(
@@ -43,6 +46,14 @@ def schema_problems(documents: Iterable[Document]) -> Iterator[Problem]:
 
 
 @cache
-def _validator(kind: str) -> Draft202012Validator:
+def _validator(kind: str) -> Any:
     described = kinds.CONNECTION if kind == kinds.CLUSTER_CONNECTION else kind
-    return Draft202012Validator(_SCHEMAS[described.lower()], registry=_REGISTRY)
+    bounded: Any = validators.extend(Draft202012Validator, {"pattern": _pattern})
+    schema = {name: value for name, value in _SCHEMAS[described.lower()].items() if name != "$schema"}
+    return bounded(schema, registry=_REGISTRY)
+
+
+def _pattern(_: Any, wanted: str, value: Any, __: Any) -> Iterator[ValidationError]:
+    """As jsonschema's own, which takes gigabytes for a long text."""
+    if isinstance(value, str) and len(value) <= _LONGEST_MATCHED and not re.search(wanted, value):
+        yield ValidationError("does not match the pattern")

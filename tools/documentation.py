@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.strategies import NOW
 from tests.terminal import terminal
 from tools.fields import KINDS, fields_page
 from tools.monitoring import dashboard_text, prometheus_rule_text
@@ -17,6 +18,21 @@ from tools.published_schemas import CATALOG, catalog_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
 from tools.reference import commands_page
+from twgen.cli.examination import WRITES
+from twgen.model.diagnosis import (
+    Account,
+    ArgoApplication,
+    ArgoInstallation,
+    Installation,
+    Need,
+    Right,
+    Severity,
+)
+from twgen.model.operator import Operator
+from twgen.model.plan import Plan
+from twgen.model.world import World
+from twgen.planning.diagnosis.findings import findings
+from twgen.reporting.diagnosis import diagnosis_lines
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +72,7 @@ def main() -> None:
     for kind in KINDS:
         (ROOT / "docs" / f"{kind}.md").write_text(fields_page(kind))
     CATALOG.write_text(catalog_text())
+    replace(ROOT / "docs" / "doctor.md", "✗ account", diagnosed())
     for told in rollbacks():
         replace(ROOT / "docs" / "rollback.md", told.partition(", Temporal")[0], told)
     page = ROOT / "docs" / "measured-ramps.md"
@@ -80,6 +97,21 @@ def foretold(page: Path) -> str:
         (specs / "policy.yaml").write_text(policy)
         told = on_terminal("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
     return told[told.index(SHORT) :]
+
+
+def diagnosed() -> str:
+    """The lines of the doctor: a problem, a suggestion and a check that is not possible."""
+    account = Account("system:serviceaccount:shop:payments", "the Jobs of shop/payments")
+    application = ArgoApplication(
+        "argocd/payments", "twgen", is_automated=True, prunes=True, heals=False, renders_by_path=False
+    )
+    installation = Installation(
+        refusals=(Need(account, "shop", Right("list", "", "pods"), "its Jobs fail", Severity.PROBLEM),),
+        argocd=ArgoInstallation("", None, applications=(application,)),
+    )
+    found = findings(installation, Plan(NOW, ()), World(NOW, {}), Operator())
+    shown = [each for each in found if each.about.endswith("/payments")]
+    return "\n".join([*diagnosis_lines(shown, {"rights to write in Temporal": WRITES}, "3 workers"), ""])
 
 
 def rollbacks() -> list[str]:

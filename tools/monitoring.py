@@ -54,7 +54,7 @@ def dashboard_text() -> str:
         .with_variable(_chooser("namespace", "twgen_rollout_percentage"))
         .with_variable(_chooser("worker", 'twgen_rollout_percentage{namespace=~"$namespace"}'))
         .with_row(Row("Now"))
-        .with_panel(_number("Workers that nobody serves", f"sum(twgen_rollout_unserved{_CHOSEN})", red=1))
+        .with_panel(_number("Workers that are not served", f"sum(twgen_rollout_unserved{_CHOSEN})", red=1))
         .with_panel(_number("Rollouts that fail", f"sum(twgen_rollout_failing{_CHOSEN})", red=1))
         .with_panel(
             _number("Rollouts by phase", f"sum by (phase) (twgen_rollout_phase{_CHOSEN})", "{{phase}}")

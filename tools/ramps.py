@@ -83,14 +83,14 @@ def ramps_text() -> str:
     at_once = 100 * sum(ramp.is_noticed_at_once for ramp in bad) / RAMPS
     whole, after = max(ramp.started for ramp in well), sorted(ramp.started for ramp in bad)
     half, most = (after[len(after) * tenths // 10 - 1] for tenths in (5, 9))
-    steps = ", ".join(f"{step.percentage:g} % for {spoken(step.pause)}" for step in _STEPS)
+    steps = ", ".join(f"{step.percentage:g}% for {spoken(step.pause)}" for step in _STEPS)
     return (
         f"{TITLE}\n"
-        f"{RAMPS:5,}  {100 * BOUND:3g} %  {taken:g} %, over a whole ramp of {whole:,} workflows\n"
-        f"{RAMPS:5,}  {100 * FAILING:3g} %  {at_once:g} %, within the first step of"
+        f"{RAMPS:5,}  {100 * BOUND:3g}%  {taken:g}%, over a whole ramp of {whole:,} workflows\n"
+        f"{RAMPS:5,}  {100 * FAILING:3g}%  {at_once:g}%, within the first step of"
         f" {IN_FIRST_STEP} workflows,\n"
         f"{'':14}half by the {half}th, 9 of 10 by the {most}th\n"
-        f"at {steps}, with a bound of {100 * BOUND:g} % and a look every {spoken(_APART)}\n"
+        f"at {steps}, with a bound of {100 * BOUND:g}% and a look every {spoken(_APART)}\n"
     )
 
 

@@ -283,10 +283,10 @@ def test_deployments_that_the_controller_still_owns_are_refused_with_5_and_told_
     (story / "snapshot.json").write_text(json.dumps(snapshot))
     ended = run(*RENDER, env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (5, "")
-    assert "whoever deletes or prunes it deletes them with all their pods" in ended.stderr
+    assert "if it is deleted or pruned, Kubernetes deletes them with all pods" in ended.stderr
     person = run(*RENDER)
     assert (person.returncode, person.stdout.count("kind: Deployment")) == (0, 2), person.stderr
-    assert "whoever deletes or prunes it deletes them with all their pods" in person.stderr
+    assert "if it is deleted or pruned, Kubernetes deletes them with all pods" in person.stderr
 
 
 def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, story: Path) -> None:  # noqa: ARG001

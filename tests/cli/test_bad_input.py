@@ -49,7 +49,7 @@ def test_spec_without_connection(run: Run, story: Path) -> None:
 
 def test_snapshot_without_the_worker(run: Run, story: Path) -> None:
     change(story / "snapshot.json", workers=[])
-    refused(run(*RENDER), 3, "does not say what Temporal knows of default/helloworld")
+    refused(run(*RENDER), 3, "has no Temporal data about default/helloworld")
 
 
 def test_snapshot_of_a_newer_format(run: Run, story: Path) -> None:
@@ -61,7 +61,7 @@ def test_snapshot_without_what_temporal_says(run: Run, story: Path) -> None:
     worker = json.loads((story / "snapshot.json").read_text())["workers"][0]
     del worker["temporal"]
     change(story / "snapshot.json", workers=[worker])
-    refused(run(*RENDER), 3, "does not say what Temporal knows of default/helloworld")
+    refused(run(*RENDER), 3, "has no Temporal data about default/helloworld")
 
 
 def test_no_snapshot_file(run: Run, story: Path) -> None:

@@ -121,7 +121,7 @@ def test_rollout_of_an_older_commit_that_is_settled_ends_no_wait_for_the_specs(
     ended = run(*STATUS, *WATCH, "specs")
     assert ended.returncode == 4
     assert "shop/payments: Waiting for " in ended.stdout
-    waits = f"the rollout of {TARGET} has not begun: what these specs describe has not been applied yet"
+    waits = f"the rollout of {TARGET} has not begun: these specs have not been applied yet"
     assert f"shop/payments is Waiting, because {waits}; before, it was Settled" in ended.stderr
     # without them nothing tells that something is to come
     assert run(*STATUS, *WATCH, "-n", "shop").returncode == 0
@@ -167,8 +167,8 @@ def test_terminal_shows_a_tree_in_colour(cluster: Cluster, tmp_path: Path) -> No
         assert shown.end() == 0
     lines = shown.text.splitlines()
     assert re.match(r"→ shop/payments  Moving for \d.*  Temporal namespace default", lines[0])
-    assert any(line.startswith("├── v2  25 %  Ramping for ") and "◀ target" in line for line in lines)
-    assert any(line.startswith("└── v1  75 %  Current for ") for line in lines)
+    assert any(line.startswith("├── v2  25%  Ramping for ") and "◀ target" in line for line in lines)
+    assert any(line.startswith("└── v1  75%  Current for ") for line in lines)
     assert "\x1b[1;36m" in shown.raw
 
 
@@ -177,7 +177,7 @@ def test_terminal_repaints_what_changes_until_it_is_left(cluster: Cluster, tmp_p
     with on_terminal(tmp_path, "-w", "--interval", "1s") as shown:
         eventually(lambda: "✓ shop/payments  Settled" in shown.text)
         cluster.left = left_by("v2", 25)
-        eventually(lambda: "v2  25 %  Ramping" in shown.text)
+        eventually(lambda: "v2  25%  Ramping" in shown.text)
         cluster.fails = True
         eventually(lambda: "this was read" in shown.text)
         shown.process.send_signal(signal.SIGINT)

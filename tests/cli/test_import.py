@@ -82,7 +82,7 @@ def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_p
     first = run("import", OBJECTS, "--folder", "workers")
     assert first.returncode == 0, first
     assert "recorded their targets and 1 older version in workers/twgen.lock" in first.stderr
-    assert f"Deployment {edited['metadata']['name']} is not recorded: no hash tells" in first.stderr
+    assert f"Deployment {edited['metadata']['name']} is not recorded: no hash proves" in first.stderr
     [ledger] = (tmp_path / "workers" / "twgen.lock").glob("*.yaml")
     before = ledger.read_text()
     assert before.count("- {") == 2
@@ -124,7 +124,9 @@ def test_link_out_of_the_folder_is_not_followed(run: Run, objects: Path) -> None
 def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run, tmp_path: Path) -> None:
     ended = run("import", "-", "--folder", "workers", given=json.dumps(deployment(env=[])))
     assert ended.returncode == 0, ended
-    assert "fill in the missing values (payments.yaml: spec.workerOptions.temporalNamespace" in ended.stderr
+    lines = ended.stderr.splitlines()
+    at = lines.index("fill in the missing values, then run `twgen lock workers`:")
+    assert lines[at + 1].startswith("payments.yaml: spec.workerOptions.temporalNamespace")
     assert not (tmp_path / "workers" / "twgen.lock").exists()
 
 

@@ -150,7 +150,11 @@ def test_traffic_says_when_a_version_that_fails_would_be_noticed(run: Run, tmp_p
     (tmp_path / "specs" / "policy.json").write_text(json.dumps(POLICY | {"metadata": metadata}))
     told = json.loads(run("simulate", "specs", "-o", "json").stdout)["workers"][0]
     assert told["noticing"] == []
-    assert [note for note in told["notes"] if "--starts-per-hour and --failing ask for others" in note]
+    assert [
+        note
+        for note in told["notes"]
+        if "To assume other numbers, use --starts-per-hour and --failing" in note
+    ]
     ended = run("simulate", "specs", *TRAFFIC, "-o", "json")
     assert (ended.returncode, ended.stderr) == (0, "")
     timeline = json.loads(ended.stdout)
@@ -160,4 +164,4 @@ def test_traffic_says_when_a_version_that_fails_would_be_noticed(run: Run, tmp_p
     assert noticing["half"]["after"] <= noticing["nineOfTen"]["after"]
     assert run("simulate", "specs", *TRAFFIC, "-o", "json").stdout == ended.stdout
     text = run("simulate", "specs", *TRAFFIC).stdout
-    assert "Metric failures would notice a version that fails so within" in " ".join(text.split())
+    assert "Metric failures would detect this failure rate within" in " ".join(text.split())

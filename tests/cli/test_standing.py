@@ -9,7 +9,7 @@ from twgen.cli.standing import Patience, Standing
 from twgen.errors import NegativeAnswer, OutOfTime
 from twgen.model.plan import Phase
 
-WAITS = Standing("shop/pay", Phase.WAITING, "it stays at 5 %")
+WAITS = Standing("shop/pay", Phase.WAITING, "it stays at 5%")
 MOVES = Standing("shop/ship", Phase.MOVING, "its pause has passed")
 BLOCKED = Standing("shop/bill", Phase.BLOCKED, "somebody has paused it")
 SETTLED = Standing("shop/mail", Phase.SETTLED, "it has all traffic")
@@ -34,7 +34,7 @@ def test_those_that_go_on_when_the_time_is_over_are_told_with_the_time(
     late = monotonic() + 90 * 60
     monkeypatch.setattr("twgen.cli.standing.monotonic", lambda: late)
     told = (
-        "not settled within 1h30m: shop/pay is Waiting, because it stays at 5 %; "
+        "not settled within 1h30m: shop/pay is Waiting, because it stays at 5%; "
         "shop/ship is Moving, because its pause has passed"
     )
     with pytest.raises(OutOfTime, match=f"^{re.escape(told)}$"):

@@ -111,7 +111,7 @@ def test_status_of_a_worker_that_a_person_rolls_out_is_kept(served: Served, tmp_
     assert tick(recorded, served) == ""
     first = recorded.api.objects[STATUS]
     assert (first["data"]["phase"], first["data"]["settled"]) == ("Waiting", "")
-    assert "driver None: `twgen rollout` makes the change" in first["data"]["message"]
+    assert "the driver is None: run `twgen rollout` to make the change" in first["data"]["message"]
     [owner] = first["metadata"]["ownerReferences"]
     assert owner["uid"] == recorded.api.objects[INTENT]["metadata"]["uid"]
     shown = run(recorded, "status", "--from-cluster", "-n", "shop").stdout
@@ -125,7 +125,7 @@ def test_status_of_a_worker_that_a_person_rolls_out_is_kept(served: Served, tmp_
     assert (then["phase"], then["settled"]) == ("Settled", recorded.intent.hash)
     assert then["since"] > first["data"]["since"]
     recorded.loop.at += 2 * DAY.total_seconds()
-    assert tick(recorded, served) == "pay: refreshed, since a render of shop/payments would be another one\n"
+    assert tick(recorded, served) == "pay: refreshed, because a new render of shop/payments would differ\n"
 
 
 def test_status_that_may_not_be_kept_is_told_with_what_it_needs(served: Served, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_render_is_as_wanted_until_a_version_has_drained_for_long_enough(
     assert tick(recorded, served) == ""
     assert served.refreshed == []
     recorded.loop.at += 2 * DAY.total_seconds()
-    assert tick(recorded, served) == "pay: refreshed, since a render of shop/payments would be another one\n"
+    assert tick(recorded, served) == "pay: refreshed, because a new render of shop/payments would differ\n"
     assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
     apply(recorded, tmp_path)
     assert tick(recorded, served) == ""

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.json_schemas import schema_problems
+from tests.specs.test_imports import deployment
 from twgen.model.problem import Document
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z")
@@ -82,6 +83,15 @@ def test_no_worker_found_is_said(run: Run, story: Path, command: tuple[str, ...]
         "warning: no worker found in specs: a worker is a WorkerDeployment of temporal.io/v1alpha1"
         in ended.stderr
     )
+
+
+@pytest.mark.parametrize("command", [("validate",), ("render", *WORLD)])
+def test_folder_with_a_plain_deployment_leads_to_import(
+    run: Run, story: Path, command: tuple[str, ...]
+) -> None:
+    (story / "specs" / "workerdeployment.json").write_text(json.dumps(deployment()))
+    ended = run(*command, "specs")
+    assert "of temporal.io/v1alpha1; `twgen import` makes one from a Deployment\n" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -358,8 +368,8 @@ def test_driver_without_an_image_is_a_warning_at_a_terminal_and_an_error_in_argo
     operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
     (story / "operator.json").write_text(json.dumps(operator))
     given = ("--operator-config", "operator.json")
-    needed = "its rollout needs the image of a Job"
-    why = f"a render leaves its rollout objects out, and in Argo CD fails: {needed}"
+    needed = "its rollout is a Job that needs an image"
+    why = f"a render omits its rollout objects, and fails in Argo CD: {needed}"
     assert why not in run("validate", "specs").stderr
     ended = run("validate", "specs", *given)
     assert (ended.returncode, ended.stderr.count(f"policy.json:1: spec.driver: {why}")) == (0, 1)

@@ -1,7 +1,6 @@
 """A cluster that cannot be asked: one line that says why, and never an empty answer."""
 
 import asyncio
-import json
 import socket
 import tempfile
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import free_ports
+from tests.clients import tls_server
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
@@ -20,17 +20,7 @@ from twgen.errors import OutOfTime, StateUnavailable
 
 
 def kubeconfig(folder: Path, server: str, **user: object) -> Path:
-    path = folder / "kubeconfig"
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "here",
-    }
-    path.write_text(json.dumps(content))
-    return path
+    return tls_server.kubeconfig(folder / "kubeconfig", {"server": server}, user)
 
 
 @pytest.fixture
@@ -128,19 +118,6 @@ def test_login_program_that_hangs_is_cut_by_the_deadline(tmp_path: Path) -> None
         ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login), timeout=0.4)
 
 
-def test_login_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "absent-login"}
-    with pytest.raises(StateUnavailable, match=r"is not configured: its login failed \(.*absent-login"):
-        ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login))
-
-
-def test_login_program_that_fails_is_told_and_nobody_logs_in_without_it(tmp_path: Path) -> None:
-    script = "echo expired >&2; exit 3"
-    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]}
-    with pytest.raises(StateUnavailable, match=r"its login failed \(exec: process returned 3. expired\)"):
-        ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login))
-
-
 def test_login_that_failed_is_tried_again_by_the_next_request(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, f"http://127.0.0.1:{free_ports(1)[0]}")
     right = path.read_text()
@@ -186,8 +163,3 @@ def test_key_that_stands_in_the_kubeconfig_is_in_no_file_afterwards(
     with pytest.raises(StateUnavailable):
         ask(kubeconfig(tmp_path, f"https://127.0.0.1:{free_ports(1)[0]}", **key))
     assert list(temporary.iterdir()) == []
-
-
-def test_account_of_a_pod_outside_of_one_is_an_error() -> None:
-    with pytest.raises(StateUnavailable, match=r"the cluster of this Pod\) is not configured"):
-        ask("")

@@ -16,8 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 from tests.clients.grpc import refusing
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.profiles import Profile, Profiles
-from twgen.clients.temporal import Call, TemporalClients
-from twgen.clients.temporal_failures import refusal
+from twgen.clients.temporal import Call, TemporalClients, refusal
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model import credentials
 from twgen.model.credentials import without_credentials

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
-from tools.documentation import PLANS, objects, on_terminal
+from tools.documentation import PLANS, diagnosed, objects, on_terminal
 from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
@@ -65,6 +65,7 @@ def test_lines_of_a_block_run_one_after_the_other_in_one_folder(
     specs = tmp_path / "specs"
     shutil.copytree(EXAMPLE, specs)
     (tmp_path / "manifests").mkdir()
+    shutil.copy(EXAMPLE / "snapshot.yaml", tmp_path)
     for line in (*lines, "twgen render . -q"):
         command, _, file = re.split(r" && | \| ", line)[0].partition(" > ")
         snapshot = ("--snapshot", "snapshot.yaml") if NEEDS_A_SNAPSHOT.search(command) else ()
@@ -108,7 +109,7 @@ def test_readme_shows_plans_of_the_example_with_its_cluster_and_a_change_of_traf
     assert shown == [on_terminal(*command) for command in PLANS.values()]
     before, then = shown
     assert re.findall(r"^  v\d\S+ +\S+ +(\S+)", before, re.MULTILINE) == ["Keep", "Keep", "Create"]
-    assert "next: send 25 % of new workflows to v3.0.0" in then
+    assert "next: send 25% of new workflows to v3.0.0" in then
     assert "cluster was not read" not in " ".join((before + then).split())
 
 
@@ -125,6 +126,11 @@ def test_page_shows_the_simulation_of_the_example() -> None:
     assert on_terminal("simulate", ".") in blocks(page, "text")
     drawn = run("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout
+
+
+def test_page_shows_what_the_doctor_says() -> None:
+    assert blocks(ROOT / "docs" / "doctor.md", "text") == [diagnosed()]
+    assert [line[0] for line in diagnosed().splitlines()[:-1]] == ["✗", "!", "-"]
 
 
 def test_page_tells_of_every_reason_once() -> None:

@@ -13,7 +13,7 @@ from twgen.yaml.reader import read_documents
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "plain-deployments.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-DEPLOYMENT, SPEC = (text for language, text in BLOCKS if language == "yaml")
+DEPLOYMENT, SPEC, SCALING = (text for language, text in BLOCKS if language == "yaml")
 COMMANDS = [line for language, text in BLOCKS if not language for line in text.splitlines()]
 WORLD = """\
 apiVersion: twgen.io/v1alpha1
@@ -58,6 +58,20 @@ def test_spec_of_the_page_is_valid_next_to_the_old_deployment(repository: Path) 
         ended = run(repository, *line.split()[1:], "--strict")
         assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     assert "no problems" in run(repository, *checks[0].split()[1:]).stderr
+
+
+def test_autoscaler_of_the_page_takes_the_place_of_replicas(repository: Path) -> None:
+    (repository / "scaling.yaml").write_text(SCALING)
+    (repository / "payments.yaml").write_text(SPEC.replace("  replicas: 3\n", ""))
+    ended = run(repository, "validate", ".", "--strict")
+    assert ended.returncode == 0, ended.stderr
+    [line] = re.findall(r"`(twgen render \. --offline)`", PAGE)
+    ended = run(repository, *line.split()[1:], "--strict")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    version, scaler = read_documents(ended.stdout)
+    assert "replicas" not in version["spec"]
+    assert scaler["kind"] == "HorizontalPodAutoscaler"
+    assert scaler["spec"]["scaleTargetRef"]["name"] == version["metadata"]["name"]
 
 
 def test_plan_creates_the_first_version_and_leaves_the_old_deployment_alone(repository: Path) -> None:

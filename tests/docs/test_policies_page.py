@@ -70,7 +70,7 @@ def test_measured_ramp_notices_bad_versions_by_the_command_of_the_page(example: 
     [options] = re.findall(r"`twgen simulate \. (--starts-per-hour[^`]*)`", PAGE)
     ended = run(example, "simulate", ".", *options.split())
     assert ended.returncode == 0, ended.stderr
-    assert "Metric failures would notice" in ended.stdout
+    assert "Metric failures would detect" in ended.stdout
 
 
 def test_plan_shows_what_becomes_of_old_workflows(example: Path) -> None:

@@ -15,7 +15,7 @@ from tests.planning.situations import HOUR, MAIN, MINUTE, RAMPS, SECOND, live
 from tests.strategies import AUTOSCALER
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
-from twgen.executing.restart import restart_job
+from twgen.executing.cluster import restart_job
 from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.policy import Driver
@@ -95,7 +95,7 @@ class Cluster(Server):
         return {item["metadata"]["name"] for item in self.api.listed(DEPLOYMENTS) if item["spec"]["replicas"]}
 
     async def make_again(self, pause: timedelta) -> None:
-        """Delete the intent, and apply it once more after a while."""
+        """Delete the intent, and apply it again after a while."""
         del self.api.objects[INTENT]
         self.api.objects.pop(STATUS, None)  # it goes with its owner
         await self.sleep(pause)

@@ -22,8 +22,7 @@ from tests.planning.situations import (
 from tests.strategies import AUTOSCALER
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.adjustments import Adjustments
-from twgen.executing.cluster import KubernetesEvent
-from twgen.executing.journal import Journal
+from twgen.executing.unattended import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import JobReference, RolloutInCluster
@@ -77,8 +76,8 @@ class Writer:
     async def record(self, status: Any) -> None:
         self._do(f"record {status['reason']}")
 
-    async def tell(self, event: KubernetesEvent) -> None:
-        self._do(f"{event.type} {event.reason}")
+    async def add_event(self, kind: str, reason: str, *_: object) -> None:
+        self._do(f"{kind} {reason}")
 
     def _do(self, what: str) -> None:
         if failure := self.failures.pop(0) if self.failures else None:

@@ -10,7 +10,7 @@ import pytest
 from tests.executing.argocd import Served, serving, tracked
 from tests.strategies import NOW
 from twgen.clients.argocd import ArgoCD
-from twgen.executing.argocd import Refreshes
+from twgen.executing.tick import Refreshes
 from twgen.model.times import format_time
 from twgen.planning.refresh import Rendered
 from twgen.versioning.names import PLAN_HASH, REFRESH, rollout_labels
@@ -60,7 +60,7 @@ def test_error_of_a_render_that_argocd_keeps_is_refreshed_away() -> None:
     with serving(Served({"pay": FAILED})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
         asyncio.run(refreshes.ask({"pay": rendered("pay", is_old=False)}, NOW))
-    assert said == ["pay: refreshed, since its last render failed: `twgen render` failed: no Temporal"]
+    assert said == ["pay: refreshed, because its last render failed: `twgen render` failed: no Temporal"]
 
 
 def test_render_that_takes_longer_than_one_waits_for_it_is_no_failure() -> None:
@@ -161,7 +161,7 @@ def test_intent_that_names_an_application_of_others_is_told_and_refreshes_nothin
         for _ in range(2):
             [told] = asyncio.run(refreshes.ask({name: rendered(name) for name in ("pay", "mail")}, NOW))
             assert told.startswith(
-                "ConfigMap shop/pay-rollout says that it is of application pay, which has none"
+                "ConfigMap shop/pay-rollout names application pay, but Argo CD does not list it"
             )
         assert served.refreshed == ["/api/v1/applications/mail?refresh=hard"]
     assert (len(said), refreshes.made) == (1, 1)
@@ -173,7 +173,7 @@ def test_forged_intent_does_not_keep_an_application_from_being_refreshed_for_its
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
         [told] = asyncio.run(refreshes.ask({"pay": rendered("pay") + rendered("evil")}, NOW))
     assert "ConfigMap shop/evil-rollout" in told
-    assert said == ["pay: refreshed, since a render of shop/pay would be another one"]
+    assert said == ["pay: refreshed, because a new render of shop/pay would differ"]
 
 
 def test_worker_that_went_from_git_and_is_not_pruned_is_told_once_and_refreshes_nothing() -> None:
@@ -184,7 +184,7 @@ def test_worker_that_went_from_git_and_is_not_pruned_is_told_once_and_refreshes_
         for _ in range(2):
             assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
         assert served.refreshed == []
-    assert said == ["pay: not refreshed for shop/pay, which it does not render any more"]
+    assert said == ["pay: not refreshed for shop/pay, which it no longer renders"]
 
 
 @pytest.mark.parametrize(("minutes", "is_stuck"), [(9, False), (30, True)])
@@ -199,7 +199,7 @@ def test_application_that_argocd_does_not_look_at_is_a_failure_and_is_not_asked_
     with serving(Served({"pay": {"metadata": metadata}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, lambda _: None)
         failures = asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW))
-    told = "pay: Argo CD was asked 30m ago to look at it again, and has not: restart its repo-server"
+    told = "pay: Argo CD was asked 30m ago to refresh it, and has not done so: restart its repo-server"
     assert [failure.partition(", which")[0] for failure in failures] == [told] * is_stuck
     assert len(served.refreshed) == (not is_stuck)
 

@@ -26,8 +26,8 @@ from twgen.model.temporal import VersionStatus
 from twgen.planning.plan import make_plan
 from twgen.reading.rollout import attached_objects
 from twgen.records.intent import intent_of
+from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import render_manifests
-from twgen.rendering.rollout import RolloutJobs
 
 ME = Caller("me", forced=True, drives=True)
 VERSIONS = ("v1", "v3")

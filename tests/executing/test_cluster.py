@@ -15,8 +15,8 @@ from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.executing.adjustments import Adjustments
-from twgen.executing.cluster import ClusterWriter, KubernetesEvent
-from twgen.executing.journal import Journal
+from twgen.executing.cluster import ClusterWriter
+from twgen.executing.unattended import Journal
 from twgen.model import credentials
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -39,7 +39,7 @@ class Writer:
     refused: set[str] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
     status: Mapping[str, str] = field(default_factory=dict)
-    events: list[KubernetesEvent] = field(default_factory=list)
+    events: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def _write(self, what: str) -> None:
         if what in self.refused:
@@ -62,9 +62,9 @@ class Writer:
         await self._write(f"record {status['phase']}")
         self.status = status
 
-    async def tell(self, event: KubernetesEvent) -> None:
-        await self._write(f"tell {event.reason}")
-        self.events.append(event)
+    async def add_event(self, kind: str, reason: str, message: str, _: object) -> None:
+        await self._write(f"tell {reason}")
+        self.events.append((kind, reason, message))
 
 
 def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
@@ -267,7 +267,7 @@ def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() ->
     writer, intent = Writer(), intent_of(a_spec(), "twgen/me")
     unserved = {"workers": [{"unserved": "nobody serves v1", "phase": "Waiting"}]}
     kept = RolloutStatus(
-        *("shop/payments", Phase.WAITING, "RampPaused", "it stays at 25 %", "v3", "v1", 25),
+        *("shop/payments", Phase.WAITING, "RampPaused", "it stays at 25%", "v3", "v1", 25),
         *(NOW, unserved, intent.hash),
     )
     journal = Journal(cast("ClusterWriter", writer), intent, print)
@@ -276,7 +276,7 @@ def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() ->
     fail(journal, "Temporal is away", kept=kept)
     shown = ("reason", "message", "current", "percentage")
     assert [writer.status[name] for name in shown] == [
-        *("LookFailed", "nothing could be read; Temporal is away", "v1", "25")
+        *("LookFailed", "nothing could be read yet; Temporal is away", "v1", "25")
     ]
     [worker] = json.loads(writer.status["status.json"])["workers"]
     assert (worker["unserved"], worker["reason"]) == ("nobody serves v1", "LookFailed")
@@ -310,7 +310,7 @@ def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> N
     assert writer.done == ["tell LookFailed"]
     fail(journal, "Temporal is still away")
     shown = ("phase", "reason", "message", "target", "intent", "settled")
-    message = "nothing could be read; Temporal is away; Temporal is still away"
+    message = "nothing could be read yet; Temporal is away; Temporal is still away"
     assert [writer.status[name] for name in shown] == [
         *("Waiting", "LookFailed", message, intent.target, intent.hash, "")
     ]
@@ -333,9 +333,9 @@ def test_ramp_that_is_taken_back_is_a_warning(reason: str) -> None:
     writer = Writer()
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), lambda _: None)
     asyncio.run(journal.record(replace(status, workers=(replace(status.workers[0], plan=plan),))))
-    [event] = writer.events
-    assert (event.type, event.reason) == ("Warning", reason)
-    assert plan.routing.because in event.message
+    [(*event, message)] = writer.events
+    assert event == ["Warning", reason]
+    assert plan.routing.because in message
 
 
 def test_no_status_and_no_event_shows_a_credential_that_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,6 +349,6 @@ def test_no_status_and_no_event_shows_a_credential_that_was_sent(monkeypatch: py
 
     writer = ClusterWriter(cast("KubernetesClient", Client()), intent_of(a_spec(), "twgen/me"), 9)
     asyncio.run(writer.record({"message": f"said {key}", "status.json": json.dumps({"because": key})}))
-    asyncio.run(writer.tell(KubernetesEvent("Warning", "LookFailed", "." * 1010 + key, NOW)))
+    asyncio.run(writer.add_event("Warning", "LookFailed", "." * 1010 + key, NOW))
     assert len(bodies) == 2
     assert not [body for body in bodies if key[:10] in body]

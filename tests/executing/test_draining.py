@@ -12,8 +12,8 @@ from tests.executing.test_tick import worker
 from tests.planning.draining.test_schedule import DRAINS, draining, world_of
 from tests.planning.situations import DAY, HOUR, live, situation
 from tests.strategies import NOW
-from twgen.clients.temporal_failures import OneAtATime
-from twgen.executing.draining import begin
+from twgen.clients.temporal import OneAtATime
+from twgen.executing.temporal import begin
 from twgen.executing.tick import Tick
 from twgen.model.draining import Batch, BatchState, ScheduledEnding
 from twgen.model.spec import WorkerSpec
@@ -100,7 +100,7 @@ def test_who_is_killed_anywhere_and_begins_again_does_nothing_twice(killed_after
     [mark] = server.metadata["twgen.io/drained-by"].values()
     assert (mark["workflows"], mark["action"], mark["job"]) == (5, "Signal", *server.batches)
     [said] = server.said
-    assert said.startswith("shop/payments: began to send signal stop to 5 workflows of v1, as its Rollout")
+    assert said.startswith("shop/payments: started to send signal stop to 5 workflows of v1, as its Rollout")
     assert said.endswith(f"(batch {mark['job']})")
 
 
@@ -111,7 +111,7 @@ def test_server_that_runs_another_batch_operation_is_asked_again_at_the_next_loo
     assert (server.batches, "at" in announced) == ({}, False)
     [said] = server.said
     assert said.startswith(
-        "shop/payments: will send signal stop to 5 workflows of v1 when the server's other"
+        "shop/payments: will send signal stop to 5 workflows of v1 when the batch operation that runs now"
     )
     server.is_busy = False
     server.look()

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from twgen.errors import InvalidInput
-from twgen.executing.histories import Folder, Written, file_name, write_histories
+from twgen.executing.histories import Written, file_name, write_histories
 from twgen.model.histories import Recorded, Sample
 
 SMALL, LARGE, GONE = (
@@ -23,7 +23,7 @@ async def history(recorded: Recorded, most_bytes: int) -> str | None:
 
 def written(folder: Path, most_bytes: int, mode: int = 0o600) -> Written:
     sample = Sample(10, most_bytes)
-    return asyncio.run(write_histories(Folder(folder, mode), [LARGE, GONE, SMALL], sample, history))
+    return asyncio.run(write_histories(folder, mode, [LARGE, GONE, SMALL], sample, history))
 
 
 def test_what_does_not_fit_or_is_gone_is_left_out_and_the_rest_is_written(tmp_path: Path) -> None:
@@ -64,5 +64,5 @@ def test_folder_that_holds_anything_is_refused_and_left_alone(tmp_path: Path, be
 
 def test_folder_that_takes_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="histories cannot be written there"):
+    with pytest.raises(InvalidInput, match="cannot write histories to"):
         written(tmp_path / "file", 108)

@@ -9,12 +9,12 @@ import pytest
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime
-from twgen.executing.restart import restart_job
+from twgen.executing.cluster import restart_job
 from twgen.versioning.names import rollout_selector
 
 ENDED = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
 LATE = "Kubernetes did not answer within 5 s"
-AGAIN = "Argo CD makes it again; elsewhere, apply what `twgen render` prints once more"
+AGAIN = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
 DELETE = "run `kubectl delete job newest -n shop`, and " + AGAIN
 WAIT = "run `kubectl wait job/newest -n shop --for=delete --timeout=10m`, and " + AGAIN
 
@@ -70,17 +70,20 @@ def test_job_that_runs_is_left_alone_whatever_ended_before_it() -> None:
     [
         (
             {"DELETE": 403},
-            f"Job newest has ended and was not started again (DELETE is not for you): {DELETE}",
+            f"Job newest has ended, but was not started again (DELETE is not for you): {DELETE}",
         ),
         (
             {"DELETE": None},
-            f"Job newest has ended and was not started again ({LATE}): {DELETE}",
+            f"Job newest has ended, but was not started again ({LATE}): {DELETE}",
         ),
-        ({"POST": 403}, f"Job newest was deleted and not made again (POST is not for you): {WAIT}"),
-        ({"POST": 409}, f"Job newest was deleted and not made again (the API server answers 409): {WAIT}"),
+        ({"POST": 403}, f"Job newest was deleted, but not created again (POST is not for you): {WAIT}"),
+        (
+            {"POST": 409},
+            f"Job newest was deleted, but not created again (the API server answered 409): {WAIT}",
+        ),
         (
             {"POST": None},
-            f"Job newest was deleted and not made again ({LATE}): {WAIT}",
+            f"Job newest was deleted, but not created again ({LATE}): {WAIT}",
         ),
     ],
 )
@@ -92,11 +95,11 @@ def test_whoever_has_to_start_it_by_hand_reads_the_command(
 
 def test_job_that_argo_cd_has_made_again_meanwhile_is_not_waited_for() -> None:
     cluster = Cluster(job("newest", 5, **ENDED), live="another", POST=409)
-    assert restarted(cluster) == "Job newest was started again by somebody else"
+    assert restarted(cluster) == "another client started Job newest again"
 
 
 @pytest.mark.parametrize("status", [403, None])
 def test_whoever_may_not_see_jobs_reads_where_to_look(status: int | None) -> None:
     told = restarted(Cluster(GET=status))
-    assert told.startswith("whether its Job has ended could not be read (")
+    assert told.startswith("could not read whether its Job has ended (")
     assert told.endswith("): run `kubectl get jobs -n shop -l twgen.io/rollout=payments`")

@@ -41,9 +41,9 @@ def test_rollout_gates_claims_ramps_and_promotes_in_this_order() -> None:
     assert 40 * MINUTE < server.model.now - begin < 41 * MINUTE, "no pause is cut short"
     assert [line.partition(": ")[2].partition(" (")[0] for line in client.said] == [
         "started the gate test-shop/payments:v3-main on task queue main",
-        f"{ME} manages it now",
-        "5 % of new workflows go to v3 now",
-        "25 % of new workflows go to v3 now",
+        f"its manager is now {ME}",
+        "5% of new workflows go to v3 now",
+        "25% of new workflows go to v3 now",
         "v3 is current now",
     ]
 
@@ -59,7 +59,7 @@ def test_change_by_hand_during_a_pause_is_seen_within_30_seconds() -> None:
     client = Client(server := Server(), RAMPS)
     server.run(client.rolling(), server.person([(45, "ramp")]))
     assert server.done[:3] == [f"manager {ME}", "SetRamp v3 5", "SetRamp v3 25"]
-    assert "the live 50 % is no step's share; 25 % is the step below" in client.said[2]
+    assert "its share of 50% matches no step; the next lower step is 25%" in client.said[2]
 
 
 def test_once_makes_one_change_for_which_it_becomes_the_manager() -> None:
@@ -83,7 +83,7 @@ def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(eac
         told.append((failure, reason))
 
     server.run(roll_out(replace(client.rollout(), tell_failure=tell_failure), once=False))
-    assert client.said.count("refused; looking again") == 1
+    assert client.said.count("refused; trying again") == 1
     assert told == [("refused", RoutingReason.LOOK_FAILED)] * 9
 
 
@@ -97,7 +97,7 @@ def test_claim_that_fails_is_told_with_a_reason_of_its_own_and_tried_again() -> 
     server.run(roll_out(replace(client.rollout(), tell_failure=tell_failure), once=False))
     why = f"{ME} could not become the manager: refused"
     assert told == [(why, RoutingReason.CLAIM_FAILED)] * 3
-    assert client.said[:2] == [f"{why}; looking again", f"shop/payments: {ME} manages it now"]
+    assert client.said[:2] == [f"{why}; trying again", f"shop/payments: its manager is now {ME}"]
 
 
 def test_claim_that_fails_at_the_only_look_ends_as_what_it_failed_by() -> None:

@@ -129,7 +129,7 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
         async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
             return world, []
 
-        return look(read, known._replace(told=told), records=recorded.append)
+        return look(read, known._replace(kept=told), records=recorded.append)
 
     look_at(settled, told)
     look_at(without_pods, told)
@@ -138,7 +138,7 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     [left] = recorded
     assert (left.phase, left.reason, left.percentage) == (Phase.BLOCKED, "RolloutEnded", 0)
     assert left.message == (
-        "nobody moves its traffic: its hook has ended, and only a sync makes it again; before, it was"
+        "nothing moves its traffic: its hook has ended, and only a sync starts it again; before, it was"
         " Settled: done"
     )
     assert seen.newer([told]) == [left]
@@ -202,7 +202,7 @@ def test_freeze_of_a_worker_that_a_person_rolls_out_is_told_with_who_has_the_tra
     look(read, known._replace(intent=intent), records=recorded.append)
     [told] = recorded
     assert (told.phase, told.reason) == (Phase.WAITING, "Frozen")
-    assert told.message.endswith(". Meanwhile, 25 % of new workflows go to v3, 75 % to v1")
+    assert told.message.endswith(". Meanwhile, 25% of new workflows go to v3, 75% to v1")
 
 
 def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:

@@ -33,7 +33,7 @@ RAMPS = replace(
         Strategy.PROGRESSIVE, (RolloutStep(5, timedelta(minutes=10)), RolloutStep(25, timedelta(minutes=30)))
     ),
 )
-"""The same, Progressive: 10 min at 5 %, 30 min at 25 %."""
+"""The same, Progressive: 10 min at 5%, 30 min at 25%."""
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False)
 

@@ -118,7 +118,7 @@ def test_kind_that_may_not_be_listed_is_told_of_once() -> None:
     read = {"shop": AttachedRead((), {"PodDisruptionBudget": "it is forbidden"})}
     status = make_status(make_plan([SPEC_OF_ONE], world, NOW, me), world, me, read)
     assert status.warnings == (
-        "how PodDisruptionBudget objects in namespace shop stand is not known: it is forbidden",
+        "the state of PodDisruptionBudget objects in namespace shop is unknown: it is forbidden",
     )
 
 

@@ -92,15 +92,15 @@ def test_gate_that_failed_or_whose_tasks_fail_is_told_and_one_that_runs_is_not()
     [failed] = told_of(gate(GateStatus.FAILED, "no such shop"))
     assert "ended as Failed: test-shop/payments:v3-main (no such shop)" in failed
     [failing] = told_of(gate(GateStatus.RUNNING, "Smoke is not registered"))
-    assert "each of its workflow tasks fails (Smoke is not registered)" in failing
+    assert "all of its workflow tasks fail (Smoke is not registered)" in failing
     assert told_of(gate(GateStatus.RUNNING)) == told_of(gate(GateStatus.COMPLETED)) == []
 
 
 @pytest.mark.parametrize("key", [MarkKey.ABORTED, MarkKey.PAUSED])
 def test_ramp_that_a_rollout_stopped_is_told_and_what_a_person_decided_is_not(key: MarkKey) -> None:
-    by_itself = mark(because="the gate Smoke before 25 % ended as Failed")
+    by_itself = mark(because="the gate Smoke before 25% ended as Failed")
     [says] = told_of(version(metadata={key: by_itself}))
-    assert "(the gate Smoke before 25 % ended as Failed)" in says
+    assert "(the gate Smoke before 25% ended as Failed)" in says
     assert told_of(version(metadata={key: mark()})) == []
 
 
@@ -109,15 +109,15 @@ def test_gate_of_a_step_that_failed_is_told_before_its_ramp_is_taken_back() -> N
     run = GateRun("main", "test@33.3-shop/payments:v3-main", GateStatus.FAILED, ago(MINUTE))
     spec = replace(GATED, rollout=replace(GATED.rollout, gate=None), policy=policy)
     [says] = told_of(version(status=S.RAMPING, gate_runs=(run,)), spec=spec)
-    assert says.startswith("the gate Load before 33.3 % on task queue main ended as Failed")
+    assert says.startswith("the gate Load before 33.3% on task queue main ended as Failed")
 
 
 @pytest.mark.parametrize(
     ("ahead", "says"),
     [
         (timedelta(seconds=20), []),
-        (timedelta(minutes=5), ["the API server's clock is 5m ahead of this one"]),
-        (-timedelta(minutes=5), ["the API server's clock is 5m behind this one"]),
+        (timedelta(minutes=5), ["the API server's clock is 5m ahead of this machine's clock"]),
+        (-timedelta(minutes=5), ["the API server's clock is 5m behind this machine's clock"]),
     ],
 )
 def test_clocks_that_are_apart_are_told(ahead: timedelta, says: list[str]) -> None:
@@ -134,7 +134,7 @@ def test_namespace_that_is_nearly_full_of_worker_deployments_is_told(
 
 def test_server_that_is_too_old_is_told_with_the_one_that_is_not() -> None:
     [one] = found(says=replace(WELL, server_version="1.28.0"))
-    assert (one.severity, one.says) == (Severity.PROBLEM, "it is 1.28.0")
+    assert (one.severity, one.says) == (Severity.PROBLEM, "its version is 1.28.0")
     assert one.remedy == "upgrade it to 1.29.1 or newer"
 
 
@@ -143,7 +143,7 @@ def test_so_many_workers_that_a_look_is_slow_are_told() -> None:
     [worker] = make_plan([SPEC], world, NOW, ME).workers
     many = Plan(NOW, tuple(worker for _ in range(2000)), ())
     told = findings(Installation(), many, world, Operator())
-    assert "2000 workers are read within its rate limit in 44s at best" in {one.says for one in told}
+    assert "reading 2000 workers takes at least 44s, because of its rate limit" in {one.says for one in told}
 
 
 def test_problems_come_before_advice() -> None:
@@ -235,8 +235,8 @@ def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, is
 def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: int, is_told: bool) -> None:  # noqa: FBT001
     jobless = {"shop/pay": NOW - timedelta(minutes=minutes)}
     told = found(Installation(jobless=jobless, applications={"shop/pay": "argocd/pay"}))
-    assert [one.says for one in told] == ["its intent is 15m old, and no Job has worked on it"] * is_told
-    assert [one.remedy for one in told] == ["apply it once more: `argocd app sync argocd/pay`"] * is_told
+    assert [one.says for one in told] == ["its intent is 15m old, but no Job has worked on it"] * is_told
+    assert [one.remedy for one in told] == ["apply it again: `argocd app sync argocd/pay`"] * is_told
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
@@ -244,14 +244,14 @@ def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int,
     since = NOW - timedelta(minutes=minutes)
     stuck = ArgoApplication("argocd/pay", "twgen", True, True, True, False, asked_since=since)  # noqa: FBT003
     told = found(Installation(argocd=ArgoInstallation("v3.6.1", plugin_of("twgen:1"), {}, (stuck,))))
-    says = "Argo CD was asked 15m ago to look at it again, and has not"
+    says = "Argo CD was asked 15m ago to refresh it, and has not done so"
     assert [one.says for one in told if one.about == "Application argocd/pay"] == [says] * is_told
 
 
 def test_job_that_ran_for_an_intent_which_was_deleted_is_told_with_the_command_that_deletes_it() -> None:
     [told] = found(Installation(outdated_jobs={"shop/pay": "pay-rollout-1"}))
     assert (told.about, told.severity) == ("shop/pay", Severity.PROBLEM)
-    assert told.remedy.startswith("`kubectl delete job pay-rollout-1 -n shop`")
+    assert told.remedy.startswith("run `kubectl delete job pay-rollout-1 -n shop`")
 
 
 def test_rollout_that_fails_is_told_in_its_own_words() -> None:
@@ -268,7 +268,7 @@ def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
         tick = TickInstallation("Deployment twgen/twgen-tick", "twgen:1", account, every=every)
         told = findings(Installation(tick=tick), many, world, Operator())
         assert (
-            "tick looks every 10s: what changes is seen later" in {one.because for one in told}
+            "tick checks them every 10s, so it sees changes late" in {one.because for one in told}
         ) is is_told
 
 
@@ -282,7 +282,7 @@ def lacking_to_drain(installation: Installation, says: WorkerDeployment = OURS) 
     policy = replace(SPEC.policy, draining=(ENTRY,))
     spec, world = replace(SPEC, policy=policy), world_of(says)
     told = findings(installation, make_plan([spec], world, NOW, Caller("twgen/me")), world, Operator())
-    head = "nothing carries out `draining` of its policy: "
+    head = "`draining` of its policy has no effect: "
     assert all(one.severity is Severity.ADVICE for one in told if head in one.says)
     return [one.says.removeprefix(head) for one in told if one.says.startswith(head)]
 
@@ -291,8 +291,8 @@ def lacking_to_drain(installation: Installation, says: WorkerDeployment = OURS) 
     ("tick", "lacks"),
     [
         (None, "there is no `twgen tick` in the cluster"),
-        (TICK._replace(drains=False), "Deployment twgen/twgen-tick may not end workflows"),
-        (TICK._replace(namespace="other"), "Deployment twgen/twgen-tick looks at namespace other alone"),
+        (TICK._replace(drains=False), "Deployment twgen/twgen-tick is not allowed to end workflows"),
+        (TICK._replace(namespace="other"), "Deployment twgen/twgen-tick only watches namespace other"),
         (TICK._replace(drains=None), ""),
         (TICK, ""),
     ],
@@ -302,7 +302,7 @@ def test_draining_that_tick_does_not_carry_out_is_told(tick: TickInstallation | 
 
 
 def test_draining_of_a_worker_without_intent_or_manager_is_told() -> None:
-    without_intent = "it has no intent in the cluster, by which tick knows it"
+    without_intent = "it has no intent in the cluster, so tick does not know it"
     assert lacking_to_drain(replace(IS_LOOKED_AT, intents=frozenset())) == [without_intent]
     unmanaged = replace(WELL, manager_identity="")
     assert lacking_to_drain(IS_LOOKED_AT, unmanaged) == ["no manager identity is set in Temporal"]
@@ -346,7 +346,7 @@ def test_applications_are_those_of_the_namespaces_that_argocd_looks_after(
 def test_account_that_is_no_service_account_is_given_a_right_by_its_name() -> None:
     need = Need(Account("jo o@example.com"), "", Right("list", "", "pods"), "nobody", Severity.ADVICE)
     [one] = found(Installation(refusals=(need,)))
-    assert one.says == "this account may not list pods in all namespaces"
+    assert one.says == "this account is not allowed to list pods in all namespaces"
     assert one.remedy == (
         "`kubectl create clusterrole twgen-list-pods --verb=list --resource=pods && kubectl create"
         " clusterrolebinding twgen-list-pods --clusterrole=twgen-list-pods --user='jo o@example.com'`"

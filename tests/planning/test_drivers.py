@@ -69,13 +69,13 @@ def test_all_rollouts_of_a_render_have_one_driver(
 
 @pytest.mark.parametrize("other", [SLOW, GATED, with_policy(SPEC, driver=Driver.JOB)])
 def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> None:
-    with pytest.raises(InvalidInput, match="would hold up the sync"):
+    with pytest.raises(InvalidInput, match="would delay the sync"):
         rollout_driver([with_policy(SPEC, driver=Driver.HOOK), other], in_argocd=True)
 
 
 @pytest.mark.parametrize("driver", [Driver.AUTO, Driver.JOB, Driver.HOOK])
 def test_rollout_in_argo_cd_needs_an_image(driver: Driver) -> None:
-    with pytest.raises(InvalidInput, match="payments: its rollout needs the image of a Job"):
+    with pytest.raises(InvalidInput, match="payments: its rollout is a Job that needs an image"):
         driver_of_render([BY_HAND, with_policy(SPEC, driver=driver)], ME, "", needs_image=True)
 
 

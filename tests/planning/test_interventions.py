@@ -76,8 +76,8 @@ STATES: Mapping[str, Target] = {
     "gate failed": a_target(gate=GateStatus.FAILED),
     "gate passed": a_target(),
     "nobody's": a_target(manager=""),
-    "ramping at 5 %": a_target(routing("v1", ("v3", 5))),
-    "ramping at 25 %": a_target(routing("v1", ("v3", 25))),
+    "ramping at 5%": a_target(routing("v1", ("v3", 5))),
+    "ramping at 25%": a_target(routing("v1", ("v3", 25))),
     "another ramps": a_target(routing("v1", ("v2", 50))),
     "aborted": a_target(aborted=MARK),
     "aborted, still ramping": a_target(routing("v1", ("v3", 5)), aborted=MARK),
@@ -92,36 +92,36 @@ STATES: Mapping[str, Target] = {
 }
 
 
-UNKNOWN = "Temporal does not know it yet, so nothing can be changed; `twgen status` says what it lacks"
-NO_GATE = "its gate has not passed; --skip-gate goes on without it"
-ABORTED_FIRST = "it is marked aborted; `twgen retry` first"
+UNKNOWN = "Temporal does not know it yet, so nothing can be changed; `twgen status` shows what is missing"
+NO_GATE = "its gate has not passed; to continue without it, use --skip-gate"
+ABORTED_FIRST = "it is marked aborted; run `twgen retry` first"
 NO_PODS = "it has no Deployment yet"
-LACKS = "it does not poll activity task queue bulk, which v1 does; in 4m it goes on without"
-ALL = "it has all of the traffic"
-CURRENT = "it is current: to go back, let the spec describe an older version again"
-NOTHING_TO_PAUSE = "it is current, so it can get no more traffic: nothing is left to pause"
-NONE_FAILED = "it is not aborted and no gate of it failed"
+LACKS = "it does not poll activity task queue bulk, but v1 does; in 4m the rollout continues without it"
+ALL = "it already has all traffic"
+CURRENT = "it is current: to go back, commit the spec of an older version"
+NOTHING_TO_PAUSE = "it is current: there is nothing left to pause"
+NONE_FAILED = "it is not aborted, and no gate failed"
 NOT_PAUSED = "it is not paused"
 # promote; with --full; with --skip-gate; abort; retry; pause; resume
 OUTCOMES: Mapping[str, tuple[str, ...]] = {
     "not registered": (UNKNOWN,) * 7,
-    "gate not started": (*[NO_GATE] * 2, "gate skipped, 5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "gate running": (*[NO_GATE] * 2, "gate skipped, 5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "gate failed": (*[NO_GATE] * 2, "gate skipped, 5 %", "aborted", "attempt 2", "paused", NOT_PAUSED),
-    "gate passed": ("5 %", "all", "5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "nobody's": ("claim, 5 %", "claim, all", "claim, 5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "ramping at 5 %": ("25 %", "all", "25 %", "aborted, no ramp", NONE_FAILED, "paused", NOT_PAUSED),
-    "ramping at 25 %": ("all", "all", "all", "aborted, no ramp", NONE_FAILED, "paused", NOT_PAUSED),
-    "another ramps": ("5 %", "all", "5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "aborted": (*[ABORTED_FIRST] * 3, "it is aborted already", "not aborted", "paused", NOT_PAUSED),
+    "gate not started": (*[NO_GATE] * 2, "gate skipped, 5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "gate running": (*[NO_GATE] * 2, "gate skipped, 5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "gate failed": (*[NO_GATE] * 2, "gate skipped, 5%", "aborted", "attempt 2", "paused", NOT_PAUSED),
+    "gate passed": ("5%", "all", "5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "nobody's": ("claim, 5%", "claim, all", "claim, 5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "ramping at 5%": ("25%", "all", "25%", "aborted, no ramp", NONE_FAILED, "paused", NOT_PAUSED),
+    "ramping at 25%": ("all", "all", "all", "aborted, no ramp", NONE_FAILED, "paused", NOT_PAUSED),
+    "another ramps": ("5%", "all", "5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "aborted": (*[ABORTED_FIRST] * 3, "it is already aborted", "not aborted", "paused", NOT_PAUSED),
     "aborted, still ramping": (*[ABORTED_FIRST] * 3, "aborted, no ramp", "not aborted", "paused", NOT_PAUSED),
-    "aborted once, retried": ("5 %", "all", "5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "paused": ("5 %", "all", "5 %", "aborted", NONE_FAILED, "it is paused already", "not paused"),
+    "aborted once, retried": ("5%", "all", "5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "paused": ("5%", "all", "5%", "aborted", NONE_FAILED, "it is already paused", "not paused"),
     "paused while ramping": (
-        "25 %", "all", "25 %", "aborted, no ramp", NONE_FAILED, "it is paused already", "not paused"
+        "25%", "all", "25%", "aborted, no ramp", NONE_FAILED, "it is already paused", "not paused"
     ),
     "without pods": (*[NO_PODS] * 3, "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "lacks a task queue": ("5 %", "all", "5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "lacks a task queue": ("5%", "all", "5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
     "may poll it yet": (*[LACKS] * 3, "aborted", NONE_FAILED, "paused", NOT_PAUSED),
     "current": (*[ALL] * 3, CURRENT, NONE_FAILED, NOTHING_TO_PAUSE, NOT_PAUSED),
     "current, another ramps": (*["no ramp"] * 3, CURRENT, NONE_FAILED, NOTHING_TO_PAUSE, NOT_PAUSED),
@@ -136,7 +136,7 @@ def done_by(intervention: Intervention) -> str:
     if change := intervention.change:
         done += ["claim"] if change.claim_manager else []
         shares = {RoutingAction.SET_CURRENT: "all", RoutingAction.CLEAR_RAMP: "no ramp"}
-        done.append(shares.get(change.action, f"{change.percentage} %"))
+        done.append(shares.get(change.action, f"{change.percentage}%"))
     return ", ".join(done)
 
 
@@ -161,21 +161,21 @@ def test_command_does_what_the_state_allows_or_says_why_not(state: str, command:
 
 def test_promoting_past_a_task_queue_says_which_one_is_left_behind() -> None:
     will = COMMANDS["promote"](STATES["lacks a task queue"]).will
-    assert will.endswith("to v3, though it does not poll activity task queue bulk, which v1 does")
+    assert will.endswith("to v3, although it does not poll activity task queue bulk of v1")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_worker_of_somebody_else_is_refused_to_every_command(command: str) -> None:
-    with pytest.raises(OwnedBySomebodyElse, match=r"^shop/payments: else manages it, and this is me"):
+    with pytest.raises(OwnedBySomebodyElse, match=r"^shop/payments: its manager is else, and you act as me"):
         COMMANDS[command](a_target(manager="else"))
 
 
 @pytest.mark.parametrize(
     ("before", "command", "after"),
     [
-        ("gate passed", "promote", "ramping at 5 %"),
-        ("ramping at 5 %", "promote", "ramping at 25 %"),
-        ("ramping at 25 %", "promote", "current"),
+        ("gate passed", "promote", "ramping at 5%"),
+        ("ramping at 5%", "promote", "ramping at 25%"),
+        ("ramping at 25%", "promote", "current"),
         ("current, another ramps", "promote", "current"),
         ("aborted", "retry", "aborted once, retried"),
     ],
@@ -211,7 +211,7 @@ def test_worker_whose_task_queue_nobody_else_polls_is_not_retired(polls: bool | 
 
 
 def test_worker_that_ramps_or_that_somebody_else_manages_is_not_retired() -> None:
-    with pytest.raises(NegativeAnswer, match="`twgen abort` ends that first"):
+    with pytest.raises(NegativeAnswer, match="run `twgen abort` first"):
         retire(a_target(routing("v1", ("v3", 5)), current_polls=(UNVERSIONED_TOO,)))
     with pytest.raises(OwnedBySomebodyElse):
         retire(a_target(manager="other", current_polls=(UNVERSIONED_TOO,)))

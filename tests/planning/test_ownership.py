@@ -29,7 +29,9 @@ def tracked(application: str) -> dict[str, str]:
 
 
 def test_deployment_of_another_identity_stops_everything() -> None:
-    with pytest.raises(OwnedBySomebodyElse, match=r"payments-v3 is of twgen/staging/shop.*right cluster"):
+    with pytest.raises(
+        OwnedBySomebodyElse, match=r"payments-v3 belongs to manager twgen/staging/shop.*right cluster"
+    ):
         plan(OURS, **identity("twgen/staging/shop"))
 
 
@@ -80,9 +82,7 @@ CONTROLLED = situation(
 
 
 def test_deployments_of_the_controllers_custom_resource_stop_a_render_in_argo_cd() -> None:
-    told = (
-        r"WorkerDeployment/payments owns 2 Deployments, payments-v1 and payments-v3: .* with all their pods"
-    )
+    told = r"WorkerDeployment/payments owns 2 Deployments .payments-v1 and payments-v3.: .* with all pods"
     with pytest.raises(OwnedBySomebodyElse, match=told):
         plan_versions([SPEC], CONTROLLED, NOW, OURS)
 
@@ -93,7 +93,7 @@ def test_person_is_warned_of_what_is_deleted_with_an_owner_in_plan_and_render() 
     [made] = make_plan([SPEC], CONTROLLED, NOW, person).workers
     for worker in (rendered, made.versions):
         [told] = [text for text in worker.warnings if "ownerReferences" in text]
-        assert told.startswith("WorkerDeployment/payments owns 2 Deployments, payments-v1 and payments-v3: ")
+        assert told.startswith("WorkerDeployment/payments owns 2 Deployments (payments-v1 and payments-v3): ")
 
 
 def test_every_owner_is_told_and_a_deployment_that_is_going_already_is_not() -> None:
@@ -102,7 +102,7 @@ def test_every_owner_is_told_and_a_deployment_that_is_going_already_is_not() -> 
     warnings = planned(situation(TWO_VERSIONS, [going, kept])).versions.warnings
     told = [text.partition(":")[0] for text in warnings if "ownerReferences" in text]
     assert told == [
-        f"{owner} owns 1 Deployment, payments-v3"
+        f"{owner} owns 1 Deployment (payments-v3)"
         for owner in ("Shop/main", "TemporalWorkerDeployment/payments")
     ]
 

@@ -66,10 +66,10 @@ def test_intent_counts_only_for_the_application_that_renders_it(
     ("workers", "state", "ago", "reason"),
     [
         ([SAME, SAME], IDLE, None, ""),
-        ([SAME, OLD], IDLE, None, "a render of shop/mail would be another one"),
+        ([SAME, OLD], IDLE, None, "a new render of shop/mail would differ"),
         ([OLD], IDLE._replace(is_syncing=True), None, ""),
         ([OLD], IDLE, 9 * MINUTE, ""),
-        ([OLD], IDLE, 10 * MINUTE, "a render of shop/mail would be another one"),
+        ([OLD], IDLE, 10 * MINUTE, "a new render of shop/mail would differ"),
         ([SAME], FAILED, None, "its last render failed: twgen: Temporal did not answer"),
         ([SAME], FAILED._replace(is_syncing=True), None, ""),
         ([SAME], FAILED, MINUTE, ""),
@@ -94,7 +94,7 @@ def test_render_that_is_right_and_not_applied_waits_for_a_person(rendered: str, 
     [
         (None, ""),
         (10 * MINUTE - SECOND, ""),
-        (25 * MINUTE, "Argo CD was asked 25m ago to look at it again, and has not"),
+        (25 * MINUTE, "Argo CD was asked 25m ago to refresh it, and has not done so"),
     ],
 )
 def test_application_that_argocd_does_not_look_at_is_told_after_some_minutes(

@@ -190,17 +190,17 @@ def test_settled_rollout_is_over_when_every_task_queue_has_heard_of_it() -> None
 
 def test_status_of_a_rollout_that_ended_says_why_once_and_that_nothing_comes_next() -> None:
     worker = {"worker": "shop/payments", "next": {"action": "SetRamp"}, "waitsUntil": "2026-11-21T12:00:30Z"}
-    paused = timed("it stays at 25 % for 30s more", NOW, NOW + 30 * SECOND)
-    assert paused == "it stays at 25 % for 30s more (at 12:00:00 UTC; until 12:00:30 UTC)"
+    paused = timed("it stays at 25% for 30s more", NOW, NOW + 30 * SECOND)
+    assert paused == "it stays at 25% for 30s more (at 12:00:00 UTC; until 12:00:30 UTC)"
     told = RolloutStatus(
         *("shop/payments", Phase.WAITING, "RampPaused", f"{paused}; it fails", "v3", "v1", 25, NOW),
         document={"workers": [worker]},
     )
     killed = left_alone(told, "its Job was killed", NOW)
-    was = "before, it was Waiting: it stays at 25 % for 30s more (at 12:00:00 UTC); it fails"
-    assert killed.message == f"nobody moves its traffic: its Job was killed; {was}"
+    was = "before, it was Waiting: it stays at 25% for 30s more (at 12:00:00 UTC); it fails"
+    assert killed.message == f"nothing moves its traffic: its Job was killed; {was}"
     late = left_alone(replace(told, message=paused), f"it is late: Waiting: {untimed(paused)}", NOW)
-    assert late.message.count("it stays at 25 %") == 1
+    assert late.message.count("it stays at 25%") == 1
     looked = replace(told, document={"workers": [{**worker, "phase": "Waiting"}]}, percentage=50)
     for status in (killed, late, brought_up_to_date(killed, looked), not_begun(told, "", "v4", "", NOW)):
         [shown] = status.document["workers"]

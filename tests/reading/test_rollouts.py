@@ -27,7 +27,7 @@ class Fleet:
         self.jobs = jobs
         self.intents: list[dict[str, Any]] = [in_cluster(intent)] if intent else []
         of_status = told.pop("intent_of_status", None)
-        waits = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25 %"}
+        waits = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25%"}
         told = {**waits, **told} if of_status is None else {**BEFORE, "intent": of_status}
         left = RolloutStatus(
             "shop/payments", target="v3", current="v1", percentage=25, since=NOW, document=DOCUMENT, **told
@@ -71,8 +71,8 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
     fleet = Fleet(job_of("first", 3), job_of("killed", 5), job_of("other", 9, "mail", ended=False))
     [status] = fleet.read().statuses
     message = (
-        "nobody moves its traffic: Job killed has ended as Failed (BackoffLimitExceeded Job has reached the"
-        " specified backoff limit); before, it was Waiting: it stays at 25 %"
+        "nothing moves its traffic: Job killed has ended as Failed (BackoffLimitExceeded Job has reached the"
+        " specified backoff limit); before, it was Waiting: it stays at 25%"
     )
     assert (status.phase, status.reason, status.message) == (Phase.BLOCKED, "RolloutEnded", message)
     assert format_time(status.since) == "2026-11-21T13:00:00Z"
@@ -82,7 +82,7 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
         "a Job may end between the two, and has left its status then"
     )
     [status] = Fleet().read().statuses
-    assert status.message.startswith("nobody moves its traffic: it has no Job; before")
+    assert status.message.startswith("nothing moves its traffic: it has no Job; before")
     assert status.since == NOW
 
 
@@ -112,7 +112,11 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
             "has not begun: it has no Job yet; if none appears, start a full sync; before",
         ),
         (["forbidden"], Phase.WAITING, "has not begun: its Job cannot be read; before"),
-        ([job_of("x", 1, intent=INTENT.hash)], Phase.BLOCKED, "nobody moves its traffic: Job x has ended as"),
+        (
+            [job_of("x", 1, intent=INTENT.hash)],
+            Phase.BLOCKED,
+            "nothing moves its traffic: Job x has ended as",
+        ),
     ],
 )
 def test_intent_that_no_job_looks_at_is_told(jobs: list[Any], phase: Phase, says: str) -> None:
@@ -146,7 +150,7 @@ def test_job_of_which_nobody_wrote_when_it_ended_ends_no_look(told: str | None) 
     killed["status"]["conditions"][0]["lastTransitionTime"] = told
     found = Fleet(killed).read()
     [status], [ended] = found.statuses, found.ended.values()
-    assert status.message.startswith("nobody moves its traffic: Job killed has ended as Failed (Backoff")
+    assert status.message.startswith("nothing moves its traffic: Job killed has ended as Failed (Backoff")
     assert format_time(status.since) == format_time(ended.ended_at) == "2026-11-21T12:00:05Z"
 
 
@@ -162,7 +166,7 @@ def test_job_of_which_nobody_wrote_when_it_ended_ends_no_look(told: str | None) 
 )
 def test_status_of_a_rollout_that_has_ended_as_it_should_stays(told: Mapping[str, Any]) -> None:
     [status] = Fleet(job_of("ended", 5), **told).read().statuses
-    assert (status.phase, status.reason, status.message) == (*told.values(), "it stays at 25 %")
+    assert (status.phase, status.reason, status.message) == (*told.values(), "it stays at 25%")
 
 
 def test_status_of_a_rollout_on_which_a_job_works_stays() -> None:

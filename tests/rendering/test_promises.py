@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, reject
+from hypothesis import HealthCheck, assume, given, reject, settings
 
 from tests.strategies import NOW, SIZED_BY_HPA, specs, world, worlds
 from twgen.errors import InvalidInput
@@ -110,6 +110,8 @@ def test_attached_object_is_protected_as_long_as_its_deployment(spec: WorkerSpec
         assert not (is_leaving and "ownerReferences" in manifest["metadata"])
 
 
+# most worlds have a Deployment that is edited or terminating
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(specs, worlds())
 def test_rendering_what_was_applied_changes_nothing_more(spec: WorkerSpec, found: World) -> None:
     deployments = next(iter(found.workers.values())).deployments

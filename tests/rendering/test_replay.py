@@ -12,8 +12,7 @@ from twgen.model.operator import CaBundle, RolloutPod
 from twgen.model.policy import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.rendering.replay import replay_manifests
-from twgen.rendering.rollout import RolloutJobs
+from twgen.rendering.jobs import RolloutJobs, replay_manifests
 
 REPLAY = {"command": ["python", "-m", "shop.replay", "/histories"]}
 JOBS = RolloutJobs(Driver.JOB, "registry.example.com/twgen:1")

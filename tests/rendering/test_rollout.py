@@ -20,8 +20,8 @@ from twgen.model.spec import Connection, Gate, GateInput, Rollout, RolloutStep, 
 from twgen.model.temporal import CurrentVersion, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions
 from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, parse_intent, write_intent
-from twgen.rendering.manifests import render_manifests
-from twgen.rendering.rollout import RolloutJobs, attached_kinds
+from twgen.rendering.jobs import RolloutJobs
+from twgen.rendering.manifests import attached_kinds, render_manifests
 from twgen.specs.attached import KINDS
 from twgen.versioning.names import PLAN_HASH, SYNC_WAVE
 
@@ -67,7 +67,7 @@ def test_job_of_somebody_else_never_takes_the_place_of_a_rollouts(jobs: RolloutJ
         for kind, metadata in (("Job", metadata), ("CronJob", metadata), ("Job", {"name": [name]}))
     )
     render_manifests(plan.workers, [another, broken], ME.of, jobs)
-    with pytest.raises(InvalidInput, match=rf"jobs\.yaml: Job {name} is called as a rollout's Job"):
+    with pytest.raises(InvalidInput, match=rf"jobs\.yaml: Job {name} has the name of a rollout's Job"):
         render_manifests(plan.workers, [same], ME.of, jobs)
 
 
@@ -316,7 +316,9 @@ def test_intent_repeats_no_more_warnings_than_there_may_be_events() -> None:
 def test_intent_that_no_config_map_can_hold_is_refused_where_it_is_rendered() -> None:
     [worker] = plan_versions([SPEC], world(None, []), NOW, ME).workers
     warned = replace(worker, warnings=("ü" * (512 * 1024),))
-    with pytest.raises(InvalidInput, match="bytes, and a ConfigMap holds 1048576: make its pod template"):
+    with pytest.raises(
+        InvalidInput, match="bytes, but a ConfigMap holds at most 1048576: make the pod template"
+    ):
         render_manifests([warned], [], ME.of, JOB)
 
 

@@ -21,17 +21,17 @@ NOT_CHECKED = {"Kubernetes": "no cluster is read"}
 
 def test_finding_is_a_line_with_what_why_and_what_mends_it() -> None:
     assert diagnosis_lines(FOUND, NOT_CHECKED, "2 workers") == [
-        "✗ clocks: they differ\\x1b[2J. Pauses last longer. Mend: let NTP set both",
-        "! Argo CD: it does not heal. `plan` waits. Mend: set selfHeal",
+        "✗ clocks: they differ\\x1b[2J. Pauses last longer. Fix: let NTP set both",
+        "! Argo CD: it does not heal. `plan` waits. Fix: set selfHeal",
         "- not checked: Kubernetes: no cluster is read",
-        "looked at 2 workers: 1 problem, 1 piece of advice",
+        "checked 2 workers: 1 problem, 1 piece of advice",
     ]
 
 
 def test_question_is_followed_by_no_full_stop() -> None:
     asks = Finding("shop/orders", Severity.PROBLEM, "is it off?", "it waits", "turn it on")
     [line, _] = diagnosis_lines([asks], {}, "1 worker")
-    assert line == "✗ shop/orders: is it off? It waits. Mend: turn it on"
+    assert line == "✗ shop/orders: is it off? It waits. Fix: turn it on"
 
 
 def test_document_is_as_its_schema_says() -> None:

@@ -59,7 +59,7 @@ def documents() -> dict[str, dict[str, Any]]:
     views = tuple(AttachedView(item.kind, item.name, AttachedState.UNREAD, "") for item in attached)
     versions = tuple(replace(item, attached=views) for item in worker.versions)
     rows = tuple(replace(item, attached=attached) for item in plan.workers[0].versions.versions)
-    judged = (Judgement("failures", Verdict.PASSES, "1 of 41 failed (2.44 %), bound 5 %", 1 / 41, 0.05),)
+    judged = (Judgement("failures", Verdict.PASSES, "1 of 41 failed (2.44%), bound 5%", 1 / 41, 0.05),)
     ending = ScheduledEnding("v1", WhatEnds(Ending.CANCEL, ("Poller",)), "", "", plan.now, plan.now)
     endings = (replace(ending, is_begun=True, workflows=2), ending)
     told = replace(plan.workers[0].versions, versions=rows)

@@ -60,7 +60,7 @@ def test_report_names_what_was_not_read_and_does_not_say_that_all_is_well() -> N
     SCHEMA.validate(draining_document(partial))
     assert draining_document(partial)["unread"] == list(partial.unread)
     for told in (draining_text(partial), draining_markdown(partial)):
-        assert "o version that was read is held" in told
+        assert "o old version that could be read has workflows or pods" in told
         assert "ot read:" in told
         assert "shop/mail: Temporal at a:7233 does not answer" in told
 
@@ -76,14 +76,17 @@ def test_page_shows_what_the_text_says() -> None:
 @pytest.mark.parametrize(
     ("facts", "line"),
     [
-        ({"number": 9000, "looked_at": 100, "grouped": 5000}, "  of the newest 5000:"),
-        ({"number": 9000, "looked_at": 100}, "10 waiting for a child (of the oldest 100)"),
+        ({"number": 9000, "looked_at": 100, "grouped": 5000}, "  the newest 5000 of them:"),
+        ({"number": 9000, "looked_at": 100}, "10 waiting for a child workflow (among the oldest 100)"),
         ({"groups": tuple(WorkflowGroup(f"T{n}", "q", 1) for n in range(13))}, "        3  of 3 other kinds"),
-        ({"ends_within": None, "unknown_because": "why"}, "  when it is drained is not known: why"),
+        ({"ends_within": None, "unknown_because": "why"}, "  the time until it is drained is not known: why"),
         ({"oldest": None, "replicas": None}, "v1: Draining, 50 workflows are pinned to it\n"),
-        ({"cpu": 0.0, "memory": None}, "; it keeps 3 pods\n"),
-        (NOTHING, "no workflow is pinned to it, which Temporal has yet to notice; it keeps 3 pods"),
-        (NOTHING | {"status": VersionStatus.DRAINED}, "v1: Drained, no workflow is pinned to it; it keeps"),
+        ({"cpu": 0.0, "memory": None}, "; it still has 3 pods\n"),
+        (NOTHING, "no workflow is pinned to it, but Temporal has not noticed yet; it still has 3 pods"),
+        (
+            NOTHING | {"status": VersionStatus.DRAINED},
+            "v1: Drained, no workflow is pinned to it; it still has",
+        ),
     ],
 )
 def test_text_says_what_is_not_known_or_not_all(facts: dict[str, Any], line: str) -> None:
@@ -102,8 +105,8 @@ def test_markdown_is_a_table_for_each_worker() -> None:
     text = draining_markdown(report(held()))
     assert text.startswith("### shop/payments\n\n| version | status |")
     assert "| `v1` | Draining | 50 | 41d 3h | 3 pods (1.5 CPU, 3 GiB) | 6d 2h to 19d 11h, " in text
-    assert draining_markdown(report()) == "No version is held.\n"
-    assert draining_text(report()) == "no version is held\n"
+    assert draining_markdown(report()) == "No old version has workflows or pods.\n"
+    assert draining_text(report()) == "no old version has workflows or pods\n"
 
 
 def test_document_is_as_its_schema_says() -> None:

@@ -20,7 +20,7 @@ RAMPS = RolloutStatus(
     worker="shop/pay",
     phase=Phase.WAITING,
     reason="RampPaused",
-    message="it stays at 25 %\x1b[2J",
+    message="it stays at 25%\x1b[2J",
     target="v2",
     current="v1",
     percentage=25,
@@ -33,8 +33,8 @@ FIRST = RolloutStatus("shop/new", Phase.BLOCKED, "GateFailed", "it failed", "v1"
 def test_line_says_where_a_rollout_stands_for_how_long_and_why() -> None:
     lines = fleet_lines([RAMPS, FIRST], NOW + timedelta(minutes=12))
     assert lines == [
-        "shop/pay: Waiting for 12m, target v2 at 25 %, current v1; RampPaused: it stays at 25 %\\x1b[2J",
-        "shop/new: Blocked for 12m, target v1 at 0 %, current none; GateFailed: it failed",
+        "shop/pay: Waiting for 12m, target v2 at 25%, current v1; RampPaused: it stays at 25%\\x1b[2J",
+        "shop/new: Blocked for 12m, target v1 at 0%, current none; GateFailed: it failed",
     ]
 
 
@@ -49,7 +49,7 @@ def test_line_tells_nothing_of_traffic_that_was_not_read() -> None:
 
 def test_deployments_that_no_intent_names_any_more_are_told_of() -> None:
     [line] = stray_lines({"shop/gone": ["gone-v1", "gone-v2"]})
-    assert line.startswith("shop/gone: nothing renders gone-v1 and gone-v2, which Argo CD has applied")
+    assert line.startswith("shop/gone: gone-v1 and gone-v2 are no longer rendered")
     assert "kubectl delete deployments,hpa,pdb -n shop -l temporal.io/deployment-name=gone" in line
     assert fleet_document([], NOW, [line])["warnings"] == [line]
 
@@ -80,12 +80,12 @@ def test_tree_of_a_rollout_is_drawn_by_the_document_that_it_left() -> None:
     left = rollout_status(of_story("mid-ramp-waits"), NOW, "")
     assert trees(left) == [
         "… shop/payments  Waiting for 12m  Temporal namespace default",
-        "  target  v2.0.1-c656: it stays at 25 % for 18m more (at 12:00:00 UTC; until",
+        "  target  v2.0.1-c656: it stays at 25% for 18m more (at 12:00:00 UTC; until",
         "          12:18:00 UTC)",
-        "  next    send 75 % of new workflows to v2.0.1-c656 in 6m (12:18:00 UTC)",
+        "  next    send 75% of new workflows to v2.0.1-c656 in 6m (12:18:00 UTC)",
         "  owner   twgen/payments/prod-eu",
-        "├── v2.0.1-c656  25 %  Ramping for 24m     3/3 pods  ◀ target",
-        "└── v1.4.2-6964  75 %  Current for 24h12m  3/3 pods",
+        "├── v2.0.1-c656  25%  Ramping for 24m     3/3 pods  ◀ target",
+        "└── v1.4.2-6964  75%  Current for 24h12m  3/3 pods",
     ]
 
 
@@ -99,7 +99,7 @@ def test_tree_says_what_is_wrong_with_pods_and_attached_objects() -> None:
     told = trees(replace(left, document={"workers": [{**worker, "versions": versions}]}))
     assert [line.strip("│ ") for line in told[6:9]] == [
         "its Deployment cannot progress: too slow",
-        "its newest Pod: waits (ImagePullBackOff)",
+        "its newest Pod waits (ImagePullBackOff)",
         "HorizontalPodAutoscaler cpu: gone",
     ]
 
@@ -114,8 +114,8 @@ def test_status_that_somebody_wrote_otherwise_hides_no_other() -> None:
         "  target  v1: it failed",
         "",
         "✗ shop/pay  Waiting for 12m",
-        "  what its status says of its versions cannot be read",
-        "  target  v2: it stays at 25 %\\x1b[2J",
+        "  the version data in its status cannot be read",
+        "  target  v2: it stays at 25%\\x1b[2J",
     ]
 
 

@@ -86,16 +86,16 @@ def test_target_that_nobody_serves_is_said_first() -> None:
     plan = plan_of_story("mid-ramp-waits")
     alarmed = Plan(
         plan.now,
-        (replace(plan.workers[0], unserved="25 % of new workflows go to nobody"),),
+        (replace(plan.workers[0], unserved="25% of new workflows go to nobody"),),
     )
     lines = [line for line in plan_markdown(alarmed).splitlines() if line]
-    assert lines[2] == "> **25 % of new workflows go to nobody**"
+    assert lines[2] == "> **25% of new workflows go to nobody**"
 
 
 def test_comment_that_is_read_hours_later_says_when_it_was_written_and_what_is_due_when() -> None:
     said = plan_markdown(plan_of_story("mid-ramp-waits"))
     assert said.startswith("As of `2026-11-21 12:00:00 UTC`\n\n### ")
-    assert "it stays at 25 % for 18m more (due `12:18:00 UTC`).\n" in said
+    assert "it stays at 25% for 18m more (due `12:18:00 UTC`).\n" in said
 
 
 def test_lost_manifests_are_told_once_with_the_reason() -> None:
@@ -106,4 +106,4 @@ def test_lost_manifests_are_told_once_with_the_reason() -> None:
     world = world.with_history({key: GitHistory(ends="the clone is shallow")})
     said = plan_markdown(make_plan([SPEC], world, NOW, Caller("me", forced=True)))
     assert said.count("the clone is shallow") == 1
-    assert said.endswith("back in twgen.lock. The same is true of old-1 and old-2\n")
+    assert said.endswith("in twgen.lock again. The same is true for old-1 and old-2\n")

@@ -37,7 +37,7 @@ def with_versions(count: int) -> Plan:
         )
         for number in range(count)
     )
-    warnings = tuple(f"{old.build_id}: {old.because}; its prune protection holds it" for old in drained)
+    warnings = tuple(f"{old.build_id}: {old.because}; its prune protection keeps it" for old in drained)
     versions = replace(worker.versions, versions=(*worker.versions.versions, *drained), warnings=warnings)
     return Plan(plan.now, (replace(worker, versions=versions),))
 
@@ -68,7 +68,9 @@ def test_target_that_gets_traffic_while_nobody_polls_is_said_first() -> None:
     plan = make_plan([SPEC], situation(says, [live(TARGET), live("v2")]), NOW, Caller("me", forced=True))
     title, alarm, *_ = text(plan).splitlines()
     assert title.startswith("✗ shop/payments")
-    said = "5 % of new workflows go to v3, and nobody serves them: no worker of it polls task queue main"
+    said = (
+        "5% of new workflows go to v3, but no worker serves them: none of its workers polls task queue main"
+    )
     assert alarm == f"  {said}"
     (worker,) = plan_document(plan)["workers"]
     assert worker["unserved"] == said
@@ -94,7 +96,7 @@ def test_each_of_many_versions_is_named_once() -> None:
     said = text(with_versions(70), 120)
     assert [number for number in range(70) if said.count(f" old-{number} ") != 1] == []
     assert (
-        "warning: 70 versions, such as old-0: it is drained for 0h; its prune protection holds it\n" in said
+        "warning: 70 versions, such as old-0: it is drained for 0h; its prune protection keeps it\n" in said
     )
 
 
@@ -120,13 +122,13 @@ def test_versions_that_are_too_many_to_read_share_a_row_and_stay_in_json() -> No
     ("repeats", "told"),
     [
         (0, "2 workflows)"),
-        (1, "2 workflows; 1 time more for workflows that started later)"),
-        (7, "7 times more for workflows that started later, and not again: end what starts them)"),
+        (1, "2 workflows; repeated 1 time for workflows that started later)"),
+        (7, "repeated 7 times for workflows that started later, the maximum: stop whatever starts them)"),
     ],
 )
 def test_ending_says_how_often_it_was_begun_again_and_when_it_no_longer_is(repeats: int, told: str) -> None:
     since = NOW - 3 * DAY
     ending = ScheduledEnding("v1", WhatEnds(Ending.CANCEL), "", "", since, since, is_begun=True, workflows=2)
     phrase = endings_phrase([replace(ending, repeats=repeats)], NOW)
-    assert phrase.startswith("v1: cancel all (begun ")
+    assert phrase.startswith("v1: cancel all workflows (started ")
     assert phrase.endswith(told)

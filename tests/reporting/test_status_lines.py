@@ -30,11 +30,11 @@ def texts(status: Status) -> list[str]:
 
 
 def test_every_line_names_its_worker() -> None:
-    full = "2 versions still exist and maxVersions is 2: v3.0.0-b456 waits until one is gone"
+    full = "2 versions still exist and maxVersions is 2: v3.0.0-b456 waits until one is removed"
     assert texts(of_story("version-cap")) == [
         f"shop/payments: Blocked, target v3.0.0-b456: {full}; owner: twgen/payments/prod-eu (ours)",
         "shop/payments v3.0.0-b456: Not registered, no Deployment, target, is not rendered",
-        "shop/payments v2.0.1-c656: 100 %, Current for 24h, 3/3 pods",
+        "shop/payments v2.0.1-c656: 100%, Current for 24h, 3/3 pods",
         "shop/payments v1.4.2-6964: Draining for 2h, 3/3 pods",
         "shop/payments: warning: v3.0.0-b456 is not rendered: maxVersions (2) is reached",
     ]
@@ -43,8 +43,8 @@ def test_every_line_names_its_worker() -> None:
 def test_patched_version_says_so_and_what_its_patch_will_change() -> None:
     target, gone, edited = texts(of_story("patch-is-gone-or-edited"))[1:]
     assert target.endswith("2/2 pods, target, is patched")
-    assert "the patch of its containers[worker].image is gone" in gone
-    assert "what is to stay belongs into patches of a RolloutPolicy" in edited
+    assert "the patch of its containers[worker].image was removed" in gone
+    assert "to keep the edit, add it to patches of a RolloutPolicy" in edited
 
 
 def test_name_from_a_server_cannot_start_a_line() -> None:
@@ -81,10 +81,10 @@ def test_time_alone_is_no_news() -> None:
     [
         (
             lambda: ramps(25, MINUTE),
-            ["shop/payments: Waiting", "shop/payments v3: 25 %", "shop/payments v2: 75 %"],
+            ["shop/payments: Waiting", "shop/payments v3: 25%", "shop/payments v2: 75%"],
         ),
         (lambda: ramps(age=11 * MINUTE), ["shop/payments: Moving"]),
-        (lambda: ramps(available=1), ["shop/payments v3: 5 %"]),
+        (lambda: ramps(available=1), ["shop/payments v3: 5%"]),
     ],
 )
 def test_change_is_news_in_its_line_alone(change: Callable[[], World], told: list[str]) -> None:
@@ -117,10 +117,10 @@ def test_metric_has_a_line_which_is_news_when_it_says_something_else() -> None:
         plan = replace(worker.plan, judgements=judged)
         return status_lines(replace(status, workers=(replace(worker, plan=plan),)))
 
-    before = lines(Verdict.PASSES, "1 of 41 failed (2.44 %), bound 2 %")
-    line = "shop/payments: analysis: failures passes: 1 of 41 failed (2.44 %), bound 2 %"
+    before = lines(Verdict.PASSES, "1 of 41 failed (2.44%), bound 2%")
+    line = "shop/payments: analysis: failures passes: 1 of 41 failed (2.44%), bound 2%"
     assert line in [each.text for each in before]
-    assert news(before, lines(Verdict.PASSES, "1 of 42 failed (2.38 %), bound 2 %")) == []
-    assert news(before, lines(Verdict.FAILS, "9 of 41 failed (22 %), bound 2 %")) == [
-        "shop/payments: analysis: failures fails: 9 of 41 failed (22 %), bound 2 %"
+    assert news(before, lines(Verdict.PASSES, "1 of 42 failed (2.38%), bound 2%")) == []
+    assert news(before, lines(Verdict.FAILS, "9 of 41 failed (22%), bound 2%")) == [
+        "shop/payments: analysis: failures fails: 9 of 41 failed (22%), bound 2%"
     ]

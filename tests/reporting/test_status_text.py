@@ -44,27 +44,27 @@ ITS_OBJECTS = [
 TREES = {
     "mid-ramp-waits": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it stays at 25 % for 18m more
-          next    send 75 % of new workflows to v2.0.1-c656 in 18m (12:18:00 UTC)
+          target  v2.0.1-c656: it stays at 25% for 18m more
+          next    send 75% of new workflows to v2.0.1-c656 in 18m (12:18:00 UTC)
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  25 %  Ramping for 12m  3/3 pods  ◀ target
-        └── v1.4.2-6964  75 %  Current for 24h  3/3 pods
+        ├── v2.0.1-c656  25%  Ramping for 12m  3/3 pods  ◀ target
+        └── v1.4.2-6964  75%  Current for 24h  3/3 pods
         """,
     "mid-ramp": """
         → shop/payments  Moving  Temporal namespace default
-          target  v2.0.1-c656: its 30m at 25 % are over
-          next    send 75 % of new workflows to v2.0.1-c656 now
+          target  v2.0.1-c656: its 30m at 25% are over
+          next    send 75% of new workflows to v2.0.1-c656 now
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  25 %  Ramping for 31m  3/3 pods  ◀ target
-        └── v1.4.2-6964  75 %  Current for 24h  3/3 pods
+        ├── v2.0.1-c656  25%  Ramping for 31m  3/3 pods  ◀ target
+        └── v1.4.2-6964  75%  Current for 24h  3/3 pods
         """,
     "drained-goes-to-zero": """
         ✓ shop/payments  Settled  Temporal namespace default
           target  v2.0.1-c656: it is current and nothing ramps
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  100 %  Current for 24h  3/3 pods  ◀ target
-        └── v1.4.2-6964         Drained 2h ago   3/3 pods
-              will be scaled from 3 to 0: it is drained for 2h, longer than
+        ├── v2.0.1-c656  100%  Current for 24h  3/3 pods  ◀ target
+        └── v1.4.2-6964        Drained 2h ago   3/3 pods
+              will be scaled from 3 to 0: it has been drained for 2h, longer than
               scaledownDelay (1h)
         """,
     "gate-failed": """
@@ -74,33 +74,34 @@ TREES = {
                   retry` or commit a new build
           gate    SmokeTest: failed on payments
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656         Inactive for 72h  3/3 pods  ◀ target
-        └── v1.4.2-6964  100 %  Current for 24h   3/3 pods
+        ├── v2.0.1-c656        Inactive for 72h  3/3 pods  ◀ target
+        └── v1.4.2-6964  100%  Current for 24h   3/3 pods
         """,
     "new-version": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it has no Deployment yet: apply what `twgen render`
-                  prints
+          target  v2.0.1-c656: it has no Deployment yet: apply the output of `twgen
+                  render`
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656         Not registered   no Deployment  ◀ target
+        ├── v2.0.1-c656        Not registered   no Deployment  ◀ target
         │     will be created with 3 pods
-        └── v1.4.2-6964  100 %  Current for 24h  3/3 pods
+        └── v1.4.2-6964  100%  Current for 24h  3/3 pods
         """,
     "foreign-owner": """
         ✗ shop/payments  Blocked (ForeignManager)  Temporal namespace default
-          target  v2.0.1-c656: temporal-worker-controller/prod manages it. To take over,
-                  run `twgen ownership claim --from temporal-worker-controller/prod`, or
-                  name it in spec.adoptFrom of a RolloutPolicy
-          owner   temporal-worker-controller/prod (somebody else)
-        ├── v2.0.1-c656         Inactive for 72h  3/3 pods  ◀ target
-        └── v1.4.2-6964  100 %  Current for 24h   3/3 pods
+          target  v2.0.1-c656: its manager is temporal-worker-controller/prod. To take
+                  it over, run `twgen ownership claim --from
+                  temporal-worker-controller/prod`, or add this manager to
+                  spec.adoptFrom of a RolloutPolicy
+          owner   temporal-worker-controller/prod (another manager)
+        ├── v2.0.1-c656        Inactive for 72h  3/3 pods  ◀ target
+        └── v1.4.2-6964  100%  Current for 24h   3/3 pods
         """,
     "open-workflows-on-a-drained-version": """
         ✓ shop/payments  Settled  Temporal namespace default
           target  v2.0.1-c656: it is current and nothing ramps
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  100 %  Current for 24h                   3/3 pods  ◀ target
-        └── v1.4.2-6964         Drained 2h ago, 4 open workflows  3/3 pods
+        ├── v2.0.1-c656  100%  Current for 24h                   3/3 pods  ◀ target
+        └── v1.4.2-6964        Drained 2h ago, 4 open workflows  3/3 pods
         """,
 }
 
@@ -116,8 +117,8 @@ def test_tree_in_ascii_stands_at_the_same_places() -> None:
     assert plain.isascii()
     assert [len(line) for line in plain.splitlines()] == [len(line) for line in tree(told).splitlines()]
     assert plain.splitlines()[4:] == [
-        "+-- v2.0.1-c656  25 %  Ramping for 12m  3/3 pods  < target",
-        "`-- v1.4.2-6964  75 %  Current for 24h  3/3 pods",
+        "+-- v2.0.1-c656  25%  Ramping for 12m  3/3 pods  < target",
+        "`-- v1.4.2-6964  75%  Current for 24h  3/3 pods",
     ]
 
 
@@ -131,7 +132,7 @@ def test_colour_adds_nothing_but_colour() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"terminating": True}, "its Deployment has been deleted and is not gone yet"),
+        ({"terminating": True}, "its Deployment is being deleted"),
         ({"paused": True}, "its Deployment is paused: kubectl rollout resume deployment/payments-v3 -n shop"),
         ({"stalled": "quota exceeded"}, "its Deployment cannot progress: quota exceeded"),
     ],
@@ -144,7 +145,7 @@ def test_what_keeps_pods_from_running_is_told(changes: dict[str, Any], said: str
     assert target.plan.live
     broken = replace(target, plan=replace(target.plan, live=replace(target.plan.live, **changes)))
     told = replace(status, workers=(replace(worker, versions=(broken,)),))
-    assert f"└── v3  100 %  Current for 24h  3/3 pods  ◀ target\n      {said}\n" in tree(told, width=120)
+    assert f"└── v3  100%  Current for 24h  3/3 pods  ◀ target\n      {said}\n" in tree(told, width=120)
     assert any(said in line.text for line in status_lines(told))
     (document,) = status_document(told)["workers"]
     ((field, value),) = changes.items()
@@ -157,7 +158,7 @@ def test_why_the_newest_pod_does_not_run_is_told() -> None:
     problem = {"v3": "CrashLoopBackOff: back-off 5m0s restarting failed container"}
     workers = {key: replace(worker, pod_problems=problem) for key, worker in world.workers.items()}
     status = of_situation(replace(world, workers=workers))
-    assert f"its newest Pod: {problem['v3']}\n" in tree(status, width=120)
+    assert f"its newest Pod {problem['v3']}\n" in tree(status, width=120)
     (worker,) = status_document(status)["workers"]
     assert worker["versions"][0]["pods"]["problem"] == problem["v3"]
 
@@ -178,8 +179,8 @@ def test_cluster_that_was_not_read_is_told_once() -> None:
 def test_unversioned_workers_have_their_share() -> None:
     says = temporal(version("v3", S.RAMPING), traffic=routing(None, ("v3", 33.2999992)))
     told = tree(of_situation(situation(says, [live("v3")]), RAMPS))
-    assert "v3                   33.3 %" in told
-    assert "└── unversioned workers  66.7 %\n" in told
+    assert "v3                   33.3%" in told
+    assert "└── unversioned workers  66.7%\n" in told
 
 
 def test_sunset_is_told_before_it_comes() -> None:
@@ -199,9 +200,9 @@ def test_pods_that_are_not_available_are_counted() -> None:
     ("facts", "caller", "owner"),
     [
         ({}, Caller("me", forced=True), "me (ours)"),
-        ({}, Caller("you", forced=True), "me (somebody else)"),
+        ({}, Caller("you", forced=True), "me (another manager)"),
         ({}, Caller("twgen/joe@laptop", is_person=True), "me"),
-        ({"manager_identity": ""}, Caller("me", forced=True), "nobody"),
+        ({"manager_identity": ""}, Caller("me", forced=True), "no manager"),
         (
             {"last_modifier_identity": "joe@laptop"},
             Caller("me", forced=True),
@@ -226,7 +227,7 @@ def test_owner_that_is_to_be_taken_over_is_told_as_such() -> None:
 def test_names_from_a_server_cannot_move_the_cursor() -> None:
     says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), manager_identity="a\x1b[2J\nb")
     told = tree(of_situation(situation(says, [live("v3")])), colour=True)
-    assert r"a\x1b[2J\nb (somebody else)" in told
+    assert r"a\x1b[2J\nb (another manager)" in told
 
 
 def test_gate_is_told_by_task_queue() -> None:

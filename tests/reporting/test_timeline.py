@@ -47,7 +47,7 @@ def measured() -> WorkerSpec:
 
 def taken_back() -> World:
     """A version at its second step, which a rollout has just marked as aborted."""
-    because = "failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %"
+    because = "failures: 9 of 41 failed (22%), bound 2%, chance of a false alarm below 0.01%"
     mark = {MarkKey.ABORTED: {"by": "twgen/me", "at": "2026-11-21T12:00:00Z", "because": because}}
     old = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
     ramps = version(status=VersionStatus.RAMPING, metadata=mark)
@@ -197,7 +197,7 @@ def band_below(root: ET.Element, label: str) -> str:
 
 @pytest.mark.parametrize(
     ("label", "version"),
-    [("v3 25 %", "v3"), ("v3 75 %", "v3"), ("v3 100 %", "v3"), ("previous 25 %", "previous")],
+    [("v3 25%", "v3"), ("v3 75%", "v3"), ("v3 100%", "v3"), ("previous 25%", "previous")],
 )
 def test_share_of_new_workflows_has_the_colour_of_its_version(label: str, version: str) -> None:
     root = drawn(TIMELINES["progressive"])

@@ -13,7 +13,7 @@ STATUS = {
             "targetBuildID": "a",
             "phase": "Waiting",
             "reason": "RampPaused",
-            "because": "it stays at 5 % for 1min more",
+            "because": "it stays at 5% for 1min more",
             "unserved": "",
             "next": {"action": "SetRamp", "buildID": "a", "percentage": 25, "at": NOW},
             "waitsUntil": NOW,

@@ -98,4 +98,4 @@ def test_version_that_stops_polling_is_taken_back(story: Story) -> None:
         told.start("v2")
         rolled_out(told, lambda: story.shares() == {"v1": 50, "v2": 50})
     rolled_out(story, lambda: is_taken_back(story))
-    assert "no worker of it has polled" in why(story)
+    assert "none of its workers has polled" in why(story)

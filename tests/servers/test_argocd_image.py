@@ -93,7 +93,7 @@ def test_story_is_told_by_the_image_alone(installed: Installed, image: Image, tm
 
     install_tick(installed, built(tmp_path, without="^components:|twgen/deploy/tick/"))
     looked = look_once(installed)
-    assert looked == "shop: refreshed, since a render of shop/greeter would be another one\n"
+    assert looked == "shop: refreshed, because a new render of shop/greeter would differ\n"
     eventually(lambda: story.replicas("v1") == 0, SOON)
     found = story.deployment("v1")
     assert found

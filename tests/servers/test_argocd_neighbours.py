@@ -96,7 +96,7 @@ def test_second_application_of_one_worker_is_refused_and_says_whose_it_is(story:
     other = replace(story, application=replace(story.application, name=f"{story.namespace}-copy"))
     other.commit("v2", policy_document("greeter", identity="somebody/else"), steps=())
     other.application.create()
-    told = f"greeter-v1 is of {owner}, and this is twgen/somebody/else"
+    told = f"greeter-v1 belongs to manager {owner}, and twgen acts as twgen/somebody/else"
     other.application.fails_with(told)
     for each in (other, story):
         each.application.refresh("hard")

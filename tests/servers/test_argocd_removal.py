@@ -91,7 +91,7 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
     eventually(lambda: payments.status() == {}, SOON)
     seen = person.sees_rollouts()
     assert story.worker.name in seen
-    assert f"{payments.worker.name}: nothing renders {OF_THE_PAGE}-v1" in seen
+    assert f"{payments.worker.name}: {OF_THE_PAGE}-v1 is no longer rendered" in seen
 
     shown, deleted = commands("kubectl")
     kinds = ("deployment.apps", "horizontalpodautoscaler.autoscaling", "poddisruptionbudget.policy")

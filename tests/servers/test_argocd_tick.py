@@ -158,7 +158,7 @@ def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_ti
     assert story.serves("v1"), "Argo CD keeps its render without tick"
 
     # one refresh: the next would take away what is looked at here
-    assert eventually(lambda: story.tick().stdout, SOON).count("would be another one") == 1
+    assert eventually(lambda: story.tick().stdout, SOON).count("would differ") == 1
     eventually(lambda: gitops.replicas("v1") == 0, SOON)
     found = gitops.deployment("v1")
     assert found
@@ -193,7 +193,7 @@ def test_versioned_deployment_deleted_by_hand_comes_back_whole_after_one_look(st
     uid = eventually(made, SOON)
     told = eventually(lambda: story.tick().stdout, SOON)
     assert told.splitlines() == [
-        f"{gitops.namespace}: refreshed, since a render of {gitops.worker.name} would be another one"
+        f"{gitops.namespace}: refreshed, because a new render of {gitops.worker.name} would differ"
     ]
     eventually(lambda: attached(gitops, "v1") == dict.fromkeys(KINDS, uid), SOON)
     assert gitops.share("v1") == 100
@@ -220,7 +220,7 @@ def test_error_that_argocd_has_cached_is_gone_after_one_look(story: Ticking) -> 
     assert is_cached(), "Argo CD goes on to tell the error"
     # what Temporal could not be asked while it was away is asked anew by the look after it
     told = eventually(lambda: story.tick().stdout, SOON)
-    assert f"{gitops.namespace}: refreshed, since its last render failed: " in told
+    assert f"{gitops.namespace}: refreshed, because its last render failed: " in told
     gitops.application.synced(commit)
     gitops.stands("Settled", "v2")
     kept = gitops.deployment("v1")
@@ -259,7 +259,7 @@ def test_intent_that_somebody_forged_refreshes_no_application(story: Ticking) ->
         gitops.application.refresh()
         ended = story.tick(code=3, namespace=elsewhere)
         assert ended.stdout == ""
-        assert f"ConfigMap {elsewhere}/greeter-rollout says that it is of application {name}" in ended.stderr
+        assert f"ConfigMap {elsewhere}/greeter-rollout names application {name}" in ended.stderr
     assert gitops.cluster.get("configmap", "greeter-rollout", elsewhere)
     assert story.tick().stdout == ""
 

@@ -24,9 +24,9 @@ def test_demo_rolls_out_breaks_and_rolls_back_in_about_a_minute() -> None:
     assert ended.returncode == 0, ended.stderr
     told = [
         "v1 is current now",
-        "25 % of new workflows go to v2 now",
+        "25% of new workflows go to v2 now",
         "v2 is current now",
-        "drains: v1: move all to the current version, held up (its replay has not begun",
+        "drains: v1: move all workflows to the current version (not possible yet: its replay has not begun",
         "has ended: 3 of 3 workflows",
         "the gate on task queue greetings ended as Failed",
         "v1 is current now (it was current until recently",

@@ -213,7 +213,7 @@ def test_account_without_rights_is_told_each_and_what_does_not_work_for_it(insta
     found = installation.doctor(rules=few)
     namespace = installation.namespace
     assert {one for one in told(found, "Advice") if "account" in one} == {
-        f"this account may not {what} in {namespace}"
+        f"this account is not allowed to {what} in {namespace}"
         for what in ("list pods", "list jobs.batch", "delete and create jobs.batch")
     }
     installation.mend(found)
@@ -223,9 +223,9 @@ def test_account_without_rights_is_told_each_and_what_does_not_work_for_it(insta
 @pytest.mark.parametrize(
     ("image", "says"),
     [
-        ("registry.example.com/tools/twgen", "is another image tomorrow"),
-        ("registry.example.com/tools/twgen:latest", "is another image tomorrow"),
-        ("registry.example.com/tools/twgen:0.2.0", f"its plugin is {IMAGE}, and the Jobs are"),
+        ("registry.example.com/tools/twgen", "can be a different image tomorrow"),
+        ("registry.example.com/tools/twgen:latest", "can be a different image tomorrow"),
+        ("registry.example.com/tools/twgen:0.2.0", f"its plugin runs image {IMAGE}, but the Jobs run"),
     ],
 )
 def test_image_of_jobs_that_is_not_that_of_the_plugin_is_told(
@@ -239,7 +239,7 @@ def test_argocd_that_cannot_run_the_plugin_is_told(installation: Installed) -> N
     installation.application({"prune": True, "selfHeal": True})
     assert told(installation.doctor()) == [
         "it is v2.12.3",
-        "its repo-server has no container that is called twgen",
+        "its repo-server has no container named twgen",
     ]
 
 
@@ -247,8 +247,8 @@ def test_settings_of_argocd_that_stop_a_hook_or_hide_commits_are_told(installati
     installation.argocd(reposerver_plugin_tar_exclusions=".git/**", controller_sync_timeout_seconds="60")
     installation.worker(driver="Hook", holdFor="2h")
     found = installation.doctor()
-    assert told(found) == ["controller.sync.timeout.seconds is 60, and a hook may take 2h"]
-    assert told(found, "Advice") == ["reposerver.plugin.tar.exclusions keeps .git from plugins"]
+    assert told(found) == ["controller.sync.timeout.seconds is 60, but a hook may take 2h"]
+    assert told(found, "Advice") == ["reposerver.plugin.tar.exclusions hides .git from plugins"]
 
 
 def test_application_that_leaves_work_undone_is_told(installation: Installed) -> None:
@@ -272,7 +272,7 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
         eventually(lambda: succeeds(lambda: worker.set_current("v0")), 120)
         eventually(lambda: succeeds(lambda: worker.set_manager("somebody/else")), 120)
         left = RolloutStatus(
-            f"{namespace}/other", Phase.WAITING, "RampPaused", "it stays at 5 %", "v2", "v1", 5, NOW, {}
+            f"{namespace}/other", Phase.WAITING, "RampPaused", "it stays at 5%", "v2", "v1", 5, NOW, {}
         )
         metadata = {"name": rollout_status_name("other"), "namespace": namespace}
         metadata_of = {**metadata, "labels": rollout_labels("other")}
@@ -283,10 +283,10 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
         found = [
             f"{one['about']}: {one['says']}" for one in installation.doctor() if one["severity"] == "Problem"
         ]
-    [managed] = [one for one in found if "manages it" in one]
-    assert managed.startswith(f"{namespace}/greeter: somebody/else manages it")
+    [managed] = [one for one in found if "its manager is" in one]
+    assert managed.startswith(f"{namespace}/greeter: its manager is somebody/else")
     [alone] = [one for one in found if one.startswith(f"{namespace}/other")]
-    assert "nobody moves its traffic: it has no Job" in alone
+    assert "nothing moves its traffic: it has no Job" in alone
     assert any("v0 has no manifest to render" in one for one in found)
 
 
@@ -302,7 +302,7 @@ def test_temporal_that_cannot_be_reached_and_argocd_that_is_not_there_are_told(
     assert ended.code == 1, ended
     assert "✗ reading: Temporal at 127.0.0.1:1" in ended.stdout
     assert "- not checked: Argo CD: there is no repo-server in namespace nowhere" in ended.stdout
-    assert ended.stdout.endswith("looked at 1 worker: 1 problem, 0 pieces of advice\n")
+    assert ended.stdout.endswith("checked 1 worker: 1 problem, 0 pieces of advice\n")
 
 
 def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(installation: Installed) -> None:
@@ -310,7 +310,7 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
     rendered = i.rendered()
     i.cluster.apply([item for item in rendered if item["kind"] not in RIGHTS])
     first = i.seen()[0]
-    assert (first["about"], first["says"]) == (account, "there is no such ServiceAccount")
+    assert (first["about"], first["says"]) == (account, "this ServiceAccount does not exist")
     assert "`argocd app sync payments`" in first["remedy"]
     # no Pod can be made of an account that is not there, and Kubernetes says so itself
     no_pod = eventually(lambda: [one for one in i.seen() if "has no Pod" in one["says"]], 60)
@@ -319,7 +319,7 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
     first = i.seen()[0]
     assert first["about"] == account
     assert first["says"].startswith(
-        f"the account of the Jobs of {i.namespace}/greeter may not get configmaps"
+        f"the account of the Jobs of {i.namespace}/greeter is not allowed to get configmaps"
     )
     i.cluster.apply(rendered, "--force-conflicts")
     assert eventually(lambda: not [one for one in i.seen() if one["about"] == account], 60)
@@ -328,7 +328,7 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
 def test_account_of_the_teams_own_is_mended_by_the_commands_that_are_told(installation: Installed) -> None:
     i = installation
     i.cluster.apply(i.rendered(serviceAccountName="payments"))
-    i.mend(one for one in i.seen() if "no such ServiceAccount" in one["says"])
+    i.mend(one for one in i.seen() if "this ServiceAccount does not exist" in one["says"])
 
     def lacking() -> list[Document]:
         return [one for one in i.seen() if one["about"] == f"account {i.namespace}/payments"]
@@ -371,10 +371,10 @@ def test_intent_that_was_edited_and_worker_that_nothing_renders_are_told(install
     i.cluster.api.patch(intent, {"data": {"target": "v2"}})
     [edited] = i.seen()
     assert "greeter-rollout was edited by hand" in edited["says"]
-    assert edited["remedy"].startswith("apply it once more")
+    assert edited["remedy"].startswith("apply it again")
     i.cluster.api.delete(intent)
     [stray] = i.seen(code=0)
-    assert stray["says"] == "nothing renders greeter-v1, which Argo CD has applied and does not prune"
+    assert stray["says"] == "greeter-v1 is no longer rendered, but Argo CD does not prune it"
     access = ("-n", i.namespace, "--kubeconfig", str(i.cluster.kubeconfig), *PATIENT)
     shown = run(i.folder, "status", "--from-cluster", options=access, takes_paths=False)
     assert f"{stray['says']}: {stray['because']}" in shown.stdout, shown
@@ -404,11 +404,11 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
     i.cluster.api.patch(path, {"status": status, "spec": {**plugin, "syncPolicy": policy}})
     found = i.seen("workers")
     assert told(found) == [
-        "it names a plugin twgn, and the plugin is called twgen",
-        "Argo CD says ComparisonError: twgen: no profile of Temporal",
-        "Argo CD says its last sync failed: HorizontalPodAutoscaler pay: is invalid",
+        "it uses a plugin named twgn, but the plugin's name is twgen",
+        "Argo CD reports ComparisonError: twgen: no profile of Temporal",
+        "Argo CD reports its last sync failed: HorizontalPodAutoscaler pay: is invalid",
     ]
-    assert told(found, "Advice") == ["its sync option is PruneLast=true", "it is synced by hand"]
+    assert told(found, "Advice") == ["it has sync option PruneLast=true", "it is synced by hand"]
     i.mend(one for one in found if one["says"] == "it is synced by hand")
     assert "it is synced by hand" not in told(i.seen("workers"), "Advice")
     home = f"{i.namespace}-home"
@@ -437,7 +437,7 @@ def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_ar
     }
     path = f"/apis/apps/v1/namespaces/{i.namespace}/deployments/argocd-repo-server"
     i.cluster.api.patch(path, {"spec": {"template": {"spec": pod}}})
-    assert told(i.seen("workers")) == ["its plugin mounts ConfigMap twgen-operator, which is not there"]
+    assert told(i.seen("workers")) == ["its plugin mounts ConfigMap twgen-operator, which does not exist"]
     operator = {
         "apiVersion": "twgen.io/v1alpha1",
         "kind": "OperatorConfig",
@@ -449,9 +449,9 @@ def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_ar
     i.cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
     found = i.seen("workers")
     assert told(found) == [
-        f"the account of the plugin may not list deployments.apps in {i.namespace}",
-        f"its plugin is {IMAGE}, and the Jobs are {operator['rollout']['image']}",
-        "the OperatorConfig says inCluster, and the plugin has no token",
+        f"the account of the plugin is not allowed to list deployments.apps in {i.namespace}",
+        f"its plugin runs image {IMAGE}, but the Jobs run {operator['rollout']['image']}",
+        "the OperatorConfig says inCluster, but the plugin has no token",
     ]
     i.mend(found)
     assert eventually(lambda: i.seen("workers", code=0) == [], 60)
@@ -472,7 +472,7 @@ def test_tick_that_cannot_look_is_mended_by_the_command_that_is_told(installatio
     ])  # fmt: skip
     [first] = i.seen("workers")
     rights = "list configmaps, list pods, list deployments.apps, list and delete jobs.batch"
-    assert first["says"] == f"the account of tick may not {rights} in all namespaces"
+    assert first["says"] == f"the account of tick is not allowed to {rights} in all namespaces"
     try:
         i.mend([first])
         assert eventually(lambda: i.seen("workers", code=0) == [], 60)
@@ -503,13 +503,13 @@ def test_what_draining_of_a_policy_lacks_is_told_until_tick_carries_it_out(insta
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
     metadata = {"name": "twgen-tick", "namespace": i.namespace}
     i.cluster.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}])
-    without_intent = "it has no intent in the cluster, by which tick knows it"
+    without_intent = "it has no intent in the cluster, so tick does not know it"
     for drains in (False, True):
         operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "tick": {"drains": drains}}
         place = {"name": "twgen-operator", "namespace": i.namespace}
         data = {"operator.yaml": write_documents([operator])}
         i.cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": place, "data": data}])
-        may_not = f"Deployment {i.namespace}/twgen-tick may not end workflows"
+        may_not = f"Deployment {i.namespace}/twgen-tick is not allowed to end workflows"
         assert lacks() == [*([] if drains else [may_not]), without_intent]
 
 
@@ -528,7 +528,10 @@ def test_worker_of_another_identity_is_told_once(installation: Installed) -> Non
     i.cluster.apply(i.rendered(identity="twgen/prod-eu/payments"))
     i.worker(identity="twgen/prod-us/payments")
     [found] = i.seen("workers")
-    assert "greeter-v1 is of twgen/prod-eu/payments, and this is twgen/prod-us/payments" in found["says"]
+    assert (
+        "greeter-v1 belongs to manager twgen/prod-eu/payments, and twgen acts as twgen/prod-us/payments"
+        in found["says"]
+    )
 
 
 def test_settings_that_end_hooks_and_renders_are_mended_by_the_commands_that_are_told(
@@ -540,8 +543,8 @@ def test_settings_that_end_hooks_and_renders_are_mended_by_the_commands_that_are
     i.worker(driver="Hook", holdFor="2h")
     found = i.seen("workers")
     assert [one["says"] for one in found] == [
-        "controller.sync.timeout.seconds is 60, and a hook may take 2h",
-        "it gives a render up after 30s, and the plugin reads servers for up to 40s",
+        "controller.sync.timeout.seconds is 60, but a hook may take 2h",
+        "it ends a render after 30s, but the plugin reads servers for up to 40s",
     ]
     i.mend(found)
     assert i.seen("workers", code=0) == []

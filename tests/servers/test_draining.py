@@ -23,8 +23,7 @@ from tests.servers.workflows import events_of, history_of, start
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import StateUnavailable
-from twgen.executing.draining import begin
-from twgen.executing.temporal import TemporalWriter
+from twgen.executing.temporal import TemporalWriter, begin
 from twgen.model.draining import DrainingEntry, Ending, PinnedWorkflows, WhatEnds
 from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.schedule import due_endings
@@ -93,8 +92,8 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
     assert "v1: Draining for " in (shown := story.run("status").stdout), shown
     assert ", 50 open workflows, the oldest " in shown
     text = story.run("drain").stdout
-    assert "v3: Draining, 50 workflows are pinned to it, the oldest for " in text
-    assert "3 with workflow tasks that keep failing, 10 waiting for a child" in text
+    assert "v3: Draining, 50 workflows are pinned to it, the oldest is " in text
+    assert "3 with workflow tasks that keep failing, 10 waiting for a child workflow" in text
     assert "| `v1` | Draining | 50 |" in story.run("drain", "-o", "markdown").stdout
 
 
@@ -185,7 +184,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     assert {events_of(story.worker, one, signalled) for one in (*waiting, *children)} == {2}
 
     assert "no open workflow of v1 matches" in done(story, "--cancel", "--older-than", "1h")
-    assert "nothing has replayed these workflows" in ends(story, "--move", "--yes", code=1)
+    assert "these workflows were not replayed" in ends(story, "--move", "--yes", code=1)
     done(story, "--move", "--without-replay", "--type", "WaitingWorkflow")
     for workflow_id in waiting:
         story.worker.finish(workflow_id)

@@ -33,8 +33,8 @@ LIMIT = 100
 """Of a server as it comes; those of other tests have more room."""
 AS_IT_COMES = {"matching.maxDeployments": LIMIT}
 TOLD = re.compile(
-    "Temporal does not know it yet, though its Deployment is available: its Temporal namespace has 1\\d\\d"
-    " Worker Deployments, and the default limit is 100"
+    "Temporal does not know it yet, although its Deployment is available: its Temporal namespace has 1\\d\\d"
+    " Worker Deployments. At its limit \\(by default 100\\)"
 )
 UNUSED = "unused"
 _CONTENDERS = 20

@@ -105,7 +105,7 @@ def test_version_that_lives_on_another_server_is_kept_as_it_is(
     found = plan(cluster, specs)
     old = next(version for version in found["versions"] if version["buildID"] == "v1")
     assert (old["action"], old["replicas"], old["protected"]) == ("Keep", 3, True)
-    assert any("whatever Temporal says of it here" in warning for warning in found["warnings"])
+    assert any("whatever Temporal reports about it here" in warning for warning in found["warnings"])
 
 
 def test_argocd_reads_the_cluster_that_the_operator_has_mapped_and_no_other(
@@ -181,7 +181,7 @@ def test_deployment_of_a_worker_that_no_spec_names_is_warned_of_and_not_rendered
     stray = deployment(namespace, "gone-v1", annotations={"twgen.io/identity": "twgen/me"})
     cluster.kubectl("apply", "-f", "-", input=write_documents([stray]))
     rendered = live(cluster, specs, "render", "--identity", "twgen/me")
-    assert f"no spec names {namespace}/gone, and its Deployment carries the identity" in rendered.stderr
+    assert f"no spec names {namespace}/gone, but its Deployment carries the identity" in rendered.stderr
     assert "gone-v1" not in rendered.stdout
     snapshot = tmp_path / "snapshot.yaml"
     snapshot.write_text(live(cluster, specs, "snapshot").stdout)
@@ -206,7 +206,10 @@ def test_wrong_cluster_is_noticed_by_the_identity_on_its_deployments(
     refused = live(cluster, specs, "render", "--identity", "twgen/prod")
     assert (refused.code, refused.stdout) == (5, "")
     [line] = refused.stderr.splitlines()
-    assert "pay-v1 is of twgen/staging, and this is twgen/prod: is it the right cluster?" in line
+    assert (
+        "pay-v1 belongs to manager twgen/staging, and twgen acts as twgen/prod: is this the right cluster?"
+        in line
+    )
     adopting = policy_document("pay", identity="prod", adoptFrom=["twgen/staging"])
     write(specs, namespace, oldest_temporal, worker_document("pay", "v1"), adopting)
     assert live(cluster, specs, "render").code == 0
@@ -345,4 +348,4 @@ def test_attached_kind_that_is_in_no_namespace_is_refused_by_plan_and_found_by_d
     write(specs, namespace, oldest_temporal, worker_document("pay", "v1"))
     found = json.loads(live(cluster, specs, "doctor", "-o", "json", *given).stdout)["findings"]
     about = [(one["about"], one["severity"], one["says"]) for one in found if group in one["says"]]
-    assert about == [("attached.kinds", "Problem", f"{group}/Everywhere is a kind for the whole cluster")]
+    assert about == [("attached.kinds", "Problem", f"{group}/Everywhere is a cluster-scoped kind")]

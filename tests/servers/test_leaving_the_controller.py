@@ -184,7 +184,7 @@ def owners(story: ApplicationStory, kind: str) -> set[tuple[str, str]]:
 def leave(story: ApplicationStory, terminal: Terminal, versions: Mapping[str, str]) -> None:
     """The way to twgen; `versions` are the build IDs of v1, which drains, and of v2, which is current."""
     write_down, stop, claim, disown, remove, render, start = steps_of("controller.md")
-    told = f"WorkerDeployment/payments owns 2 Deployments, payments-{versions['v1']} and "
+    told = f"WorkerDeployment/payments owns 2 Deployments (payments-{versions['v1']} and "
     before = standing(story)
     assert len(before) == 8, before
     # whoever forgets all steps loses nothing: the render fails, so that Argo CD prunes nothing

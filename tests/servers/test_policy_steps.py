@@ -40,7 +40,7 @@ def test_step_whose_gate_fails_does_not_begin_and_the_ramp_is_taken_back_until_a
         assert routing["reason"] == "Aborted", routing
         return str(routing["because"])
 
-    assert "the gate GateWorkflow before 50 %" in eventually(aborted, SOON)
+    assert "the gate GateWorkflow before 50%" in eventually(aborted, SOON)
     assert story.run("retry").code == 0
     again = story.once()
     assert (again.code, story.shares()) == (0, {"v1": 90, "v2": 10}), again

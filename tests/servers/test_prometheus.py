@@ -118,12 +118,12 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
             story.goes_to({"v1": 50, "v2": 50}, *here)
             said = eventually(fails, SOON)
             assert said["well"][0] == "Passes"
-            assert said["well"][1].startswith("0.25 at its newest point, 0 of ")
+            assert said["well"][1].startswith("the newest point is 0.25; 0 of ")
             assert said["broken"][0] == "Fails"
             for name in ("absent", "nothing"):
                 verdict, because = said[name]
                 assert verdict == "Undecided"
-                assert because.startswith("no data at its newest point")
+                assert because.startswith("the newest point has no data")
         reason, said = told(*here)
         assert {verdict for verdict, _ in said.values()} == {"Undecided"}
         assert reason in {"RampPaused", "UpdateInProgress"}
@@ -209,6 +209,6 @@ def test_job_asks_with_the_secret_of_its_namespace_and_takes_its_version_back(st
         told.apply()
         status = told.stands("Blocked", "v2")
     assert status["reason"] == "Aborted", status
-    assert "broken: 0.25 at its newest point" in status["message"], status
+    assert "broken: the newest point is 0.25" in status["message"], status
     assert set(answered) == {200}
     assert told.share("v1") == 100

@@ -80,7 +80,10 @@ def test_version_with_another_workflow_definition_is_stopped_before_a_workflow_i
     assert f"{story.namespace}-sleeps cannot be replayed: NondeterminismError" in replay_log(story)
     assert (story.share("v1"), story.share("v2")) == (100, 0)
     refused = story.run("promote")
-    assert (refused.code, "its replay has not passed; --skip-gate" in refused.stderr) == (1, True), refused
+    assert (
+        refused.code,
+        "its replay has not passed; to continue without it, use --skip-gate" in refused.stderr,
+    ) == (1, True), refused
     [before] = replays(story)
     again = story.run("retry")
     assert "replay histories on it again" in again.stderr, again

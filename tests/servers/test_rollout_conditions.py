@@ -71,7 +71,7 @@ def test_worker_beside_unversioned_ones_takes_its_first_step_or_all_at_once(stor
     story.running.enter_context(story.worker.unversioned())
     story.start("v1")
     story.describe("v1")
-    eventually(lambda: "send 25 %" in story.run("plan").stdout, SOON)
+    eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
     story.goes_to({"v1": 25})
     story.describe("v1", steps=())
     assert story.run("rollout").code == 0
@@ -121,10 +121,10 @@ def test_gate_of_a_worker_without_workflows_cannot_start_and_blocks_it_in_the_en
     story.running.enter_context(story.worker.version("v1", ONLY_ACTIVITIES="yes"))
     story.describe("v1", steps=(), gate="GateWorkflow")
     with story.rolling() as process:
-        until(process, "the gate cannot start: no workflow task queue of it is known yet")
+        until(process, "the gate cannot start: no workflow task queue is known yet")
     phase, because = planned_later(story)
     assert phase == "Blocked"
-    assert because.endswith("deploy a worker that polls for workflows, or take the gate from its spec")
+    assert because.endswith("deploy a worker that polls for workflows, or remove the gate from its spec")
     story.describe("v1", steps=())
     assert story.run("rollout").code == 0
 
@@ -164,10 +164,10 @@ def test_rollback_to_a_version_replaced_long_ago_ramps_and_a_persons_rollback_is
     name = story.worker.name.removeprefix("live/")
     short = policy_document(name, rollbackWindow="1s")
     write_specs(story.folder, story.worker.server.address, worker_document(name, "v1"), short)
-    eventually(lambda: "send 25 % of new workflows to v1" in story.run("plan").stdout, SOON)
+    eventually(lambda: "send 25% of new workflows to v1" in story.run("plan").stdout, SOON)
     story.worker.set_current("v1")
     story.describe("v2")
-    moved = "25 % of new workflows go to v2 now"
+    moved = "25% of new workflows go to v2 now"
     eventually(lambda: moved in story.run("rollout", "--once").stdout, SOON)
     assert story.shares() == {"v1": 75, "v2": 25}
 
@@ -181,13 +181,13 @@ def test_rollouts_of_two_managers_never_alternate_and_the_one_that_may_adopt_tak
     story.describe("v2")
     other = (*ALONE, "--identity", "twgen/somebody/else")
     claims = ("rollout", "--once")
-    eventually(lambda: "manages it now" in run(story.folder, *claims, options=other).stdout, SOON)
+    eventually(lambda: "its manager is now" in run(story.folder, *claims, options=other).stdout, SOON)
     for gate in ("", "GateWorkflow"):
         for steps in ((), (25,)):
             story.describe("v2", gate=gate, steps=steps)
             refused = story.run("rollout")
             assert refused.code == 5, refused
-            assert "twgen/somebody/else manages it" in refused.stderr
+            assert "its manager is twgen/somebody/else" in refused.stderr
             assert "started the gate" not in refused.stdout
     assert story.described().manager_identity == "twgen/somebody/else"
     name = story.worker.name.removeprefix("live/")
@@ -215,9 +215,9 @@ def test_version_that_was_deleted_and_comes_back_is_gated_anew(place: Story) -> 
         story.describe("v2", steps=(25,), gate="GateWorkflow")
         with worker.version("v2"):
             eventually(lambda: "started the gate" in story.run("rollout", "--once").stdout, SOON)
-            eventually(lambda: "send 25 %" in story.run("plan").stdout, SOON)
+            eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
         eventually(lambda: succeeds(lambda: worker.delete_version("v2")), 3 * SOON)
         with story.rolling() as process:
             until(process, "Temporal does not know it yet")
             story.start("v2")
-            assert any("started the gate" in line for line in until(process, "it stays at 25 %"))
+            assert any("started the gate" in line for line in until(process, "it stays at 25%"))

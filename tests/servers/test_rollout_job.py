@@ -52,7 +52,7 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     fleet = ("status", "--from-cluster", "-n", story.namespace)
     [line] = story.run(*fleet, is_of_specs=False).stdout.splitlines()
     assert line.startswith(f"{story.namespace}/greeter: Settled for ")
-    assert line.endswith("target v1 at 100 %, current v1; Settled: it is current and nothing ramps")
+    assert line.endswith("target v1 at 100%, current v1; Settled: it is current and nothing ramps")
     [worker] = json.loads(story.run(*fleet, "-o", "json", is_of_specs=False).stdout)["workers"]
     assert (worker["phase"], worker["targetBuildID"]) == ("Settled", "v1")
     held = story.run("drain", "--from-cluster", "-n", story.namespace, "-o", "json", is_of_specs=False)
@@ -171,7 +171,7 @@ def test_job_waits_for_another_manager_and_goes_on_when_released(story: Story) -
     story.apply()
     status = story.stands("Blocked", "v2")
     assert status["reason"] == "ForeignManager"
-    assert "somebody/else manages it" in status["message"]
+    assert "its manager is somebody/else" in status["message"]
     story.worker.set_manager("")
     story.stands("Settled", "v2")
     story.job("Complete")
@@ -193,7 +193,7 @@ def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> 
         pods = story.pods()
         running = [one for one in pods if one["status"].get("phase") == "Running"]
         names = [one["metadata"]["name"] for one in running]
-        return bool(names) and all("it stays at 25 %" in story.node.logs(story.namespace, n) for n in names)
+        return bool(names) and all("it stays at 25%" in story.node.logs(story.namespace, n) for n in names)
 
     eventually(another, SOON)
     assert story.share("v2") == 25
@@ -281,7 +281,7 @@ def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(stor
     limits = ("--within", "8s", "--timeout", "3s")
     ended = run(story.folder, "rollout", "--intent", place, options=[*limits, *kubeconfig])
     assert ended.code == 4, ended.stderr
-    assert "is not settled within 8s: nothing could be read; Temporal at 127.0.0.1" in ended.stderr
+    assert "is not settled within 8s: nothing could be read yet; Temporal at 127.0.0.1" in ended.stderr
     [event] = [
         event for event in story.cluster.list("events", story.namespace) if event["reason"] == "LookFailed"
     ]
@@ -299,7 +299,7 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
     intent = parse_intent(story.cluster.get("configmap", "greeter-rollout", story.namespace))
 
     with closing(KubernetesClient(ClusterAccess(str(story.cluster.kubeconfig)))) as client:
-        stale = ReplicasChange("greeter-v1", 1, "its autoscaler decides from now on", version)
+        stale = ReplicasChange("greeter-v1", 1, "its autoscaler changes them from now on", version)
         with pytest.raises(StateUnavailable, match="the object has been modified"):
             asyncio.run(ClusterWriter(client, intent, SOON).scale(stale))
     assert replicas(story, "greeter-v1") == 2

@@ -52,7 +52,7 @@ def test_version_drains_under_a_pinned_workflow_frees_its_place_comes_back_for_a
     story.sync()
     blocked = story.stands("Blocked", "v3")
     assert blocked["reason"] == "VersionCapReached"
-    assert blocked["message"] == "2 versions still exist and maxVersions is 2: v3 waits until one is gone"
+    assert blocked["message"] == "2 versions still exist and maxVersions is 2: v3 waits until one is removed"
     assert story.replicas() == {"v1": 1, "v2": 1}, "v1 drains, and keeps its pods"
 
     story.worker.finish(first)

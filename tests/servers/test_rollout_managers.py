@@ -73,7 +73,7 @@ def alternate(story: Story, other: Story) -> None:
 def assert_waits_for(story: Story, target: str, manager: str) -> None:
     status = story.stands("Blocked", target)
     assert status["reason"] == "ForeignManager"
-    assert f"{manager} manages it" in status["message"]
+    assert f"its manager is {manager}" in status["message"]
 
 
 @side_by_side

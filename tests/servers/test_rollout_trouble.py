@@ -77,7 +77,7 @@ def test_rollout_without_its_api_server_changes_nothing_and_goes_on_when_it_is_b
         applied(story, KUBERNETES_SERVICE_PORT=way.address.rpartition(":")[2])
         eventually(lambda: story.share("v2") == 25, SOON)
         way.die()
-        eventually(lambda: "; looking again" in story.log(), SOON)
+        eventually(lambda: "; trying again" in story.log(), SOON)
         outlast(PAUSE)
         assert story.share("v2") == 25, "nothing tells whether its intent still stands"
         way.revive()

@@ -59,9 +59,9 @@ def test_terminal_shows_a_ramp_as_it_changes_and_ends_with_130_at_ctrl_c(rolled_
     with terminal(command(rolled_out.folder, *WATCH), rolled_out.folder, 80, ENVIRONMENT) as shown:
         eventually(lambda: "live/watched  Moving" in shown.text)
         rolled_out.worker.set_ramp("v2", 25)
-        eventually(lambda: "v2  25 %  Ramping" in shown.text)
+        eventually(lambda: "v2  25%  Ramping" in shown.text)
         rolled_out.worker.set_ramp("v2", 50)
-        eventually(lambda: "v2  50 %  Ramping" in shown.text)
+        eventually(lambda: "v2  50%  Ramping" in shown.text)
         # of its pause of 10 minutes, a busy server may have taken some before it tells of the step
         eventually(lambda: re.search(r"make v2 current in \d+m", shown.text))
         shown.process.send_signal(signal.SIGINT)
@@ -166,14 +166,14 @@ def test_log_gets_a_line_when_something_changes_and_the_watch_ends_when_all_is_s
             eventually(lambda: len(lines()) >= 3)
             at_first = len(lines())
             going.worker.set_ramp("v2", 25)
-            eventually(lambda: any("live/logged v2: 25 %, Ramping" in line for line in lines()[at_first:]))
+            eventually(lambda: any("live/logged v2: 25%, Ramping" in line for line in lines()[at_first:]))
             ramped = len(lines())
             going.worker.set_current("v2")
             assert watching.wait(120) == 0
         finally:
             watching.kill()
             watching.wait()
-    assert any("live/logged v2: 100 %, Current" in line for line in lines()[ramped:])
+    assert any("live/logged v2: 100%, Current" in line for line in lines()[ramped:])
     assert any("live/logged: Settled" in line for line in lines()[ramped:])
     said = [line.partition(" ")[2].split(" for ")[0] for line in lines()]
     assert len(said) == len(set(said)), "nothing is said twice"

@@ -200,5 +200,5 @@ def test_account_suffices_for_all_that_tick_does(
         tick = run(folder, "tick", options=options, variables=variables, takes_paths=False)
     assert (tick.code, tick.stderr) == (0, ""), tick
     assert f"{namespace}/greeter: deleted Job" in tick.stdout
-    assert "pay: refreshed, since a render of" in tick.stdout
+    assert "pay: refreshed, because a new render of" in tick.stdout
     assert not cluster.api.find(path)

@@ -33,10 +33,10 @@ def test_ramp_that_nobody_polls_for_any_more_is_taken_back_until_somebody_retrie
 
     ended = story.once()
     assert story.shares() == {"v1": 100, "v2": 0}, ended
-    assert "v2 (no worker of it has polled task queue" in ended.stdout
+    assert "v2 (none of its workers has polled task queue" in ended.stdout
     found = routing(story)
     assert (found["action"], found["reason"]) == ("None", "Aborted")
-    assert "no worker of it has polled task queue" in found["because"]
+    assert "none of its workers has polled task queue" in found["because"]
 
     story.start("v2")
     story.once()

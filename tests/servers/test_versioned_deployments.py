@@ -72,7 +72,7 @@ def test_rendered_deployments_run_workers_that_register(
     assert {build_id: known[build_id]["status"] for build_id in known} == {"v1": "Current", "v2": "Inactive"}
     options = ["--kubeconfig", str(cluster.kubeconfig), *PATIENT]
     status = run(tmp_path, "status", options=options).stdout
-    assert f"{namespace}/{WORKER} v1: 100 %, Current for" in status
+    assert f"{namespace}/{WORKER} v1: 100%, Current for" in status
     assert status.count(", 1/1 pods") == 2
     pods = cluster.list("pods", namespace)
     assert [condition(one, "Ready") for one in pods] == ["True", "True"]

@@ -128,7 +128,7 @@ def test_foreign_owner_blocks(worlds: Worlds) -> None:
     seen = worlds["foreign owner"]
     assert (seen.temporal["managerIdentity"], seen.plan["manager"]) == ("somebody/else",) * 2
     assert routing(worlds, "foreign owner") == ("None", None, None, "Blocked")
-    assert seen.plan["routing"]["because"].startswith("somebody/else manages it. To take over")
+    assert seen.plan["routing"]["because"].startswith("its manager is somebody/else. To take it over")
 
 
 def test_worker_that_stopped_a_moment_ago_still_counts_as_a_poller(worlds: Worlds) -> None:

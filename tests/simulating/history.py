@@ -278,7 +278,7 @@ class LivingWorker(SimulatedWorker):
         wanted = ALL if change.action is RoutingAction.SET_CURRENT else change.percentage or 0.0
         if wanted <= past.share:
             return
-        why = f"{build_id} gets {wanted} % of {past.share} % ({change.reason}: {change.because})"
+        why = f"{build_id} gets {wanted}% of {past.share}% ({change.reason}: {change.because})"
         assert not self.is_frozen, f"frozen, {why}"
         is_retired = not (self.temporal.routing.current or self.temporal.routing.ramping)
         stops = STOPS if is_retired else STOPS - {MarkKey.RETIRED}
@@ -304,7 +304,7 @@ class LivingWorker(SimulatedWorker):
             told = spec.policy.step(step.percentage)
             if told and told.gate and past.earned < step.percentage <= wanted:
                 gate = f"test@{step.percentage:g}-{spec.worker_deployment}:{build_id}"
-                assert self.has_passed(gate), f"ungated at {step.percentage:g} %, {why}"
+                assert self.has_passed(gate), f"ungated at {step.percentage:g}%, {why}"
         if not reached:
             return
         assert past.share == reached[-1].percentage, f"off its step, {why}"

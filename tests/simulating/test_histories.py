@@ -163,7 +163,7 @@ class Histories(RuleBasedStateMachine):
             if not self.past(bad).share or self.is_excused(bad, plan):
                 return
             worker.advance(worker.now + 31 * SECOND)
-        raise AssertionError(f"{bad} keeps {self.past(bad).share} %: {plan.routing}")
+        raise AssertionError(f"{bad} keeps {self.past(bad).share}%: {plan.routing}")
 
     def is_excused(self, bad: str, plan: WorkerPlan) -> bool:
         """Nobody has promised that the version of before has lost its share by now."""

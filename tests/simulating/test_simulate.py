@@ -148,16 +148,16 @@ def test_worker_without_replicas_is_blocked() -> None:
     assert worker.outcome is Outcome.BLOCKED
     assert (
         worker.because
-        == "Temporal does not know it yet, since its spec says zero replicas: no worker can take traffic"
+        == "Temporal does not know it yet, because its spec says zero replicas: no worker can take traffic"
     )
-    assert worker.notes == ("previous is current and its spec says zero replicas",)
+    assert worker.notes == ("previous is current, but its spec says zero replicas",)
 
 
 def test_driver_none_is_told_of_as_if_somebody_ran_the_rollout() -> None:
     spec = a_worker_spec()
     (worker,) = tell([replace(spec, policy=replace(spec.policy, driver=Driver.NONE))]).workers
     assert worker.outcome is Outcome.SETTLED
-    assert [note for note in worker.notes if "driver None" in note]
+    assert [note for note in worker.notes if "driver is None" in note]
 
 
 def test_target_that_is_called_previous_is_told_from_the_earlier_version() -> None:
@@ -237,7 +237,7 @@ def test_cluster_that_was_not_read_is_taken_to_run_what_is_in_use() -> None:
     worker = told(PROGRESSIVE, unread)
     at_first = {lane.build_id: lane.spans[0].replicas for lane in worker.lanes}
     assert at_first == {"v2": 3, "v3": 3, "v4": 3}
-    assert [note for note in worker.notes if "nothing of the cluster" in note]
+    assert [note for note in worker.notes if "no data about the cluster" in note]
 
 
 def test_version_that_stays_is_told_of_with_the_reason() -> None:
@@ -265,8 +265,8 @@ def test_policy_signals_what_drains_and_ends_it_a_month_later() -> None:
     began = when(worker, H.BEGAN_DRAINING, "previous")
     told = [(one.at - began, one.says) for one in worker.events if one.happening is H.ENDING_BEGUN]
     assert told == [
-        (DAY, "its policy begins to send signal stop to its workflows"),
-        (30 * DAY, "its policy begins to terminate its workflows"),
+        (DAY, "its policy starts to send signal stop to its workflows"),
+        (30 * DAY, "its policy starts to terminate its workflows"),
     ]
     assert when(worker, H.WORKFLOWS_ENDED, "previous") == began + 30 * DAY + timedelta(seconds=1)
     assert when(worker, H.DRAINED, "previous") - began < 30 * DAY + 2 * ASSUMED.drainage_interval
@@ -305,7 +305,7 @@ def managed_by(identity: str) -> World:
 def test_foreign_owner_blocks_at_once() -> None:
     worker = told(PROGRESSIVE, managed_by("somebody else"))
     assert worker.outcome is Outcome.BLOCKED
-    assert "somebody else manages it" in worker.because
+    assert "its manager is somebody else" in worker.because
 
 
 @pytest.mark.parametrize(
@@ -342,12 +342,8 @@ def test_step_that_is_too_short_for_its_analysis_is_noted_until_traffic_is_given
 def test_target_that_fails_in_the_snapshot_is_taken_back() -> None:
     worker = told_of_failures(failed=9)
     events = [(event.at, event.says) for event in worker.events if event.happening is H.TAKEN_BACK]
-    assert events == [
-        (
-            timedelta(),
-            "its ramp is taken back (failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %)",
-        )
-    ]
+    why = "failures: 9 of 41 failed (22%), bound 2%, chance of a false alarm below 0.01%"
+    assert events == [(timedelta(), f"its ramp is taken back ({why})")]
     assert worker.outcome is Outcome.BLOCKED
     assert told_of_failures(failed=1).outcome is Outcome.SETTLED
 

@@ -78,7 +78,7 @@ def test_object_that_others_take_for_a_list_is_not_attached(items: object) -> No
     ).problems
     assert (problem.path, problem.message) == (
         "spec.template.items",
-        "makes this a List to kubectl and Argo CD: remove them",
+        "makes kubectl and Argo CD read this as a List: remove them",
     )
 
 

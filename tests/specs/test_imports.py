@@ -149,7 +149,7 @@ def test_worker_beside_a_sidecar_stands_first_and_is_named() -> None:
     [spec] = parsed(found).workers
     assert spec.build_id.startswith("1-")
     said = found[0].comments["spec", "template", "spec", "containers"]
-    assert said == "the first, 'worker', is taken as the worker: its image names versions"
+    assert said == "the first, 'worker', is taken as the worker: the build ID comes from its image"
 
 
 def test_name_of_a_container_does_not_end_the_comment_that_holds_it() -> None:
@@ -261,6 +261,25 @@ def test_object_that_is_not_as_kubernetes_has_it_is_left_and_told(change: dict[s
     assert left.endswith("is not imported: it is not a valid Kubernetes object")
 
 
+def test_strategy_keeps_its_type_because_the_controller_ignores_one_without() -> None:
+    value = deployment()
+    value["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}
+    [worker, connection], _ = imported(documents(value), "")
+    assert worker.document["spec"]["deployment"]["strategy"] == value["spec"]["strategy"]
+    assert parsed([worker, connection]).warnings == ()
+
+
+def test_autoscaler_and_budget_are_left_with_the_kind_that_copies_them_for_each_version() -> None:
+    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "pay"}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pay"}}
+    _, left = imported(documents(scaler, budget), "")
+    why = "each version needs one of its own: put a copy into a WorkerResourceTemplate"
+    assert left == [
+        f"live.yaml: HorizontalPodAutoscaler pay is not imported: {why}",
+        f"live.yaml: PodDisruptionBudget pay is not imported: {why}",
+    ]
+
+
 def test_versions_and_other_objects_are_left_and_told() -> None:
     version = deployment()
     version["metadata"] = {**version["metadata"], "labels": {"temporal.io/build-id": "v1"}}
@@ -286,7 +305,7 @@ def test_second_object_of_a_file_is_left_and_told() -> None:
     found, left = imported(documents(deployment(), other), "")
     assert len(found) == 2
     assert (
-        "payments.yaml is the file of another object too" in left[0]
+        "payments.yaml is the file of another object as well" in left[0]
         or "connection-temporal.yaml is" in left[0]
     )
 

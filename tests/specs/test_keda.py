@@ -235,7 +235,7 @@ def test_name_that_two_triggers_have_is_refused() -> None:
 def test_name_of_the_autoscaler_that_keda_makes_is_of_each_version(name: str) -> None:
     place = "spec.advanced.horizontalPodAutoscalerConfig.name"
     [told] = refusals(changed(bases()["scaledobject"], {place: name}))
-    assert told.startswith(f"spec.template.{place}: gives the autoscalers of all versions one name")
+    assert told.startswith(f"spec.template.{place}: gives the autoscalers of all versions the same name")
     for own in ("payments-{{ .BuildID }}", "{{ .DeploymentName }}"):
         assert strictly(changed(bases()["scaledobject"], {place: own})) == []
 

@@ -66,7 +66,7 @@ def test_list_without_items_is_refused() -> None:
 @pytest.mark.parametrize("items", [[{"apiVersion": "v1", "kind": "Secret"}], [], {}, None])
 def test_document_that_others_take_for_a_list_hides_no_items_from_checks(kind: str, items: object) -> None:
     found = parsed({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "items": items})
-    message = "items: makes this a List to kubectl and Argo CD: write kind: List, or remove them"
+    message = "items: makes kubectl and Argo CD read this as a List: write kind: List, or remove them"
     assert (told(found.problems), found.passthrough) == ([message], ())
 
 

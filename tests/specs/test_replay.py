@@ -29,9 +29,9 @@ def test_replay_says_its_command_how_much_and_what_waits_for_it() -> None:
 @pytest.mark.parametrize(
     ("wrong", "replay"),
     [
-        ("spec.replay.command: is required: the program of the worker's image that replays histories", {}),
+        ("spec.replay.command: is required: a program in the worker's image that replays histories", {}),
         (
-            "spec.replay.command: is required: the program of the worker's image that replays histories",
+            "spec.replay.command: is required: a program in the worker's image that replays histories",
             {"command": []},
         ),
         ("spec.replay.command: contains an empty word", {"command": ["python", ""]}),

@@ -15,7 +15,7 @@ from twgen.planning.diagnosis.rights import (
     service_account,
 )
 from twgen.records.intent import Intent
-from twgen.rendering.rollout import rollout_rules
+from twgen.rendering.manifests import rollout_rules
 from twgen.versioning.names import is_dns_name, rollout_name
 
 _PARTS = 2

@@ -13,7 +13,8 @@ from twgen.cli.render import rendered
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
-from twgen.rendering.manifests import FORMATS, Manifest
+from twgen.rendering.jobs import Manifest
+from twgen.rendering.manifests import FORMATS
 
 _SIGNALLED = 128
 

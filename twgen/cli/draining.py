@@ -15,8 +15,7 @@ from twgen.cli.output import say, say_for_now, write
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer
-from twgen.executing.draining import start
-from twgen.executing.temporal import TemporalWriter
+from twgen.executing.temporal import TemporalWriter, start
 from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding, WhatEnds
 from twgen.model.problem import quoted
 from twgen.model.times import format_time
@@ -122,7 +121,7 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             state = await _ended(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
         if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):
             raise NegativeAnswer(
-                f"{_told(batch, state)}; it did not include {counted(left, 'workflow')} that started since"
+                f"{_told(batch, state)}; it did not include {counted(left, 'workflow')} that started later"
             )
         return _told(batch, state)
 

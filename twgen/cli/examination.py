@@ -40,9 +40,10 @@ _BUSY = 8
 """So often a server may say that it is asked too much, some ten seconds: that passes, and is no finding."""
 _NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"
 _NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
-_WRITES = (
+WRITES = (
     "Temporal cannot be asked in advance who may write; a rollout without the right reports it in its status"
 )
+"""Why the doctor does not check the rights to write in Temporal."""
 
 
 class Examined(NamedTuple):
@@ -159,7 +160,7 @@ class Examination(NamedTuple):
                 **rights.not_checked,
                 **not_counted,
                 **not_asked,
-                **({"rights to write in Temporal": _WRITES} if plan.workers else {}),
+                **({"rights to write in Temporal": WRITES} if plan.workers else {}),
                 **({"manifests of old versions": _NO_GIT} if plan.workers and not given else {}),
             },
         )
@@ -258,7 +259,7 @@ class Examination(NamedTuple):
         absent, _ = await _tried("accounts", lambda: absent_accounts(client, accounts, deadline), ())
         asked = [need for need in others if need.account not in absent]
         of_others, not_told = await _tried(
-            "rights of the accounts of Jobs, plugin and tick",
+            "rights of the accounts that Jobs, the plugin and tick use",
             lambda: refused_to_others(client, asked, deadline),
             (),
         )

@@ -16,7 +16,7 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.profiles import usual_profile
 from twgen.errors import InvalidInput, NegativeAnswer
-from twgen.executing.histories import Folder, Written, write_histories
+from twgen.executing.histories import Written, write_histories
 from twgen.model.histories import Sample
 from twgen.model.problem import quoted
 from twgen.model.spec import Connection, InTemporal, NamedWorker
@@ -67,8 +67,8 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
         of_all = await histories.recorded(
             sample, upgrading=params["upgrading"], task_queue=params["task_queue"] or ""
         )
-        into = Folder(Path(folder), mode=0o644 if shared else 0o600)
-        return await write_histories(into, of_all, Sample(sample, max_bytes), histories.history)
+        mode = 0o644 if shared else 0o600
+        return await write_histories(Path(folder), mode, of_all, Sample(sample, max_bytes), histories.history)
 
     with Servers(settings) as servers:
         written = servers.run([worker], story)

@@ -77,7 +77,8 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         say(f"wrote {listed(sorted(map(str, texts)))}")
     if missing := [one for spec in new for one in spec.missing]:
         again = "run this again" if live else f"run `twgen lock {folder}`"
-        say(f"fill in the missing values ({'; '.join(missing)}), then {again}")
+        for line in (f"fill in the missing values, then {again}:", *missing):
+            say(line)
         return
     recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
     more = f" and {counted(recorded.older, 'older version')}" if recorded.older else ""

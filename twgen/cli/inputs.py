@@ -26,8 +26,8 @@ from twgen.planning.versions.references import with_lost_references
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.input import DIRECTORY, read_input
 from twgen.reading.records import read_ledgers, read_snapshot_file
+from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
-from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.analysis import unusable_prometheus
 from twgen.specs.attached import KINDS, why_cluster_scoped
@@ -69,9 +69,9 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     # the last one may have been removed, and in Argo CD a render goes on with what is left of it
     is_refused = settings.strict and not settings.surroundings.warns_nobody
     if not specs.workers and (needs_worker or is_refused):
-        raise InvalidInput(no_worker(settings))
+        raise InvalidInput(no_worker(settings, specs))
     if not settings.quiet and not specs.workers:
-        warn([no_worker(settings)])
+        warn([no_worker(settings, specs)])
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
     if nameless and settings.surroundings.needs_identity and not settings.rendering_caller.identity:
         raise InvalidInput(
@@ -167,9 +167,11 @@ def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
             yield Problem.at(document, "versions[0].worker", f"{message}; {remedy}")
 
 
-def no_worker(settings: Settings) -> str:
-    """That there is nothing to plan, and what would be."""
-    return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}"
+def no_worker(settings: Settings, specs: Specs) -> str:
+    """That there is nothing to plan, what a worker is, and what makes one of a plain Deployment."""
+    others = (GroupKind.of(document.value) for document in specs.passthrough)
+    more = "; `twgen import` makes one from a Deployment" if GroupKind("apps", "Deployment") in others else ""
+    return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}{more}"
 
 
 def planning_time(settings: Settings, world: World) -> datetime:

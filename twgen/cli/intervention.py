@@ -14,7 +14,7 @@ from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
-from twgen.executing.restart import restart_job
+from twgen.executing.cluster import restart_job
 from twgen.executing.rollout import intervene
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.world import World

@@ -67,7 +67,7 @@ def record_targets(
     """
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
-            "a version is recorded under the names that its release sets: give --release NAME, as in"
+            "the names of recorded versions depend on the Helm release: give --release NAME, as in"
             " the cluster, and -n NAMESPACE if the templates set no namespace"
         )
     folder = ledger_folder(settings.paths[0])

@@ -20,7 +20,7 @@ COMPLETION = "_TWGEN_COMPLETE"
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
     "diff": "Show what applying these manifests would change in the cluster.",
-    "plan": "Show what would happen next to every version and to traffic, and why.",
+    "plan": "Show the next change of every version and of the traffic, and why.",
     "rollout": "Move traffic to the target: run the gate, ramp, make it current.",
     "promote": "Take the next step of a rollout now.",
     "abort": "End the ramp of a target until `retry`.",

@@ -169,7 +169,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "prometheus": Option(
         ("--prometheus",),
-        "Query the Prometheus at URL for metrics that use Prometheus NAME, or that name none. Repeatable.",
+        "Query the Prometheus at URL for metrics with `server: NAME`, or without `server`. Repeatable.",
         PROMETHEUS,
         {"multiple": True},
     ),

@@ -48,7 +48,7 @@ _REPORTS: dict[str, Callable[[Plan, str], str]] = {
 @options("snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config")
 @options("exit_code", "strict", "quiet", "color")
 def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show what would happen next to every version and to traffic, and why. Changes nothing.
+    """Show the next change of every version and of the traffic, and why. Changes nothing.
 
     \b
     twgen plan .

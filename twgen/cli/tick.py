@@ -23,11 +23,9 @@ from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
-from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.draining import begin
-from twgen.executing.temporal import TemporalWriter
-from twgen.executing.tick import Tick, Worker
+from twgen.executing.temporal import TemporalWriter, begin
+from twgen.executing.tick import Refreshes, Tick, Worker
 from twgen.model.draining import ScheduledEnding
 from twgen.model.operator import GroupKind
 from twgen.model.status import RolloutStatus

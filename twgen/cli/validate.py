@@ -81,12 +81,12 @@ def command(output: str, **params: Any) -> None:
     if not settings.quiet:
         warn(problem_lines([*found.deprecations, *found.warnings]))
         if is_missed and not settings.strict:
-            warn([no_worker(settings)])
+            warn([no_worker(settings, specs)])
     _report(found, settings, output, failed)
     if count:
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if is_missed and settings.strict:
-        raise NegativeAnswer(no_worker(settings))
+        raise NegativeAnswer(no_worker(settings, specs))
     if not settings.quiet:
         doubts = len(found.warnings) + len(found.deprecations)
         told = f", {counted(doubts, 'warning')}" if doubts else ""

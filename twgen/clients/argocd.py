@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from urllib3 import PoolManager
 
 AT_ONCE = 4
-"""Requests, so that an Argo CD is asked for no more renders than that."""
+"""Requests, so that Argo CD is asked for at most so many renders at once."""
 _TOKEN = re.compile("[!-~]+")
-"""What a header may hold."""
+"""The characters that a header can hold."""
 _ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "rejects the token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit it: the account of the token needs `applications, get`",
@@ -31,34 +31,28 @@ _ADVICE: Mapping[int, str] = {
     HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next check asks again; make --every"
     " longer",
 }
+_FAILED = "failed: the next check asks again; look at the log of argocd-server"
+_OTHER_ADVICE = "refuses the request: is it Argo CD 2.14 or later?"
 _CONFIG_MAP = "ConfigMap"
 _MANAGED = excerpt(Field("items", listing(excerpt(Field("targetState", TEXT)))))
 _SOMETHING_ELSE = "the answer is not from Argo CD: is the address right?"
 
 
-def _advice(status: int) -> str:
-    if status in _ADVICE:
-        return _ADVICE[status]
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return "failed: the next check asks again; look at the log of argocd-server"
-    return "refuses the request: is it Argo CD 2.14 or later?"
-
-
 @dataclass(slots=True)
 class ArgoCD:
-    """An Argo CD and an account of it, which needs no right but to get applications."""
+    """An Argo CD, with an account that needs only the right to get applications."""
 
     server: str
-    """`https://argocd.example.com`, with a path where it is served under one."""
+    """`https://argocd.example.com`, with a path if it is served under one."""
     token: str = field(repr=False)
     token_file: str = ""
     """Read for every request, since tokens are renewed; empty: the token is `token`."""
     ca_file: str = ""
-    """Empty: whom the system trusts."""
+    """Empty: the authorities of the system."""
     _pool: "PoolManager" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse an address of which nobody can tell how to reach it."""
+        """Reject an address without its protocol."""
         from urllib3 import PoolManager
 
         self._pool = PoolManager(maxsize=AT_ONCE, ca_certs=self.ca_file or None)
@@ -68,31 +62,31 @@ class ArgoCD:
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False
     ) -> Mapping[str, Any]:
-        """An application, by the name that its objects are tracked by; rendered anew if that is wanted.
+        """An application, by the name that its objects are tracked by; a hard refresh renders it first.
 
         Raises StateUnavailable when Argo CD refuses or cannot be reached, OutOfTime after the deadline.
         """
         query = {"refresh": "hard"} if hard_refresh else {}
         document = await self._answer(tracked_as, "", query, deadline, Budget(WORLD))
-        # it leaves the kind out
+        # Argo CD leaves the kind out
         named = value_at(document, "metadata", "name"), document.get("kind") or "Application"
         if named != (tracked_as.rpartition("_")[2], "Application"):
             raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
         return document
 
     async def config_maps(self, tracked_as: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """The ConfigMaps of an application as it was rendered last, be they applied or not; raises alike."""
+        """The ConfigMaps of an application's last render, applied or not; raises as `application` does."""
         budget, query = Budget(WORLD), {"kind": _CONFIG_MAP}
         document = await self._answer(tracked_as, "/managed-resources", query, deadline, budget)
         findings: Findings = []
         _MANAGED.read(document, None, findings)
-        # what is applied and not rendered has no such state
         items = () if findings else document.get("items") or ()
-        states = [item.get("targetState") or "null" for item in items]
-        found = [json_of(text, budget) for text in states if text != "null"]
-        if findings or any(value_at(manifest, "kind") != _CONFIG_MAP for manifest in found):
+        # an object that is applied and not rendered has no such state
+        states = (item.get("targetState") or "null" for item in items)
+        manifests = [json_of(text, budget) for text in states if text != "null"]
+        if findings or any(value_at(manifest, "kind") != _CONFIG_MAP for manifest in manifests):
             raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
-        return found
+        return manifests
 
     def _who(self, tracked_as: str) -> str:
         return f"Argo CD at {self.server}, application {tracked_as}"
@@ -104,31 +98,35 @@ class ArgoCD:
         namespace, _, name = tracked_as.rpartition("_")
         query = ({"appNamespace": namespace} if namespace else {}) | dict(query)
         who, place = self._who(tracked_as), f"/api/v1/applications/{quote(name, safe='')}{below}"
-        url = f"{self.server.rstrip('/')}{place}{f'?{urlencode(query)}' if query else ''}"
-        answer = await deadline.bound(who, in_thread(lambda: self._get(who, url, deadline)))
-        document = answer.document(budget)
-        if answer.status != HTTPStatus.OK:
-            said = answer.told(document, "message")
-            raise StateUnavailable(f"{who}: it {_advice(answer.status)} ({answer.status}: {said})")
+
+        def get() -> Answer:
+            request = Request(
+                who=who,
+                method="GET",
+                url=f"{self.server.rstrip('/')}{place}{f'?{urlencode(query)}' if query else ''}",
+                headers={"Authorization": f"Bearer {self._current_token()}"},
+                ends=time.monotonic() + deadline.remaining,
+                late=deadline.missed(who),
+                most_bytes=WORLD.bytes,
+            )
+            return answer_to(request, self._pool)
+
+        answer = await deadline.bound(who, in_thread(get))
+        document, status = answer.document(budget), answer.status
+        if status != HTTPStatus.OK:
+            other = _FAILED if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _OTHER_ADVICE
+            why = f"{status}: {answer.message(document, 'message')}"
+            raise StateUnavailable(f"{who}: it {_ADVICE.get(status, other)} ({why})")
         return document or {}
 
-    def _get(self, who: str, url: str, deadline: Deadline) -> Answer:
+    def _current_token(self) -> str:
         try:
-            told = Path(self.token_file).read_bytes() if self.token_file else self.token.encode()
+            content = Path(self.token_file).read_bytes() if self.token_file else self.token.encode()
         except OSError as error:
             raise StateUnavailable(f"{self.token_file} cannot be read ({error.strerror})") from error
-        token = told.strip().decode("latin-1")
+        token = content.strip().decode("latin-1")
         if not _TOKEN.fullmatch(token):
             raise StateUnavailable(
                 f"{self.token_file or 'ARGOCD_AUTH_TOKEN'} does not contain a token of Argo CD"
             )
-        request = Request(
-            who=who,
-            method="GET",
-            url=url,
-            headers={"Authorization": f"Bearer {token}"},
-            ends=time.monotonic() + deadline.remaining,
-            late=deadline.missed(who),
-            most_bytes=WORLD.bytes,
-        )
-        return answer_to(request, self._pool)
+        return token

@@ -1,4 +1,4 @@
-"""One deadline for all that one reading asks."""
+"""One deadline for all requests of one reading."""
 
 import asyncio
 import time
@@ -14,15 +14,15 @@ Answer = TypeVar("Answer")
 
 
 def monotonic() -> float:
-    """Seconds since some moment, those included that the machine slept, where it counts them."""
+    """Seconds since some moment, including the time that the machine slept if it counts that."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Deadline:
-    """A moment so many seconds after it was made, on the monotonic clock."""
+    """A moment on the monotonic clock, `timeout` seconds after this was made."""
 
     most_refusals: float = inf
-    """So often a server may say that it is asked too much, until it is asked no more."""
+    """How often a server may refuse a call for its rate limit before it is asked no more."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -31,19 +31,19 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Seconds until it; none or fewer: it has passed."""
+        """Seconds until it; zero or negative: it has passed."""
         return self._at - time.monotonic()
 
     def for_answer(self) -> "Deadline":
-        """That of one answer: the same for all."""
+        """The deadline of one answer: the same for all."""
         return self
 
-    async def turn(self, waiting: Awaitable[None]) -> None:
-        """Wait until the work that it bounds may go on."""
+    async def turn(self, waiting: Awaitable[object]) -> None:
+        """Wait until the bounded work may continue."""
         await waiting
 
     async def bound(self, who: str, work: Awaitable[Answer]) -> Answer:
-        """What the work returns or raises; OutOfTime, which names `who`, when it takes longer."""
+        """The result of the work; OutOfTime, which names `who`, if it takes longer."""
         try:
             async with asyncio.timeout(self.remaining) as limit:
                 self._limit = limit
@@ -54,7 +54,7 @@ class Deadline:
             raise self.missed(who) from None
 
     def missed(self, who: str) -> OutOfTime:
-        """The error of somebody who did not answer in time."""
+        """The error for an answer that did not come in time."""
         return OutOfTime(
             f"{who} did not answer within {self._timeout:g} s: check the server and the network, or"
             " raise --timeout"
@@ -62,10 +62,10 @@ class Deadline:
 
 
 class AnswerDeadline(Deadline):
-    """A deadline for each answer: all of them together may take as long as a server's rate limit makes them.
+    """A deadline for each answer: all answers together may take as long as a server's rate limit makes them.
 
-    It stands still while its answer is not asked for yet, so it alone would let a thousand workers ask a
-    server again and again that takes no more.
+    It is extended by the wait for a turn, so `most_refusals` ends the calls of a thousand workers to a server
+    that is over its limit.
     """
 
     def __init__(self, timeout: float, most_refusals: float = 3) -> None:
@@ -73,11 +73,11 @@ class AnswerDeadline(Deadline):
         self.most_refusals = most_refusals
 
     def for_answer(self) -> Deadline:
-        """That of one answer, from now on."""
+        """The deadline of one answer, from now on."""
         return AnswerDeadline(self._timeout, self.most_refusals)
 
-    async def turn(self, waiting: Awaitable[None]) -> None:
-        """Wait, at no cost of time, until the work that it bounds may go on."""
+    async def turn(self, waiting: Awaitable[object]) -> None:
+        """Wait until the bounded work may continue; the wait does not count."""
         began, limit = time.monotonic(), self._limit
         if limit:
             limit.reschedule(None)
@@ -88,7 +88,7 @@ class AnswerDeadline(Deadline):
 
 
 async def in_thread(work: Callable[[], Answer]) -> Answer:
-    """What blocking work returns or raises; when it is cancelled, the work is left behind."""
+    """The result of blocking work; when it is cancelled, the work continues unobserved."""
     future: Future[Answer] = Future()
 
     def settle() -> None:

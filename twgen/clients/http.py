@@ -1,10 +1,13 @@
-"""One request over HTTP and its whole answer: bounded in bytes and time, and from nowhere else."""
+"""One request over HTTP and its whole answer, bounded in bytes and time; and how a server is reached."""
 
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.credentials import remember
@@ -17,55 +20,58 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 _CHUNK = 2**16
+_CONNECTIONS = 16
+"""Of each pool."""
 _LEAST_WAIT = 0.1
-_AUTHORIZATION = "Authorization"
 _BEGINNING = 2**18
 _LONGEST_OF_STRANGERS = 200
-"""Characters of what is no answer of the server that was meant."""
+"""Characters that are shown of an answer of another kind of server."""
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
 
 
 class Unreachable(StateUnavailable):
-    """No whole answer came, or nobody was there to be asked."""
+    """The answer is missing or incomplete."""
 
     is_refused = False
     """Nothing was sent."""
 
 
 class Request(NamedTuple):
-    """What is asked, of whom in words for people, and what may come back."""
+    """One request, with the limits of its answer."""
 
     who: str
+    """The server, for people."""
     method: str
     url: str
     headers: Mapping[str, str]
     ends: float
-    """When, on the monotonic clock, nobody waits for the answer any more."""
+    """Until when the answer may take, on the monotonic clock."""
     late: TwgenError
-    """What an answer is that has not ended then."""
+    """Raised when it takes longer."""
     most_bytes: int
     bytes_before: int = 0
-    """Of these, what the pages before it had."""
+    """Bytes that earlier pages have used of these."""
     body: bytes | None = None
     to_reach_it: str = ""
-    """What to do where it cannot be reached, and below where it says too much: the end of a sentence."""
+    """What to do if the server cannot be reached: the end of a sentence."""
     to_shorten_it: str = ""
+    """What to do if the answer is too long."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What of it no message shows: a token, or a password."""
-        scheme, _, proof = self.headers.get(_AUTHORIZATION, "").partition(" ")
+        """The credentials in it, which no message shows."""
+        scheme, _, proof = self.headers.get("Authorization", "").partition(" ")
         if scheme != "Basic":
             return (proof or scheme,)
         return proof, b64decode(proof).decode(errors="replace").partition(":")[2]
 
-    def said(self, text: str) -> str:
-        """What the server says, for people, but nothing of what it was sent."""
+    def safe(self, text: str) -> str:
+        """A text of the server, for people, without the credentials of the request."""
         return said(text, self.secrets)
 
 
 class Answer(NamedTuple):
-    """What came back for a request."""
+    """The answer to a request."""
 
     request: Request
     status: int
@@ -73,19 +79,19 @@ class Answer(NamedTuple):
     content: bytes
 
     def document(self, budget: Budget) -> dict[str, Any] | None:
-        """The JSON object that it is; None: it is something else, or more than the budget lets it be."""
-        found = json_of(self.content, budget)
-        return found if isinstance(found, dict) else None
+        """Its JSON object; None: it is something else, or exceeds the budget."""
+        value = json_of(self.content, budget)
+        return value if isinstance(value, dict) else None
 
-    def told(self, document: Any, name: str) -> str:
-        """What its document says in this field, for people; what is no document, how it begins."""
+    def message(self, document: Any, field: str) -> str:
+        """This field of its document, for people; without a document the beginning of its text."""
         if isinstance(document, dict):
-            return self.request.said(str(document.get(name) or ""))
-        return self.request.said(self.content[:_BEGINNING].decode(errors="replace"))[:_LONGEST_OF_STRANGERS]
+            return self.request.safe(str(document.get(field) or ""))
+        return self.request.safe(self.content[:_BEGINNING].decode(errors="replace"))[:_LONGEST_OF_STRANGERS]
 
 
 def json_of(content: bytes | str, budget: Budget) -> Any:
-    """The object or list of a text of JSON, as a file may have it; None: it is something else."""
+    """The object or list in a JSON text, within the limits of files; None: it is something else."""
     try:
         return read_json(content.decode() if isinstance(content, bytes) else content, budget)
     except (YamlError, UnicodeDecodeError, RecursionError):
@@ -95,15 +101,14 @@ def json_of(content: bytes | str, budget: Budget) -> Any:
 def answer_to(request: Request, pool: "PoolManager") -> Answer:
     """Ask once.
 
-    Raises what `late` is when the answer has not ended in time, Unreachable when it breaks off, and
-    StateUnavailable when it is too large, packed or leads elsewhere.
+    Raises `late` after `ends`, Unreachable without a whole answer, and StateUnavailable for an answer that is
+    too large, compressed or a redirect.
     """
     from urllib3 import Timeout
     from urllib3.exceptions import HTTPError, NewConnectionError
     from urllib3.exceptions import TimeoutError as Late
 
     remember(request.secrets)
-    seconds = max(_LEAST_WAIT, request.ends - time.monotonic())
     # nothing is unpacked: a megabyte can hold a gigabyte
     own = {"accept": "application/json", "accept-encoding": "identity"}
     headers = {name.lower(): text for name, text in request.headers.items()} | own
@@ -115,7 +120,7 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
             redirect=False,
             body=request.body,
             headers=headers,
-            timeout=Timeout(total=seconds),
+            timeout=Timeout(total=max(_LEAST_WAIT, request.ends - time.monotonic())),
             retries=False,
             preload_content=False,
         )
@@ -135,9 +140,8 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
 def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
     if answer.status in _REDIRECTS:
         raise StateUnavailable(
-            f"{request.who} redirects to another address, and twgen does not follow redirects: give its"
-            " own address"
-            f" ({answer.status})"
+            f"{request.who} redirects to another address, and twgen does not follow redirects: give the"
+            f" address that it redirects to ({answer.status})"
         )
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         raise StateUnavailable(
@@ -159,11 +163,72 @@ def _unreachable(request: Request, error: Exception) -> Unreachable:
     from urllib3.exceptions import NewConnectionError
 
     innermost: BaseException = error
-    while isinstance(reason := getattr(innermost, "reason", None), BaseException):
-        innermost = reason
-    told = request.said(str(innermost))[:_LONGEST_OF_STRANGERS]
-    if "IncompleteRead" in told:
-        told = "the answer was cut short"  # after how many bytes would be news at every look
-    failed = Unreachable(f"{request.who} cannot be reached{request.to_reach_it} ({told})")
+    while isinstance(cause := getattr(innermost, "reason", None), BaseException):
+        innermost = cause
+    reason = request.safe(str(innermost))[:_LONGEST_OF_STRANGERS]
+    if "IncompleteRead" in reason:
+        reason = "the answer was cut short"  # its number of bytes would be news at every look
+    failed = Unreachable(f"{request.who} cannot be reached{request.to_reach_it} ({reason})")
     failed.is_refused = isinstance(innermost, NewConnectionError)
     return failed
+
+
+def pool_to(  # noqa: PLR0913 - each is a setting of a kubeconfig
+    server: str,
+    *,
+    authority: str = "",
+    is_verified: bool = True,
+    server_name: str = "",
+    certificate: tuple[Path, Path] | None = None,
+    proxy: str = "",
+) -> "PoolManager":
+    """Connections that are kept; without an authority those of the system are trusted.
+
+    Without a proxy the variables HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide.
+    """
+    import ssl
+
+    from urllib3 import PoolManager, ProxyManager, make_headers
+    from urllib3.util import create_urllib3_context, parse_url
+
+    context = create_urllib3_context()
+    # from Python 3.13 on a default that refuses authorities which many clusters have
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif authority:
+        context.load_verify_locations(cadata=authority)
+    else:
+        context.load_default_certs()
+    if certificate:
+        # without a password here the library would ask for one at the terminal
+        context.load_cert_chain(*certificate, password="")
+    settings: dict[str, Any] = {"ssl_context": context, "maxsize": _CONNECTIONS}
+    if server_name:
+        settings["server_hostname"] = server_name
+    if not (through := proxy or _proxy_to(server)):
+        return PoolManager(**settings)
+    if through.startswith("socks"):
+        from urllib3.contrib.socks import SOCKSProxyManager
+
+        return SOCKSProxyManager(through, **settings)
+    account = parse_url(through).auth
+    headers = make_headers(proxy_basic_auth=account) if account else None
+    return ProxyManager(through, proxy_headers=headers, **settings)
+
+
+def _proxy_to(server: str) -> str:
+    """The proxy that the environment names for a server; empty: none."""
+    from ipaddress import ip_address, ip_network
+    from urllib.request import getproxies
+
+    proxies, address = getproxies(), urlsplit(server)
+    host, port = address.hostname or "", address.port
+    for entry in (each.strip().lower() for each in proxies.get("no", "").split(",")):
+        name = entry.removeprefix("*").lstrip(".")
+        is_named = name and (f".{host}".endswith(f".{name}") or f".{host}:{port}".endswith(f".{name}"))
+        with suppress(ValueError):  # most entries are not networks
+            if entry == "*" or is_named or ip_address(host) in ip_network(entry, strict=False):
+                return ""
+    return proxies.get(address.scheme) or proxies.get("all", "")

@@ -1,17 +1,18 @@
-"""Which cluster, and as whom: what a kubeconfig or the Pod's own account says."""
+"""Which cluster, and as whom: the contexts of kubeconfig files, or the account of this Pod."""
 
-from collections.abc import Mapping
+import os
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from twgen.errors import StateUnavailable
 from twgen.model.values import dataclass
 
-if TYPE_CHECKING:
-    from urllib3 import PoolManager
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
-    from twgen.clients.logins.contexts import Context
-    from twgen.clients.logins.proofs import Login
+
+class Unusable(Exception):
+    """A kubeconfig or a login that cannot be used; the message quotes no credential."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,87 +32,88 @@ class ClusterAccess:
         return f"context {self.context!r} of {self.kubeconfig}" if self.context else self.kubeconfig
 
 
-class Session(NamedTuple):
-    """An API server, and how it is reached."""
+class Entry(NamedTuple):
+    """The fields of a cluster or a user, and the folder that relative paths in it start from."""
 
-    host: str
-    """Its address, with a path if it is served under one."""
-    pool: "PoolManager"
-    login: "Login"
+    fields: Mapping[str, Any]
+    folder: Path
 
-    def authorization(self) -> Mapping[str, str]:
-        """The header that says who asks, with a token that is renewed when it is due.
+    def content(self, name: str) -> bytes:
+        """The field `<name>-data`, else the content of the file that `name` names; empty without both."""
+        if data := self.fields.get(f"{name}-data"):
+            return b64decode(data)
+        path = self.path(name)
+        return path.read_bytes() if path else b""
 
-        Raises StateUnavailable when it cannot be.
-        """
-        from twgen.clients.logins.contexts import Unusable
-
-        try:
-            header = self.login.header()
-        except (Unusable, OSError) as error:
-            raise StateUnavailable(f"the token for {self.host} cannot be renewed: {_reason(error)}") from None
-        return {"Authorization": header} if header else {}
+    def path(self, name: str) -> Path | None:
+        """The file that a field names."""
+        named = self.fields.get(name)
+        return self.folder / Path(named).expanduser() if named else None
 
 
-def open_session(access: ClusterAccess, folder: str) -> Session:
-    """The way to an API server; raises StateUnavailable when the settings are not there or wrong.
+class Context(NamedTuple):
+    """Which API server, and as whom."""
 
-    Runs the login program that a kubeconfig may name. Certificates and keys that stand in the kubeconfig
-    itself are written to files in the folder, where the TLS library wants them.
-    """
-    from twgen.clients.logins.contexts import Unusable, context_of_files, context_of_pod
-    from twgen.clients.logins.proofs import login_of
-
-    try:
-        found = context_of_files(access.kubeconfig, access.context) if access.kubeconfig else context_of_pod()
-        login = login_of(found)
-        server = _server(found)
-        return Session(server, _pool(server, found, login, Path(folder)), login)
-    except (Unusable, OSError, TypeError, AttributeError, ValueError) as error:
-        raise StateUnavailable(
-            f"Kubernetes ({access.described}) is not configured: {_reason(error)}; "
-            "correct it, or pass --no-cluster"
-        ) from None
+    cluster: Entry
+    user: Entry
 
 
-def _server(context: "Context") -> str:
-    from twgen.clients.logins.contexts import Unusable
-
-    server = str(context.cluster.fields.get("server") or "").rstrip("/")
-    if not server:
-        raise Unusable("its cluster has no server")
-    return server if "://" in server else f"https://{server}"
-
-
-def _pool(server: str, context: "Context", login: "Login", folder: Path) -> "PoolManager":
-    from twgen.clients.logins.transport import pool_to
-
-    (cluster, user), certificate = context, None
-    pem, key = login.proof.certificate, login.proof.key
-    if server.startswith("https"):
-        pem, key = pem or user.content("client-certificate"), key or user.content("client-key")
-    if pem and key:
-        certificate = (_written(folder / "tls.crt", pem), _written(folder / "tls.key", key))
-    return pool_to(
-        server,
-        authority=cluster.content("certificate-authority").decode(),
-        is_verified=not cluster.fields.get("insecure-skip-tls-verify"),
-        server_name=cluster.fields.get("tls-server-name") or "",
-        certificate=certificate,
-        proxy=cluster.fields.get("proxy-url") or "",
+def context_of_pod() -> Context:
+    """The API server of this Pod's cluster, and the account of this Pod."""
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))  # noqa: TID251 - a Pod has no other way to say it
+    if not host or not port:
+        raise Unusable("this is not a Pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return Context(
+        Entry({"server": server, "certificate-authority": "ca.crt"}, _ACCOUNT),
+        Entry({"tokenFile": "token"}, _ACCOUNT),
     )
 
 
-def _written(file: Path, content: bytes) -> Path:
-    file.touch(mode=0o600)
-    file.write_bytes(content)
-    return file
+def context_of_files(paths: str, name: str) -> Context:
+    """A context of files that are joined by `:`; without a name the current one.
+
+    The first file that has an entry, or a current context, decides; missing files are skipped.
+    """
+    documents = list(_documents(paths))
+    if not documents:
+        raise Unusable("there is no such file")
+    try:
+        current = (str(each["current-context"]) for each, _ in documents if each.get("current-context"))
+        if not (named := name or next(current, "")):
+            raise Unusable("it has no current-context: give --context")
+        context = _entry(documents, "context", named).fields
+        user = context.get("user")
+        users = (item["name"] for each, _ in documents for item in each.get("users") or ())
+        return Context(
+            _entry(documents, "cluster", context.get("cluster")),
+            _entry(documents, "user", user) if user and user in users else Entry({}, Path()),
+        )
+    except (TypeError, KeyError, AttributeError):
+        raise Unusable("not a kubeconfig") from None
 
 
-def _reason(error: Exception) -> str:
-    from twgen.clients.logins.contexts import Unusable
+def _documents(paths: str) -> Iterator[tuple[Mapping[str, Any], Path]]:
+    from yaml import YAMLError, safe_load
 
-    # other errors of these types can quote what they cannot take, and that may be a token
-    if not isinstance(error, Unusable | OSError):
-        return "not a kubeconfig"
-    return " ".join(str(error).split())
+    for each in filter(None, paths.split(os.pathsep)):
+        path = Path(each).expanduser()
+        try:
+            document = safe_load(path.read_bytes())
+        except FileNotFoundError:
+            continue
+        except YAMLError as error:
+            # the parser quotes the line that it cannot read, and that may be a token
+            mark = getattr(error, "problem_mark", None)
+            raise Unusable(f"not YAML at line {mark.line + 1}" if mark else "not YAML") from None
+        if not isinstance(document, dict):
+            raise Unusable("not a kubeconfig")
+        yield document, path.absolute().parent
+
+
+def _entry(documents: list[tuple[Mapping[str, Any], Path]], kind: str, name: Any) -> Entry:
+    for document, folder in documents:
+        for item in document.get(f"{kind}s") or ():
+            if item["name"] == name:
+                return Entry(item.get(kind) or {}, folder)
+    raise Unusable(f"no {kind} has the name {name}")

@@ -5,35 +5,38 @@ import base64
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread, monotonic
 from twgen.clients.http import Answer, Request, Unreachable, answer_to
-from twgen.clients.kubeconfig import ClusterAccess, Session, open_session
+from twgen.clients.kubeconfig import ClusterAccess
 from twgen.cluster.objects import wrong_answer, wrong_object
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
 from twgen.versioning.names import DEPLOYMENT_API
 from twgen.yaml.limits import WORLD, Budget
 
+if TYPE_CHECKING:
+    from twgen.clients.logins import Session
+
 MOST_LISTED = 100_000
-"""Objects of one list: a server that always has another page is not followed for ever."""
+"""Objects of one list: a server might always have another page."""
 _PAGE = 500
 _AT_ONCE = 8
 _PASSING = (429, 502, 503, 504)
-"""Statuses of an API server that may be gone in a moment."""
+"""Statuses of an API server that may answer in a moment."""
 _MOST_ATTEMPTS = 7
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
-_RESOURCES = {_DEPLOYMENTS: "deployments.apps", _PODS: "pods"}
 _ADVICE = {
     401: "requires valid credentials: check the user of the context",
     403: "does not permit it: the account needs the verb list on {resource} in this namespace",
@@ -42,12 +45,12 @@ _OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
 
 
 def jobs_path(namespace: str) -> str:
-    """The Jobs of a namespace, in the API; of an empty one, those of all."""
+    """The path of the Jobs of a namespace; empty: of all namespaces."""
     return f"/apis/batch/v1{f'/namespaces/{namespace}' if namespace else ''}/jobs"
 
 
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The objects of a list; raises StateUnavailable for another answer: nobody knows then what there is."""
+    """The objects of a list; raises StateUnavailable for any other answer, which is not an empty list."""
     items = answer.get("items", "")
     if not isinstance(items, list | None):
         raise StateUnavailable(
@@ -59,33 +62,15 @@ def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return items or []
 
 
-def deletion_of(uid: str) -> dict[str, Any]:
-    """The body of a request that deletes this very object with all that it owns, and no other of its name."""
-    return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
-
-
-class _Asked(NamedTuple):
-    who: str
-    deadline: Deadline
-    method: str
-    path: str
-    query: Mapping[str, str]
-    body: Any = None
-
-
 class Heard(NamedTuple):
-    """What somebody else's clock said, and when that was on the monotonic clock."""
+    """The time by another clock, and when that was on the monotonic clock."""
 
     said: datetime
     at: float
 
 
 class Forbidden(StateUnavailable):
-    """The account may not make a change."""
-
-
-class PodsForbidden(StateUnavailable):
-    """The account may not list the Pods of a namespace."""
+    """The account lacks a right."""
 
 
 class KubernetesClient:
@@ -100,7 +85,7 @@ class KubernetesClient:
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._loading: asyncio.Task[Session] | None = None
         self.heard: Heard | None = None
-        """The time that its newest answer told; None: none did."""
+        """The time in its newest answer; None: in none yet."""
 
     def close(self) -> None:
         """Remove the files that its credentials were written to."""
@@ -109,29 +94,29 @@ class KubernetesClient:
     async def deployments(
         self, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
-        """The Deployments of a namespace that the selector takes, as the API server returns them."""
+        """The Deployments of a namespace that the selector finds, as the API server returns them."""
         items = await self._listed(_DEPLOYMENTS, namespace, label_selector, deadline)
         # an API server leaves the kind of a list's items out
         return [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item} for item in items]
 
     async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """The Pods of a namespace that the selector takes; raises PodsForbidden when it may not."""
+        """The Pods of a namespace that the selector finds; raises Forbidden without the right to."""
         return await self._listed(_PODS, namespace, label_selector, deadline)
 
     async def data(
         self, kind: Literal["ConfigMap", "Secret"], namespace: str, name: str, key: str, deadline: Deadline
     ) -> bytes:
-        """What one key of a ConfigMap or a Secret holds."""
+        """The value of one key of a ConfigMap or a Secret."""
         path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
-        status, found = await self.ask("GET", path, deadline)
+        status, answer = await self.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
-            why = found.get("message") or status
+            why = answer.get("message") or status
             raise StateUnavailable(f"{who} cannot be read: the API server answers {why}")
-        texts = {} if kind == "Secret" else found.get("data") or {}
+        texts = {} if kind == "Secret" else answer.get("data") or {}
         if key in texts:
             return str(texts[key]).encode()
-        binary = found.get("data" if kind == "Secret" else "binaryData") or {}
+        binary = answer.get("data" if kind == "Secret" else "binaryData") or {}
         if key not in binary:
             raise StateUnavailable(f"{who} has no key {key}")
         try:
@@ -148,111 +133,102 @@ class KubernetesClient:
         query: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> tuple[int, Mapping[str, Any]]:
-        """The status and the document that one request is answered with; a PATCH is a server-side apply."""
+        """The status and the document of one answer; a PATCH is a server-side apply."""
         who = f"Kubernetes ({self._access.described}), {path}"
-        asked = _Asked(who, deadline := deadline.for_answer(), method, path, query or {}, body)
-        budget = Budget(WORLD)
+        deadline, budget = deadline.for_answer(), Budget(WORLD)
+        request = _request(who, deadline, method, path, query or {}, body)
 
         async def ask() -> tuple[int, Mapping[str, Any]]:
             session = await self._session()
-            answer = await in_thread(lambda: self._answer(session, asked, budget))
+            answer = await in_thread(lambda: self._answer(session, request, budget))
             document = answer.document(budget)
-            # where it is no refusal, nothing was read or done, whatever it is that answers
+            # without a refusal it would be taken for the answer of an API server, whatever sent it
             if answer.status < HTTPStatus.BAD_REQUEST:
                 if document is None:
-                    said = answer.told(None, "message")
-                    why = f"the answer is not from an API server: check its address ({said})"
-                    raise StateUnavailable(f"{who}: {why}")
+                    why = f"check its address ({answer.message(None, 'message')})"
+                    raise StateUnavailable(f"{who}: the answer is not from an API server: {why}")
                 if method in {"GET", "PATCH"} and (wrong := wrong_answer(path, document)):
                     raise StateUnavailable(f"{path} cannot be read: {wrong}")
             elif document is None or document.get("message"):
-                document = {**(document or {}), "message": answer.told(document, "message")}
+                document = {**(document or {}), "message": answer.message(document, "message")}
             return answer.status, document
 
         return await deadline.bound(who, ask())
 
     async def _listed(
-        self, path: str, namespace: str, label_selector: str, deadline: Deadline
+        self, resource: str, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
         who = f"Kubernetes ({self._access.described}), namespace {namespace!r}"
         deadline = deadline.for_answer()
-        query = {"labelSelector": label_selector, "limit": str(_PAGE)}
-        asked = _Asked(who, deadline, "GET", path.format(namespace=namespace), query)
+        path, query = (
+            resource.format(namespace=namespace),
+            {"labelSelector": label_selector, "limit": str(_PAGE)},
+        )
 
-        async def pages() -> list[Mapping[str, Any]]:
+        def pages(session: "Session") -> list[Mapping[str, Any]]:
+            budget, items = Budget(WORLD), dict[str, Mapping[str, Any]]()
+            for _ in range(MOST_LISTED // _PAGE):
+                answer = self._answer(session, _request(who, deadline, "GET", path, query), budget)
+                page = answer.document(budget)
+                if answer.status != HTTPStatus.OK or page is None:
+                    raise _refusal(who, resource, answer, page)
+                if wrong := wrong_answer(path, page):
+                    raise StateUnavailable(f"{path} cannot be read: {wrong}")
+                for item in listed(path, page):
+                    if (name := item["metadata"]["name"]) in items:
+                        raise StateUnavailable(f"{path} cannot be read: {name} is listed twice")
+                    items[name] = item
+                if not (token := value_at(page, "metadata", "continue")):
+                    return list(items.values())
+                query["continue"] = str(token)
+            raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
+
+        async def answer() -> list[Mapping[str, Any]]:
             async with self._free:
                 session = await self._session()
-                return await in_thread(lambda: list(self._pages(session, path, asked)))
+                return await in_thread(lambda: pages(session))
 
-        return await deadline.bound(who, pages())
+        return await deadline.bound(who, answer())
 
-    async def _session(self) -> Session:
+    async def _session(self) -> "Session":
+        from twgen.clients.logins import open_session
+
         loading = self._loading
-        # a login that failed is tried again: what it lacked may be there by now
+        # a login that failed is tried again: its files may be there by now
         if not loading or (loading.done() and (loading.cancelled() or loading.exception())):
-            loading = self._loading = asyncio.create_task(
-                in_thread(lambda: open_session(self._access, self._files.name))
-            )
+            login = in_thread(lambda: open_session(self._access, self._files.name))
+            loading = self._loading = asyncio.create_task(login)
         # one LIST that is cut must not cut the login of the others
         return await asyncio.shield(loading)
 
-    def _pages(self, session: Session, path: str, asked: _Asked) -> Iterator[Mapping[str, Any]]:
-        place, budget, names = asked.path, Budget(WORLD), set[str]()
-        for _ in range(MOST_LISTED // _PAGE):
-            answer = self._answer(session, asked, budget)
-            page = answer.document(budget)
-            if answer.status != HTTPStatus.OK or page is None:
-                raise _refusal(asked.who, path, answer, page)
-            if wrong := wrong_answer(place, page):
-                raise StateUnavailable(f"{place} cannot be read: {wrong}")
-            for item in listed(place, page):
-                if (name := item["metadata"]["name"]) in names:
-                    raise StateUnavailable(f"{place} cannot be read: {name} is listed twice")
-                names.add(name)
-                yield item
-            token = value_at(page, "metadata", "continue")
-            if not token:
-                return
-            asked = asked._replace(query={**asked.query, "continue": str(token)})
-        raise StateUnavailable(f"{place} cannot be read: its list has more than {MOST_LISTED} objects")
-
-    def _answer(self, session: Session, asked: _Asked, budget: Budget) -> Answer:
-        """The answer, once it is more than "not now"; what may be asked twice is, while there is time."""
+    def _answer(self, session: "Session", request: Request, budget: Budget) -> Answer:
+        """The first answer that is not "try later"; only repeatable requests are sent again."""
         from tenacity import RetryCallState, Retrying, wait_random_exponential
 
-        is_applied = asked.method == "PATCH"
-        content_type = "application/apply-patch+yaml" if is_applied else "application/json"
-        request = Request(
-            who=asked.who,
-            method=asked.method,
-            url=f"{session.host}{asked.path}{f'?{urlencode(asked.query)}' if asked.query else ''}",
-            headers={"Content-Type": content_type, **session.authorization()},
-            body=None if asked.body is None else json.dumps(asked.body).encode(),
-            ends=time.monotonic() + asked.deadline.remaining,
-            late=asked.deadline.missed(asked.who),
-            most_bytes=budget.limits.bytes,
+        request = request._replace(
+            url=f"{session.host}{request.url}",
+            headers={**request.headers, **session.authorization()},
             bytes_before=budget.bytes,
-            to_reach_it=": check the context, or pass --no-cluster",
         )
+        is_repeatable = request.method in {"GET", "DELETE"}  # a deletion is of one UID
 
         def is_passing(state: RetryCallState) -> bool:
-            # a deletion is of one UID
-            is_repeatable, outcome = asked.method in {"GET", "DELETE"}, state.outcome
+            outcome = state.outcome
             if outcome and (failed := outcome.exception()):
                 is_unsent = isinstance(failed, Unreachable) and (is_repeatable or failed.is_refused)
                 return is_unsent and state.attempt_number == 1
             return is_repeatable and outcome is not None and outcome.result().status in _PASSING
 
-        def told_or_random(state: RetryCallState) -> float:
+        def pause(state: RetryCallState) -> float:
             wait = wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE)(state)
-            if state.outcome and not state.outcome.failed:
-                told = state.outcome.result().headers.get("Retry-After", "")
-                return max(wait, int(told)) if re.fullmatch("[0-9]{1,6}", told) else wait
-            return wait
+            if not state.outcome or state.outcome.failed:
+                return wait
+            wanted = state.outcome.result().headers.get("Retry-After", "")
+            return max(wait, int(wanted)) if re.fullmatch("[0-9]{1,6}", wanted) else wait
 
         attempts = Retrying(
             retry=is_passing,
-            wait=told_or_random,
+            wait=pause,
             stop=lambda state: (
                 state.attempt_number >= _MOST_ATTEMPTS
                 or time.monotonic() + state.upcoming_sleep >= request.ends
@@ -261,22 +237,33 @@ class KubernetesClient:
         )
         answer: Answer = attempts(lambda: answer_to(request, session.pool))
         budget.bytes += len(answer.content)
-        self._hear(answer.headers.get("Date"))
+        with suppress(ValueError):
+            date = parsedate_to_datetime(answer.headers.get("Date") or "")
+            # -0000, for an unknown zone, gives a time without one; an API server's is GMT
+            self.heard = Heard(date if date.tzinfo else date.replace(tzinfo=UTC), monotonic())
         return answer
 
-    def _hear(self, date: str | None) -> None:
-        """Take in the Date that an answer came with."""
-        try:
-            said = parsedate_to_datetime(date or "")
-        except ValueError:
-            return
-        # -0000, for a zone that is not told, gives a time without one; an API server's is GMT
-        self.heard = Heard(said if said.tzinfo else said.replace(tzinfo=UTC), monotonic())
+
+def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
+    who: str, deadline: Deadline, method: str, path: str, query: Mapping[str, str], body: Any = None
+) -> Request:
+    """A request by its path alone: the session knows the server, and the header that says who asks."""
+    content_type = "application/apply-patch+yaml" if method == "PATCH" else "application/json"
+    return Request(
+        who=who,
+        method=method,
+        url=f"{path}{f'?{urlencode(query)}' if query else ''}",
+        headers={"Content-Type": content_type},
+        body=None if body is None else json.dumps(body).encode(),
+        ends=time.monotonic() + deadline.remaining,
+        late=deadline.missed(who),
+        most_bytes=WORLD.bytes,
+        to_reach_it=": check the context, or pass --no-cluster",
+    )
 
 
-def _refusal(who: str, path: str, answer: Answer, document: Any) -> StateUnavailable:
-    status = answer.status
-    advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=_RESOURCES[path])
-    refused = PodsForbidden if (status, path) == (HTTPStatus.FORBIDDEN, _PODS) else StateUnavailable
-    said = answer.told(document, "message")
-    return refused(f"{who}: the API server {advice} ({status}: {said})")
+def _refusal(who: str, resource: str, answer: Answer, document: Any) -> StateUnavailable:
+    status, resources = answer.status, "pods" if resource == _PODS else "deployments.apps"
+    advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=resources)
+    refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
+    return refused(f"{who}: the API server {advice} ({status}: {answer.message(document, 'message')})")

@@ -18,7 +18,7 @@ _ADDRESS = "TEMPORAL_ADDRESS"
 _API_KEY = "TEMPORAL_API_KEY"
 _PROFILE = "TEMPORAL_PROFILE"
 _DEFAULT = "default"
-"""The name of a profile, and of a namespace, that nobody named: Temporal's own rule."""
+"""The name of a profile, and of a namespace, if none is given: Temporal's own rule."""
 
 _FILES = {
     "server_ca_cert_path": "server_root_ca_cert",
@@ -26,7 +26,6 @@ _FILES = {
     "client_key_path": "client_private_key",
 }
 """The settings of a profile that name files, and what the SDK calls them."""
-_BEARER = "Bearer "
 _NOT_WHOLE = "must be an absolute path, such as /etc/twgen/temporal"
 
 
@@ -36,20 +35,19 @@ class Profile:
 
     name: str
     address: str
-    """Empty: none is given, and they are used nowhere."""
+    """Empty: the credentials are used nowhere."""
     namespace: str
     credentials: "ClientConfigProfile" = field(repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that no message shows: the key and the headers, except those that name the place."""
-        header_values = self.credentials.grpc_meta.values()
-        found = (self.credentials.api_key or "", *header_values)
-        tokens = [text.removeprefix(_BEARER) for text in found]
-        return tuple(text for text in tokens if text not in {"", self.address, self.namespace})
+        values = (self.credentials.api_key or "", *self.credentials.grpc_meta.values())
+        tokens = (value.removeprefix("Bearer ") for value in values)
+        return tuple(token for token in tokens if token not in {"", self.address, self.namespace})
 
     def connect_options(self) -> Mapping[str, Any]:
-        """What `temporalio.service.ConnectConfig` takes besides the address; reads the files it names."""
+        """Options of `temporalio.service.ConnectConfig`, except the address; reads the profile's files."""
         try:
             options = self.credentials.to_client_connect_config()
         except OSError as error:
@@ -71,13 +69,13 @@ class Profiles:
     all: tuple[Profile, ...] = ()
     may_use: Callable[[str], bool] = lambda _: True
     allow_unlisted: bool = False
-    """Connections that no profile lists are used too, without credentials."""
+    """Connections without a profile are used too, without credentials."""
     of_person: bool = False
     """The TEMPORAL_ variables make one of them."""
     whose: str = "the current user"
-    """Who may use some of them: the project of Argo CD."""
+    """The subject of `may_use`: the project of Argo CD."""
     granted_in: str = ""
-    """The place that says so."""
+    """The place that grants it."""
 
     def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The one profile for a connection and a Temporal namespace; None: unlisted, and that is allowed.
@@ -85,11 +83,7 @@ class Profiles:
         Raises StateUnavailable, which names the worker, when there is none, or more than one.
         """
         here = (connection.host_port, namespace)
-        matching = [
-            profile
-            for profile in self.all
-            if profile.address and (profile.address, profile.namespace) == here
-        ]
+        matching = [each for each in self.all if each.address and (each.address, each.namespace) == here]
         usable = [profile for profile in matching if self.may_use(profile.name)]
         if len(usable) == 1:
             return usable[0]
@@ -106,8 +100,6 @@ class Profiles:
         raise StateUnavailable(f"{place}: {self._advice(connection, namespace)}")
 
     def _advice(self, connection: Connection, namespace: str) -> str:
-        why = "needs TLS or credentials" if connection.needs_credentials else "must be listed"
-        needs = f"connection {connection.name!r} {why}, and"
         here = f"address {connection.host_port!r} and namespace {namespace!r}"
         if not self.of_person:
             unlisted = "" if connection.needs_credentials else ", or set TWGEN_ALLOW_UNLISTED_CONNECTIONS"
@@ -116,12 +108,10 @@ class Profiles:
                 f" with {here}{unlisted}"
             )
         variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
-        nowhere = [
-            profile
-            for profile in self.all
-            if not profile.address and (profile.credentials.api_key or profile.credentials.tls)
-        ]
-        if nowhere:
+        why = "needs TLS or credentials" if connection.needs_credentials else "must be listed"
+        needs = f"connection {connection.name!r} {why}, and"
+        without_address = (each for each in self.all if not each.address)
+        if nowhere := [each for each in without_address if each.credentials.api_key or each.credentials.tls]:
             return (
                 f"{needs} profile {_named(nowhere)} has no address: set {variables} to say which server"
                 " its credentials are for"
@@ -141,10 +131,10 @@ def load_profiles(
 
     The file is `config_file`, else the one that TEMPORAL_CONFIG_FILE names, else Temporal's default one.
     `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do; a key
-    that may be renewed stands in a file instead, which API_KEY_FILE names.
+    that may be renewed is in the file that API_KEY_FILE names.
 
-    Temporal's tools take the files of a profile from the working directory. Where that is somebody's
-    repository, `in_repository` refuses all that is no whole path: it would choose whom to trust.
+    Temporal's tools take the files of a profile from the working directory. `in_repository` rejects relative
+    paths, because there the repository could choose which certificates are trusted.
     """
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
@@ -160,20 +150,20 @@ def load_profiles(
         raise StateUnavailable(f"the file of Temporal profiles, {file!r}, {_NOT_WHOLE}/temporal.toml")
     if source and not source.is_file():
         raise StateUnavailable(f"{file}: no such file; it must contain the Temporal profiles")
-    # any variable that is no UTF-8 would end the reader
+    # a variable that is not UTF-8 would end the reader
     readable = {name: value.encode(errors="replace").decode() for name, value in variables.items()}
     try:
-        found = dict(ClientConfig.load(config_source=source, override_env_vars=readable).profiles)
+        profiles = dict(ClientConfig.load(config_source=source, override_env_vars=readable).profiles)
         chosen = variables.get(_PROFILE) or _DEFAULT
-        if use_environment and (chosen in found or variables.get(_ADDRESS) or variables.get(_API_KEY)):
-            found[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=readable)
+        if use_environment and (chosen in profiles or variables.get(_ADDRESS) or variables.get(_API_KEY)):
+            profiles[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=readable)
     except RuntimeError as error:
         raise StateUnavailable(_unreadable(file, error)) from None
     if in_repository:
-        _refuse_relative_files(found)
+        _refuse_relative_files(profiles)
     return tuple(
         Profile(name, credentials.address or "", credentials.namespace or _DEFAULT, credentials)
-        for name, credentials in sorted(found.items())
+        for name, credentials in sorted(profiles.items())
     )
 
 

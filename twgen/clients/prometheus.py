@@ -42,118 +42,99 @@ class RangeQuery(NamedTuple):
 
 @dataclass(slots=True)
 class PrometheusServers:
-    """Those that a run may ask; they belong to one event loop."""
+    """The servers that a run may ask; they belong to one event loop."""
 
     usable: tuple[PrometheusServer, ...]
     remedy: str
-    """What to do where there is none of that name: the end of a sentence."""
+    """What to do if there is none of a name: the end of a sentence."""
     _unanswered: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The threads that still wait for an answer of each server."""
+    """The threads that still wait for an answer of each server: headers that trickle in keep one for long."""
     _free: defaultdict[str, asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
     )
-    """Of each server: one that is slow must not hold up another."""
+    """Of each server: a slow one must not delay another."""
 
     def called(self, name: str) -> PrometheusServer:
-        """The one of that name, or the only one; raises StateUnavailable when there is none, or several."""
-        found, why_none = prometheus_called(name, self.usable, self.remedy)
-        if not found:
+        """The server of that name, or the only one; raises StateUnavailable if there is none, or several."""
+        server, why_none = prometheus_called(name, self.usable, self.remedy)
+        if not server:
             raise StateUnavailable(why_none)
-        return found
+        return server
 
-    async def series(self, server: PrometheusServer, asked: RangeQuery, deadline: Deadline) -> list[Any]:
-        """The series that the query has there, as Prometheus writes them.
+    async def series(self, server: PrometheusServer, query: RangeQuery, deadline: Deadline) -> list[Any]:
+        """The series that the query finds there, as Prometheus writes them.
 
-        Raises StateUnavailable when it refuses, cannot be reached or says too much, OutOfTime after the
+        Raises StateUnavailable when it refuses, cannot be reached or answers too much, OutOfTime after the
         deadline.
         """
-        deadline, who = deadline.for_answer(), _who(server)
-        if (unanswered := len(self._unanswered[server.name])) >= _MOST_UNANSWERED:
-            raise StateUnavailable(f"{who} has left {unanswered} queries unanswered")
+        deadline, unanswered = deadline.for_answer(), self._unanswered[server.name]
+        who, free = f"Prometheus {server.name} at {server.url}", self._free[server.name]
+        if len(unanswered) >= _MOST_UNANSWERED:
+            raise StateUnavailable(f"{who} did not answer {len(unanswered)} queries")
+        late = StateUnavailable(f"{who} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?")
+
+        def post(seconds: float) -> Answer:
+            unanswered.add(thread := get_ident())
+            try:
+                return _post(who, server, query, seconds, late)
+            finally:
+                unanswered.discard(thread)
 
         async def answer() -> Answer:
-            await deadline.turn(self._turn(server))
+            await deadline.turn(free.acquire())
             try:
                 seconds = max(0.1, min(_LONGEST_WAIT, deadline.remaining))
                 async with asyncio.timeout(_LONGEST_WAIT):
-                    return await in_thread(lambda: self._post(server, asked, seconds))
+                    return await in_thread(lambda: post(seconds))
             except TimeoutError:
-                raise _too_slow(server) from None
+                raise late from None
             finally:
-                self._free[server.name].release()
+                free.release()
 
-        answered = await deadline.bound(who, answer())
-        document = answered.document(Budget(DEFAULT))
-        if answered.status != HTTPStatus.OK:
-            raise StateUnavailable(f"{who} {_refusal(server, answered, document)}")
-        return _series(answered, document)
-
-    def _post(self, server: PrometheusServer, asked: RangeQuery, seconds: float) -> Answer:
-        # headers that trickle in keep a thread for longer than anybody waits for it
-        self._unanswered[server.name].add(thread := get_ident())
-        try:
-            return _post(server, asked, seconds)
-        finally:
-            self._unanswered[server.name].discard(thread)
-
-    async def _turn(self, server: PrometheusServer) -> None:
-        await self._free[server.name].acquire()
+        return _series(server, await deadline.bound(who, answer()))
 
 
-def _series(answer: Answer, document: Any) -> list[Any]:
-    who = answer.request.who
-    if not isinstance(document, dict) or "status" not in document:
-        raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
-    if document["status"] != "success":
-        raise StateUnavailable(f"{who} cannot answer: {answer.told(document, 'error')[:_LONGEST_MESSAGE]}")
-    match document.get("data"):
-        case {"resultType": "matrix", "result": [*series]}:
-            return series
-        case {"resultType": str(kind)} if kind != "matrix":
-            told = answer.request.said(kind)[:_LONGEST_MESSAGE]
-            raise StateUnavailable(f"{who} answers with a {told}, not with numbers over time")
-    raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
-
-
-def _who(server: PrometheusServer) -> str:
-    return f"Prometheus {server.name} at {server.url}"
-
-
-def _too_slow(server: PrometheusServer) -> StateUnavailable:
-    return StateUnavailable(
-        f"{_who(server)} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?"
-    )
-
-
-def _refusal(server: PrometheusServer, answer: Answer, document: Any) -> str:
-    status, said = answer.status, answer.told(document, "error")[:_LONGEST_MESSAGE]
+def _series(server: PrometheusServer, answer: Answer) -> list[Any]:
+    who, status, document = answer.request.who, answer.status, answer.document(Budget(DEFAULT))
+    message = answer.message(document, "error")[:_LONGEST_MESSAGE]
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         where = "in its Secret" if server.secret_folder else "in the operator's file"
-        return f"requires other credentials than the ones {where} ({status}: {said})"
-    if document:
-        return f"refuses the query ({status}: {said})"
-    return f"{_SOMETHING_ELSE} ({status}: {said})"
+        why = f"requires other credentials than the ones {where} ({status}: {message})"
+    elif status != HTTPStatus.OK:
+        why = f"{'refuses the query' if document else _SOMETHING_ELSE} ({status}: {message})"
+    elif not document or "status" not in document:
+        why = _SOMETHING_ELSE
+    elif document["status"] != "success":
+        why = f"cannot answer: {message}"
+    else:
+        match document.get("data"):
+            case {"resultType": "matrix", "result": [*series]}:
+                return series
+            case {"resultType": str(kind)} if kind != "matrix":
+                kind = answer.request.safe(kind)[:_LONGEST_MESSAGE]
+                why = f"answers with a {kind}, not with numbers over time"
+            case _:
+                why = _SOMETHING_ELSE
+    raise StateUnavailable(f"{who} {why}")
 
 
 def _authorization(server: PrometheusServer) -> dict[str, str]:
     """The header that says who asks, by the files as they are now; raises StateUnavailable."""
-    folder = server.secret_folder
+    folder, user = server.secret_folder, server.username
     token_file, password_file = server.bearer_token_file, server.password_file
     if folder:
         token_file, password_file = f"{folder}/{PROMETHEUS_TOKEN}", f"{folder}/{PROMETHEUS_PASSWORD}"
-    may_be_absent = bool(folder)
-    if token := _content(token_file, _TOKEN, may_be_absent=may_be_absent):
+    if token := _content(token_file, _TOKEN, may_be_absent=bool(folder)):
         return {"Authorization": f"Bearer {token}"}
-    if not (password := _content(password_file, _PASSWORD, may_be_absent=may_be_absent)):
+    if not (password := _content(password_file, _PASSWORD, may_be_absent=bool(folder))):
         return {}
-    user = server.username
     if folder:
-        user = _content(f"{folder}/{PROMETHEUS_USER}", _PASSWORD, may_be_absent=may_be_absent)
+        user = _content(f"{folder}/{PROMETHEUS_USER}", _PASSWORD, may_be_absent=True)
     return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
-    """What a file holds, less blanks around it; empty: there is none."""
+    """The content of a file, without blanks around it; empty: there is none."""
     if not file:
         return ""
     try:
@@ -177,31 +158,29 @@ def _trusted(server: PrometheusServer) -> str | None:
     return file
 
 
-def _post(server: PrometheusServer, asked: RangeQuery, seconds: float) -> Answer:
-    """One answer."""
+def _post(
+    who: str, server: PrometheusServer, query: RangeQuery, seconds: float, late: StateUnavailable
+) -> Answer:
     from urllib3 import PoolManager
 
     ends = time.monotonic() + seconds
     form = {
-        "query": asked.query,
-        "start": f"{asked.first:.3f}",
+        "query": query.query,
+        "start": f"{query.first:.3f}",
         # it counts in milliseconds: the last moment must not be cut off by a rounded one
-        "end": f"{asked.last + 0.001:.3f}",
-        "step": f"{asked.step:.3f}",
+        "end": f"{query.last + 0.001:.3f}",
+        "step": f"{query.step:.3f}",
         "timeout": f"{seconds:.3f}",
     }
+    own = {"Content-Type": "application/x-www-form-urlencoded", **_authorization(server)}
     request = Request(
-        who=_who(server),
+        who=who,
         method="POST",
         url=f"{server.url.rstrip('/')}/api/v1/query_range",
-        headers={
-            **server.headers,
-            "Content-Type": "application/x-www-form-urlencoded",
-            **_authorization(server),
-        },
+        headers={**server.headers, **own},
         body=urlencode(form).encode(),
         ends=ends,
-        late=_too_slow(server),
+        late=late,
         most_bytes=MOST_BYTES,
         to_shorten_it=": aggregate the query",
     )

@@ -1,55 +1,102 @@
 """Every call to Temporal goes through here, inside its deadline and under the server's own rate limits."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
-from twgen.clients.temporal_failures import (
-    is_absent,
-    is_asked_too_much,
-    is_expired,
-    is_mended_by_connecting,
-    is_passing,
-    refusal,
-    unreachable,
-)
-from twgen.errors import StateUnavailable
+from twgen.errors import OwnedBySomebodyElse, StateUnavailable, TwgenError
 from twgen.model.credentials import remember, without_credentials
 from twgen.model.spec import Connection
 from twgen.model.values import dataclass
+from twgen.reporting.printable import said
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter
     from temporalio.runtime import Runtime
-    from temporalio.service import ServiceClient
+    from temporalio.service import RPCError, ServiceClient
 
 Answer = TypeVar("Answer")
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _CONNECTED_WITHIN = (5.0, 30.0)
-"""Seconds of the first try and of the second: the SDK's core waits for ever now and then, under load, where a
-server hangs up on it while it connects."""
+"""Seconds of the first try and of the second: under load, the SDK's core sometimes waits for ever if a server
+closes the connection that it is opening."""
+_ADVICE = {
+    "INVALID_ARGUMENT": "rejected a value of the spec: correct the spec",
+    "PERMISSION_DENIED": "does not permit it: check the credentials",
+    "UNAUTHENTICATED": "requires valid credentials: check them",
+    "UNAVAILABLE": "is not available: try again when it is up",
+    "RESOURCE_EXHAUSTED": "limits the rate of calls: try again later or raise --timeout",
+    "UNIMPLEMENTED": "is too old: twgen needs server 1.29.1 or newer",
+}
+_CONFLICTS = {
+    "ManagerIdentity '": "nothing was changed: another manager owns the worker",
+    "conflict token mismatch": "nothing was changed: another client changed the traffic at the same time",
+    "Workflow execution is already running": "nothing was started: the same operation was started at"
+    " the same time",
+    "already running": "nothing was started: another client started the gate at the same time",
+}
+"""By a part of the server's text: such an error has no code of its own."""
+_LOST = "due to unexpected workflow task failure"
+"""The server's own workflow for a worker or a version has failed a change: FAILED_PRECONDITION."""
+_ONE_BATCH = "Max concurrent batch operations"
+_OTHER_ADVICE = "answered with an error: look at its log"
+_HANGS_UP = (
+    "closed the connection: it may require TLS, or a client certificate other than the one in {profile}"
+)
+_NOT_TRUSTED = "InvalidCertificate"
+_NO_CONNECTION = {
+    "PermissionDenied": "does not permit it: check the credentials of {profile}",
+    "Unauthenticated": "requires valid credentials: check the credentials of {profile}",
+    _NOT_TRUSTED: "has a certificate that is not trusted: check server_ca_cert_path and server_name"
+    " of {profile}",
+    "ParseError": "was not asked: client_key_path of {profile} is not a private key",
+    "NoCertificatesPresented": "was not asked: client_cert_path of {profile} is not a certificate",
+    "KeyMismatch": "was not asked: client_cert_path and client_key_path of {profile} do not belong together",
+    "client cert": "was not asked: {profile} needs both client_cert_path and client_key_path",
+    "InvalidContentType": "does not use TLS, but {profile} requires it: correct the address; if the"
+    " server is meant to run without TLS, remove the key and tls from {profile}",
+    "fatal alert": "does not accept the client certificate: check client_cert_path of {profile}",
+    "broken pipe": _HANGS_UP,
+    "operation was canceled": _HANGS_UP,
+}
+"""What to do about an error of the SDK's core, by a part of its text."""
+_NOBODY_THERE = (
+    "cannot be reached: check the address of connection {connection!r}; from outside its network,"
+    " forward a port and give --via"
+)
+_NOBODY_FORWARDS = "cannot be reached: is the port that --via names still forwarded?"
+# the core of the SDK prints its whole error value, headers included, around the reason
+_REASON = re.compile(
+    r'(?:message|error): "((?:[^"\\]|\\.)*)"'
+    r"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)"
+)
+_PASSING = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
+"""Statuses of a server that may answer the same call in a moment."""
+_NEEDS_CONNECTION = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
+"""Statuses that a new connection, with renewed credentials, may mend."""
+_EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Rate:
-    """So many calls a second for one namespace of one server, and so many at once after a rest."""
+class _Rate(NamedTuple):
+    """Calls a second for one namespace of one server, and how many at once after a rest."""
 
     name: str
     calls: float
     at_once: float
 
 
-# a little below what a server allows by default: the rest is for everybody else; and evenly, since a server
-# that is asked for much at once is the slower with each single answer
+# a little below the default limits of a server, which others use too; and evenly, since a burst slows down
+# each single answer
 # https://github.com/temporalio/temporal/blob/v1.32.0/service/frontend/configs/quotas.go
 _DEPLOYMENT_READS = _Rate("deployments", 45, 8)
 _VISIBILITY = _Rate("visibility", 9, 3)
@@ -70,26 +117,25 @@ class Call(Generic[Answer]):
     connection: Connection
     namespace: str
     worker: str
-    """Whom it is about, for people: the worker, and the file of its spec."""
+    """Its subject, for people: the worker, and the file of its spec."""
     method: str
     """In snake case."""
     request: Any
     """As protobuf."""
     value: Callable[[Any], Answer]
-    """Makes a value of the answer; of None, when what is asked for may be absent, and is."""
+    """Makes a value of the answer; of None if `may_be_absent` and it is absent."""
     may_be_absent: bool = False
     is_retried: bool = True
-    """It changes nothing: when it fails in passing it is made again."""
+    """It changes nothing, so it is repeated after a failure that passes."""
 
 
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    They outlive a reading, and belong to the event loop that first used them. One whose credentials a server
-    does not take, or that is broken, is forgotten: a key or a certificate may have been renewed, and the next
-    call connects with what `profiles` tells then. `via` says where to reach an address instead of at itself,
-    `ca_files` which file has the certificates of a Secret that a Connection trusts: those of a profile go
-    before them.
+    They outlive a reading, and belong to the event loop that first used them. A connection that is broken, or
+    whose credentials a server rejects, is dropped: the next call connects with the `profiles` of then, since
+    a key or a certificate may have been renewed. `via` has other addresses at which to reach an address,
+    `ca_files` the file with the certificates of a Secret that a Connection trusts: a profile's come first.
     """
 
     def __init__(
@@ -103,7 +149,7 @@ class TemporalClients:
         self._via = via
         self._ca_files = ca_files
         self.server_versions: dict[str, str] = {}
-        """By address, once known; a plan is the slower for one that is old by now, and no faster."""
+        """By address, once known; an outdated one only makes a plan slower."""
         self._connecting: dict[tuple[str, str, str], asyncio.Task[ServiceClient]] = {}
         self._sent: dict[str, None] = {}
         """The keys and headers of all connections, which no message shows."""
@@ -132,7 +178,9 @@ class TemporalClients:
         client, refusals = await self._client(call, deadline), 0
         attempts = AsyncRetrying(
             retry=retry_if_exception(
-                lambda error: call.is_retried and isinstance(error, RPCError) and is_passing(error)
+                lambda error: (
+                    call.is_retried and isinstance(error, RPCError) and error.status.name in _PASSING
+                )
             ),
             # many renders start together and must not come back together
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
@@ -141,7 +189,6 @@ class TemporalClients:
             ),
             reraise=True,
         )
-
         rate = _RATES.get(call.method, _OTHERS)
         key = (call.connection.host_port, call.namespace, rate.name)
         if key not in self._limiters:
@@ -153,20 +200,20 @@ class TemporalClients:
             try:
                 return await getattr(client.workflow_service, call.method)(call.request, retry=False)
             except RPCError as error:
-                refusals += is_asked_too_much(error)
+                refusals += error.status.name == "RESOURCE_EXHAUSTED"
                 raise
 
         try:
-            answer: Any = await attempts(attempt)
+            return call.value(await attempts(attempt))
         except RPCError as error:
-            if is_mended_by_connecting(error):
+            if error.status.name in _NEEDS_CONNECTION:
                 self._forget(client)
-            if call.may_be_absent and is_absent(error):
+            is_absent = error.status.name == "NOT_FOUND" and not _names_unknown_namespace(error)
+            if call.may_be_absent and is_absent:
                 return call.value(None)
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
             raise refusal(self._who(call), error, tuple(self._sent)) from error
-        return call.value(answer)
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
         profile = self.profile_of(call.connection, call.namespace, call.worker)
@@ -179,7 +226,7 @@ class TemporalClients:
                 if done.cancelled() or done.exception():
                     del self._connecting[key]
 
-            # before anybody who waits hears of it: a late waiter would forget what another has opened since
+            # before the waiting calls resume: a late one would drop the connection that another has opened
             opening.add_done_callback(forget_failure)
             self._connecting[key] = opening
         try:
@@ -188,13 +235,13 @@ class TemporalClients:
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
-            known, is_via = call.connection, key[0] in self._via
-            known = replace(known, ca_secret="") if ca_file else known
-            said = without_credentials(str(error), tuple(self._sent))
-            raise unreachable(self._who(call), known, key[1], said, is_via=is_via) from error
+            connection = replace(call.connection, ca_secret="") if ca_file else call.connection
+            text = without_credentials(str(error), tuple(self._sent))
+            is_via = connection.host_port in self._via
+            raise unreachable(self._who(call), connection, key[1], text, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
-        """Connect anew at the next call, unless another one has done so already."""
+        """Connect again at the next call, unless another call has already."""
         for key, opened in list(self._connecting.items()):
             is_open = opened.done() and not opened.cancelled() and not opened.exception()
             if is_open and opened.result() is client:
@@ -209,18 +256,16 @@ class TemporalClients:
             options = dict(profile.connect_options())
             self._sent |= dict.fromkeys(profile.secrets)
             remember(profile.secrets)
-        if ca_file:
-            tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
-            if not tls.server_root_ca_cert:
-                options["tls"] = replace(tls, server_root_ca_cert=_certificates(ca_file))
+        tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
+        if ca_file and not tls.server_root_ca_cert:
+            options["tls"] = tls = replace(tls, server_root_ca_cert=_certificates(ca_file))
         if address in self._via and options["tls"]:
-            tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
-            # the certificate is still that of the address that the profile is for
+            # the certificate is for the address of the profile
             options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
         target = self._via.get(address, address)
         config = ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
         for seconds in _CONNECTED_WITHIN:
-            # one that hangs would hold up every later call
+            # a connection that hangs would delay every later call
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     return await ServiceClient.connect(config)
@@ -245,3 +290,64 @@ def _silent_runtime() -> "Runtime":
 
     # the core of the SDK would log to stdout, between the manifests
     return Runtime(telemetry=TelemetryConfig(logging=None))
+
+
+class OneAtATime(StateUnavailable):
+    """The server runs another batch operation in this namespace, and only one at a time."""
+
+
+def is_expired(error: Exception) -> bool:
+    """The SDK stopped waiting, which it calls cancelled."""
+    status = getattr(error, "status", None)
+    return status.name in _EXPIRED if status else "Timeout expired" in str(error)
+
+
+def _names_unknown_namespace(error: "RPCError") -> bool:
+    """NOT_FOUND, since there is no such namespace."""
+    from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
+
+    return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)
+
+
+def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> TwgenError:
+    """The error for a server's own error: StateUnavailable, or OwnedBySomebodyElse of a change."""
+    text, status = said(str(error), secrets), error.status.name
+    for sign, conflict in _CONFLICTS.items():
+        if sign in str(error):
+            return OwnedBySomebodyElse(f"{server}: {conflict} ({text})")
+    if _names_unknown_namespace(error):
+        return StateUnavailable(
+            f"{server}: the server has no such namespace: check workerOptions.temporalNamespace"
+        )
+    if _ONE_BATCH in str(error):
+        return OneAtATime(
+            f"{server}: another batch operation is running in this namespace: try again when it has ended"
+        )
+    is_lost = _LOST in str(error)
+    advice = "could not make this change: try again" if is_lost else _ADVICE.get(status, _OTHER_ADVICE)
+    return StateUnavailable(f"{server}: the server {advice} ({status}: {text})")
+
+
+def unreachable(
+    server: str, connection: Connection, profile: str, error: str, *, is_via: bool
+) -> StateUnavailable:
+    """The error for a connection that could not be made, with the names of its Connection and its profile.
+
+    `error` is the text of the SDK's core, without credentials. `is_via`: another address was used than the
+    Connection's. The Connection has no `ca_secret` if its certificates were read from a file.
+    """
+    reasons = [quoted.replace('\\"', '"') or named for quoted, named in _REASON.findall(error)]
+    known = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")
+    advice = (known or (_NOBODY_FORWARDS if is_via else _NOBODY_THERE)).format(
+        connection=connection.name, profile=f"profile {profile!r}" if profile else "a profile"
+    )
+    if connection.ca_secret and _NOT_TRUSTED in error:
+        advice += (
+            f", or give --ca-file {connection.ca_secret}=FILE with the certificates that its"
+            " Connection trusts"
+        )
+    if reasons:
+        advice += f" ({said(reasons[-1].replace('(', ': '))})"
+    elif not known:
+        advice += f" ({said(error)})"
+    return StateUnavailable(f"{server} {advice}")

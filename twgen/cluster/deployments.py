@@ -69,7 +69,7 @@ _OWNER = excerpt(Field("kind", TEXT), Field("name", TEXT))
 METADATA = excerpt(
     Field(
         "name",
-        text(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$(?!\n)", "a name that Kubernetes takes"),
+        text(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$(?!\n)", "a valid Kubernetes name"),
         required=True,
     ),
     Field("namespace", TEXT),

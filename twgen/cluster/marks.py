@@ -119,7 +119,9 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
     if (there := annotations.get(ATTACHED, "")) != attached:
         going = set(filter(None, there.split(","))) - set(attached.split(","))
         names = ", ".join(sorted(item.replace("/", " ", 1) for item in going))
-        yield "attached objects" + (f" ({names} {'goes' if len(going) == 1 else 'go'})" if going else "")
+        yield "attached objects" + (
+            f" ({names} {'is' if len(going) == 1 else 'are'} removed)" if going else ""
+        )
     said: Mapping[str, Any] = {}
     if version.build_id == spec.build_id:
         said = own_pace(spec, version.live)

@@ -1,4 +1,4 @@
-"""The time by which a rollout goes."""
+"""The time that a rollout uses."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -8,11 +8,11 @@ from twgen.model.times import later
 
 
 class SlowestClock:
-    """The slowest of the clocks that a rollout hears: its own, the API server's, and Temporal's.
+    """The slowest clock that a rollout knows: its own, the API server's, or Temporal's.
 
-    Temporal says when a step of a ramp began, and never what time it is. By a clock that is ahead of
-    Temporal's the pause of a step would be over too soon; by one that is behind it only takes longer. What
-    must not happen too late goes by the fastest, which is `apart` ahead.
+    Temporal says when a step of a ramp began, but not the time. With a clock ahead of Temporal's, the pause
+    of a step would end too soon; with a clock behind it, the pause only takes longer. Whatever must not be
+    late uses the fastest clock, which is `apart` ahead.
     """
 
     def __init__(
@@ -25,30 +25,30 @@ class SlowestClock:
         self._monotonic = monotonic
         self._api_server = api_server
         self._temporal: Heard | None = None
-        """It was no later than that, by the newest change that was seen to happen."""
+        """An upper limit of Temporal's time, from the newest change that happened between two looks."""
         self._looked: Heard | None = None
-        """The newest change of traffic that was seen, and when the look began that saw it."""
+        """The newest change of traffic, and when the look began that saw it."""
 
     def __call__(self) -> datetime:
         """The time, to the second."""
-        return min(self._said(self._temporal)).replace(microsecond=0)
+        return min(self._times(self._temporal)).replace(microsecond=0)
 
     def apart(self) -> timedelta:
-        """By how much the fastest clock is ahead of this one."""
-        # a change that Temporal dated is not to come
-        return max(self._said(self._looked)) - self()
+        """How far the fastest clock is ahead of this one."""
+        # a change that Temporal has dated is in the past
+        return max(self._times(self._looked)) - self()
 
-    def _said(self, temporal: Heard | None) -> list[datetime]:
-        """What time it is by each clock, with Temporal's as it was heard."""
-        passed = self._monotonic()
-        heard = filter(None, (self._api_server(), temporal))
-        return [self._own(), *(later(said, timedelta(seconds=passed - at)) for said, at in heard)]
+    def _times(self, temporal: Heard | None) -> list[datetime]:
+        """The time by each clock."""
+        now, others = self._monotonic(), filter(None, (self._api_server(), temporal))
+        return [self._own(), *(later(said, timedelta(seconds=now - at)) for said, at in others)]
 
     def saw(self, changed_at: datetime | None, began: float) -> None:
-        """Take in when Temporal's traffic changed last, by a look that began at a monotonic time.
+        """Note when Temporal's traffic changed last, by a look that began at a monotonic time.
 
-        What one look sees and the look before did not see came after that one began, whatever a clock says.
-        The newest change counts: one clock may have been wrong once, and pauses begin with a change.
+        A change that one look sees and the look before did not see came after that one began, whatever any
+        clock says. The newest change counts: a clock may have been wrong before, and pauses begin with a
+        change.
         """
         if not changed_at:
             return

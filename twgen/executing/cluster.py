@@ -1,13 +1,15 @@
-"""Changing the cluster in which a rollout is carried out: every method is one call, made once."""
+"""Changes the cluster of a rollout by single calls, and starts its Job again after a person's command."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, deletion_of, jobs_path
-from twgen.errors import StateUnavailable
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path
+from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -25,33 +27,33 @@ from twgen.versioning.names import (
 )
 
 _FIELD_MANAGER = "twgen"
-"""The field manager of what a rollout applies."""
+"""The field manager of a rollout's changes."""
 _OWNER_MANAGER = "twgen-owner"
-"""That of owners alone: who applies the rest of an attached object may leave them out."""
+"""The field manager of owners only: the manager of the rest of an attached object may leave them out."""
 _ATTACHED_MANAGER = "twgen-attached"
-"""That of what a Deployment says of its attached objects: it has no word on the replicas."""
+"""The field manager of a Deployment's annotation about attached objects: it does not own the replicas."""
 _ARGO_CD, _KUBECTL = "argocd-controller", "kubectl"
 """The field managers of Argo CD, and of `kubectl apply --server-side`."""
 _DONE = range(200, 300)
+_GONE_OR_NEWER = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _LONGEST_MESSAGE = 1024
-"""Characters that Kubernetes takes of an Event's message."""
-
+"""Characters of an Event's message."""
 
 EventType = Literal["Normal", "Warning"]
 """Whether something is wrong."""
-
-
-class KubernetesEvent(NamedTuple):
-    """What a Kubernetes Event says."""
-
-    type: EventType
-    reason: str
-    message: str
-    at: datetime
+_MAKE_IT = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
+_UNTIL_GONE = 0.5
+"""Seconds between two attempts."""
+_OF_THE_SERVER = {
+    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation",
+    "managedFields", "resourceVersion", "selfLink", "uid",
+}  # fmt: skip
+_OF_THE_CONTROLLER = ("batch.kubernetes.io/", "controller-uid", "job-name")
+"""Labels that the job controller gives to a Job and its Pods."""
 
 
 class ClusterWriter:
-    """Makes the changes of one rollout; every method raises StateUnavailable or OutOfTime."""
+    """Makes the changes of one rollout; each method is one call, and raises StateUnavailable or OutOfTime."""
 
     def __init__(
         self, client: KubernetesClient, intent: Intent, timeout: float, field_manager: str = _FIELD_MANAGER
@@ -62,41 +64,33 @@ class ClusterWriter:
         self._field_manager = field_manager
 
     async def scale(self, change: ReplicasChange) -> None:
-        """Set the replicas of a Deployment, and hold them together with whoever applied them."""
-        namespace, name = self._intent.namespace, change.deployment
-        manifest = {
-            "apiVersion": DEPLOYMENT_API,
-            "kind": "Deployment",
-            # refused when it has changed since: an autoscaler's newer word is never taken back
-            "metadata": {"name": name, "namespace": namespace, "resourceVersion": change.resource_version},
-            "spec": {"replicas": change.replicas},
-        }
-        await self._apply(f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{name}", manifest)
+        """Set the replicas of a Deployment, as a field manager next to the one that applied them."""
+        # refused if it has changed since: an autoscaler's newer value is never reverted
+        metadata = {"resourceVersion": change.resource_version}
+        await self._apply_deployment(change.deployment, metadata, spec={"replicas": change.replicas})
 
     async def delete(self, path: str, uid: str) -> bool:
-        """Delete this very object with all that it owns, and no other that has its name by now.
+        """Delete this very object with all that it owns, and no newer one of its name.
 
-        Whether it is gone: not yet, where somebody has to let it go.
+        Whether it is gone: not yet if it has finalizers.
         """
-        gone = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-        answer = await self._send("DELETE", path, deletion_of(uid), gone)
+        answer = await self._send("DELETE", path, _deletion_of(uid), _GONE_OR_NEWER)
         return not value_at(answer, "metadata", "deletionTimestamp")
 
     async def attach(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> AttachedInCluster:
-        """Apply an attached object as the manager that applies the rest of the worker, but for its owners.
+        """Apply an attached object, without owners, as the manager that applies the rest of the worker.
 
-        A dry run asks whether the API server would take it.
+        A dry run asks whether the API server would accept it.
         """
         kind, metadata = GroupKind.of(manifest), {**manifest["metadata"]}
         metadata.pop("ownerReferences", None)
         api_version, namespace, name = manifest["apiVersion"], metadata["namespace"], metadata["name"]
         served = f"/apis/{api_version}" if kind.group else f"/api/{api_version}"
         path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}/{name}"
-        # of what one manager has applied, the next apply of another takes nothing away
-        manager = _ARGO_CD if self._intent.application else _KUBECTL
-        applied = {**manifest, "metadata": metadata}
-        options = {"fieldManager": manager, **({"dryRun": "All"} if dry_run else {})}
-        answer = await self._apply(path, applied, options=options)
+        # a field that one manager has applied stays when another one no longer applies it
+        options = {"fieldManager": _ARGO_CD if self._intent.application else _KUBECTL}
+        options |= {"dryRun": "All"} if dry_run else {}
+        answer = await self._apply(path, {**manifest, "metadata": metadata}, options=options)
         owners = value_at(answer, "metadata", "ownerReferences") or ()
         return AttachedInCluster(
             kind=kind,
@@ -108,34 +102,30 @@ class ClusterWriter:
         )
 
     async def say_gone(self, deployment: str, names: Sequence[str]) -> None:
-        """Say on a Deployment which of its attached objects are gone, for the next render."""
-        namespace = self._intent.namespace
-        metadata = {"name": deployment, "namespace": namespace, "annotations": {GONE: ",".join(names)}}
-        manifest = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": metadata}
-        path = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{deployment}"
-        await self._apply(path, manifest, options={"fieldManager": _ATTACHED_MANAGER})
+        """Note on a Deployment which of its attached objects are gone, for the next render."""
+        metadata = {"annotations": {GONE: ",".join(names)}}
+        await self._apply_deployment(deployment, metadata, _ATTACHED_MANAGER)
 
     async def own(self, owning: Owning) -> None:
-        """Let an attached object go with its versioned Deployment; one that is gone stays so."""
-        item, kind = owning.item, "Deployment"
-        owner = {"apiVersion": DEPLOYMENT_API, "kind": kind, "name": owning.deployment, "uid": owning.uid}
-        metadata = {"name": item.name, "namespace": self._intent.namespace, "uid": item.uid}
-        manifest = {
-            "apiVersion": item.api_version,
-            "kind": item.kind.kind,
-            "metadata": metadata | {"ownerReferences": [owner]},
+        """Make a versioned Deployment the owner of an attached object, unless that is gone."""
+        item, owner = owning.item, {"name": owning.deployment, "uid": owning.uid}
+        metadata = {
+            "name": item.name,
+            "namespace": self._intent.namespace,
+            "uid": item.uid,
+            "ownerReferences": [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **owner}],
         }
-        gone = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-        await self._apply(item.path, manifest, gone, options={"fieldManager": _OWNER_MANAGER})
+        manifest = {"apiVersion": item.api_version, "kind": item.kind.kind, "metadata": metadata}
+        await self._apply(item.path, manifest, _GONE_OR_NEWER, options={"fieldManager": _OWNER_MANAGER})
 
     async def delete_job(self, job: JobReference) -> None:
-        """Delete a Job and its Pods: one of the same intent, later on, is to run."""
+        """Delete a Job and its Pods, so that one of the same intent can run later."""
         await self.delete(f"{jobs_path(self._intent.namespace)}/{job.name}", job.uid)
 
     async def record(self, status: Mapping[str, str], *, over: str | None = None) -> None:
-        """Write the status of the rollout; it goes when its intent goes.
+        """Write the status of the rollout; it is deleted with its intent.
 
-        With `over` only in place of that resource version (empty: of none): a newer one is somebody else's.
+        With `over` only in place of that resource version (empty: of none): a newer one is another process's.
         """
         intent = self._intent
         name = rollout_status_name(intent.worker)
@@ -146,14 +136,7 @@ class ClusterWriter:
                 "name": name,
                 "namespace": intent.namespace,
                 "labels": rollout_labels(intent.worker),
-                "ownerReferences": [
-                    {
-                        "apiVersion": "v1",
-                        "kind": "ConfigMap",
-                        "name": rollout_name(intent.worker),
-                        "uid": intent.uid,
-                    }
-                ],
+                "ownerReferences": [self._reference()],
                 **({"resourceVersion": over} if over else {}),
             },
             "data": {name: without_credentials(text) for name, text in status.items()},
@@ -162,29 +145,37 @@ class ClusterWriter:
         newer = set() if over is None else {HTTPStatus.CONFLICT}
         await self._apply(path, manifest, newer, force=over != "")
 
-    async def tell(self, event: KubernetesEvent) -> None:
+    async def add_event(self, kind: EventType, reason: str, message: str, at: datetime) -> None:
         """Write a Kubernetes Event about the intent."""
-        intent, now = self._intent, format_time(event.at)
+        intent, time = self._intent, format_time(at)
         manifest = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{rollout_name(intent.worker)}.", "namespace": intent.namespace},
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "name": rollout_name(intent.worker),
-                "namespace": intent.namespace,
-                "uid": intent.uid,
-            },
-            "type": event.type,
-            "reason": event.reason,
-            "message": without_credentials(event.message)[:_LONGEST_MESSAGE],
+            "involvedObject": {**self._reference(), "namespace": intent.namespace},
+            "type": kind,
+            "reason": reason,
+            "message": without_credentials(message)[:_LONGEST_MESSAGE],
             "source": {"component": "twgen"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
+            "firstTimestamp": time,
+            "lastTimestamp": time,
             "count": 1,
         }
         await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
+
+    def _reference(self) -> dict[str, str]:
+        """The ConfigMap of the intent."""
+        name, uid = rollout_name(self._intent.worker), self._intent.uid
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
+
+    async def _apply_deployment(
+        self, name: str, metadata: Mapping[str, Any], manager: str = "", **fields: Any
+    ) -> None:
+        namespace = self._intent.namespace
+        own = {"name": name, "namespace": namespace, **metadata}
+        manifest = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": own, **fields}
+        path = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{name}"
+        await self._apply(path, manifest, options={"fieldManager": manager or self._field_manager})
 
     async def _apply(
         self,
@@ -212,5 +203,77 @@ class ClusterWriter:
         if status not in _DONE and status not in also:
             why = answer.get("message") or status
             refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
-            raise refused(f"{method} {path}: the API server refuses: {why}")
+            raise refused(f"{method} {path}: the API server rejected it: {why}")
         return answer
+
+
+async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
+    """Start the newest Job of a label selector again if it has ended; what was done or is left to do.
+
+    The same manifest is created under the same name, so that Argo CD tracks it as before.
+    """
+    path = jobs_path(namespace)
+    query = {"labelSelector": selector}
+    status, listed = await _answered(client, "GET", path, deadline, query=query)
+    if status != HTTPStatus.OK:
+        look = f"kubectl get jobs -n {namespace} -l {selector}"
+        return f"could not read whether its Job has ended ({listed['message']}): run `{look}`"
+    jobs = oldest_first(listed.get("items") or ())
+    if not jobs or not ending_of(newest := jobs[-1]):
+        return ""
+    name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
+    status, refused = await _answered(client, "DELETE", f"{path}/{name}", deadline, body=_deletion_of(uid))
+    if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
+        return (
+            f"Job {name} has ended, but was not started again ({refused['message']}):"
+            f" run `kubectl delete job {name} -n {namespace}`, and {_MAKE_IT}"
+        )
+    status = HTTPStatus.CONFLICT
+    while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
+        status, refused = await _answered(client, "POST", path, deadline, body=_again(newest))
+        if status == HTTPStatus.CONFLICT:
+            _, current = await _answered(client, "GET", f"{path}/{name}", deadline)
+            if value_at(current, "metadata", "uid") not in {None, uid}:
+                return f"another client started Job {name} again"
+            await asyncio.sleep(_UNTIL_GONE)
+    if status == HTTPStatus.CREATED:
+        return f"started Job {name} again"
+    return (
+        f"Job {name} was deleted, but not created again ({refused['message']}):"
+        f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_MAKE_IT}"
+    )
+
+
+async def _answered(
+    client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
+) -> tuple[int, Mapping[str, Any]]:
+    """The status of an answer, and the answer with a message; also for a server that cannot be reached.
+
+    The person's command has succeeded by then, so a failure here must not fail it.
+    """
+    try:
+        status, answer = await client.ask(method, path, deadline, **more)
+    except (StateUnavailable, OutOfTime) as error:
+        return HTTPStatus.SERVICE_UNAVAILABLE, {"message": str(error)}
+    return status, {"message": f"the API server answered {status}", **answer}
+
+
+def _deletion_of(uid: str) -> dict[str, Any]:
+    """The body of a request that deletes this very object with all that it owns, and no newer one."""
+    return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+
+
+def _again(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest that a Job was created from."""
+    spec = {name: value for name, value in job["spec"].items() if name not in {"selector", "suspend"}}
+    metadata = {name: value for name, value in job["metadata"].items() if name not in _OF_THE_SERVER}
+    template = {**spec["template"], "metadata": _own(spec["template"]["metadata"])}
+    spec["template"] = template
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _own(metadata), "spec": spec}
+
+
+def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata without the labels of the job controller."""
+    labels = metadata.get("labels") or {}
+    own = {name: text for name, text in labels.items() if not name.startswith(_OF_THE_CONTROLLER)}
+    return {**metadata, "labels": own}

@@ -1,9 +1,8 @@
-"""Writing histories into a folder, one file each, as many as fit."""
+"""Writes histories into a folder, one file each, as many as fit."""
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -13,74 +12,55 @@ from twgen.model.histories import Recorded, Sample
 from twgen.planning.histories import chosen
 
 _LONGEST_NAME = 200
-"""Of a file name, without the run's ID; file systems take 255 bytes."""
-
-
-class Folder(NamedTuple):
-    """Where histories are written, and who may read them there."""
-
-    path: Path
-    mode: int
-    """Of each file."""
+"""Of a file name, without the run's ID; file systems allow 255 bytes."""
 
 
 class Written(NamedTuple):
-    """What was written into a folder."""
+    """The histories that were written into a folder."""
 
     histories: tuple[Recorded, ...]
     larger: tuple[Recorded, ...]
-    """Left out: each is larger than what was left of the bytes."""
+    """Left out: each was larger than the remaining bytes."""
     bytes: int
 
 
 async def write_histories(
-    folder: Folder,
+    folder: Path,
+    mode: int,
     recorded: Sequence[Recorded],
     sample: Sample,
     history: Callable[[Recorded, int], Awaitable[str | None]],
 ) -> Written:
-    """Write a sample of histories, one file each, into a folder of nothing else.
+    """Write a sample of histories, one file each, into an empty folder.
 
-    Raises InvalidInput where the folder takes none, or holds anything: who replays it would replay that too.
-    What `history` returns is the text of one: empty where nobody keeps it any more, None where it is larger
-    than so many bytes.
+    `mode` is for each file. `history` returns the text of one: empty if it is no longer kept, None if it has
+    more than so many bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
+    would read all its files.
     """
     written: list[Recorded] = []
     larger: list[Recorded] = []
     size = 0
-    with _told_of(folder.path):
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if next(folder.path.iterdir(), None):
-            raise InvalidInput(f"{folder.path} is not empty: give a folder for these histories alone")
-    for one in chosen(recorded, sample.of_each_type):
-        text = await history(one, sample.most_bytes - size)
-        if text is None:
-            larger.append(one)
-        if not text:
-            continue
-        with _told_of(folder.path):
-            size += _write(folder, file_name(one), text)
-        written.append(one)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else runs meanwhile
+        if next(folder.iterdir(), None):  # noqa: ASYNC240
+            raise InvalidInput(f"{folder} is not empty: use an empty folder")
+        for each in chosen(recorded, sample.of_each_type):
+            text = await history(each, sample.most_bytes - size)
+            if text is None:
+                larger.append(each)
+            elif text:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+                opened = os.open(folder / file_name(each), flags, mode)
+                with os.fdopen(opened, "wb") as file:
+                    size += file.write(text.encode())
+                written.append(each)
+    except OSError as error:
+        raise InvalidInput(f"cannot write histories to {folder}: {error.strerror}") from error
     return Written(tuple(written), tuple(larger), size)
 
 
-@contextmanager
-def _told_of(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InvalidInput(f"{folder}: histories cannot be written there ({error.strerror})") from error
-
-
-def _write(folder: Folder, name: str, text: str) -> int:
-    """Write a file, which holds what a workflow was given; its size."""
-    opened = os.open(folder.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder.mode)
-    with os.fdopen(opened, "wb") as file:
-        return file.write(text.encode())
-
-
 def file_name(recorded: Recorded) -> str:
-    """The name of its file: the ID of the workflow as a URL has it, shortened, and that of the run."""
+    """The name of its file: the ID of the workflow as a URL has it, shortened, and the ID of the run."""
     escaped = re.sub("%.?$", "", quote(recorded.workflow_id, safe="")[:_LONGEST_NAME])
     # a character of several bytes may have been cut in two
     whole = quote(unquote(escaped, errors="ignore"), safe="")

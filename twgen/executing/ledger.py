@@ -1,4 +1,4 @@
-"""Reading and writing the files of a ledger."""
+"""Reads and writes the files of a ledger."""
 
 import fcntl
 import os
@@ -13,10 +13,10 @@ from twgen.records.ledger import LedgerEntry, LedgerPlace
 from twgen.records.ledger_text import updated_text
 from twgen.specs.kinds import LEDGER_FOLDER, is_file
 
-_ATTRIBUTES = "# a version is a line: a merge keeps those of both sides\n*.yaml merge=union\n"
+_ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"
 
 ReadFile = Callable[[str], bytes]
-"""What a file holds; raises InvalidInput."""
+"""The content of a file; raises InvalidInput."""
 
 
 def unrecorded(
@@ -24,11 +24,11 @@ def unrecorded(
     recorded: Mapping[tuple[str, str], LedgerPlace],
     files: Mapping[str, Path],
 ) -> dict[Path, list[LedgerEntry]]:
-    """The versions that each ledger file lacks, or has otherwise; `files` are those of the workers.
+    """The versions that each ledger file lacks, or has with other content; `files` has one for each worker.
 
-    One that is recorded otherwise changes wherever it stands: files that contradict each other are refused.
+    Other content is replaced in every file that has it: files that contradict each other are rejected.
     """
-    found: dict[Path, list[LedgerEntry]] = {}
+    missing: dict[Path, list[LedgerEntry]] = {}
     for entry in entries:
         place = recorded.get(entry.key)
         has_it = [Path(source) for source in place.sources if is_file(source)] if place else []
@@ -37,17 +37,17 @@ def unrecorded(
             continue
         for file in dict.fromkeys((*has_it, files[entry.worker])):
             if not (is_same and file in has_it):
-                found.setdefault(file, []).append(entry)
-    return found
+                missing.setdefault(file, []).append(entry)
+    return missing
 
 
 @contextmanager
 def alone_in(folders: Collection[Path]) -> Iterator[None]:
-    """Make these folders and lock them: of two writers at once, one would lose its entries."""
+    """Make these folders and lock them: of two simultaneous writers, one would lose its entries."""
     with ExitStack() as stack:
-        # in one order, so that no two wait for each other
+        # in one order, so that no two writers wait for each other
         for folder in sorted(folders):
-            # where nothing can be written, writing says so; some network file systems lock no folder
+            # a folder that cannot be written fails later; some network file systems lock no folder
             with suppress(OSError):
                 folder.mkdir(exist_ok=True)
                 handle = os.open(folder, os.O_RDONLY)
@@ -65,9 +65,9 @@ def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read: ReadFile)
 
 
 def with_attributes(files: Mapping[Path, str]) -> dict[Path, str]:
-    """The files, and with the first one of each ledger what lets Git merge them line by line.
+    """The files, and for a new ledger the attributes that let Git merge its files line by line.
 
-    Each version is one line: branches that add versions of one worker merge as those of different workers.
+    Each version is one line, so branches that add versions of one worker merge without a conflict.
     """
     folders = {file.parent for file in files if file.parent.name == LEDGER_FOLDER}
     attributes = (folder / ".gitattributes" for folder in sorted(folders))
@@ -75,9 +75,9 @@ def with_attributes(files: Mapping[Path, str]) -> dict[Path, str]:
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Replace each file at once, its mode kept: a reader sees the old one or the new one.
+    """Replace each file at once, so that a reader sees the old or the new one; its mode stays.
 
-    Raises InvalidInput when one cannot be written.
+    Raises InvalidInput if one cannot be written.
     """
     for file, text in files.items():
         try:

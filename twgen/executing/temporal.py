@@ -1,26 +1,33 @@
-"""Changing what Temporal knows of one worker: every method is one call, made once and never repeated."""
+"""Changes one worker in Temporal by single calls, and starts what a policy does to draining workflows."""
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import Call, TemporalClients
-from twgen.model.draining import Batch, Ending
+from twgen.clients.temporal import Call, OneAtATime, TemporalClients
+from twgen.errors import NegativeAnswer
+from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.spec import WorkerSpec
+from twgen.planning.draining.endings import batch_of, in_words
+from twgen.planning.draining.schedule import announced_mark, begun_mark
 from twgen.planning.routing.gates import GATE_TIMEOUT
+from twgen.planning.routing.target import Target
+from twgen.planning.sentences import counted
+from twgen.planning.visibility import still_open
 
 if TYPE_CHECKING:
+    from temporalio.api.common.v1 import Payload
     from temporalio.api.workflow.v1 import VersioningOverride
 
 
 class TemporalWriter:
-    """Makes the changes of one worker, as the manager `identity`.
+    """Changes one worker, as the manager `identity`; every method is one call, made once and never repeated.
 
-    Every method raises OwnedBySomebodyElse when somebody else manages the worker or changed it since it was
-    read, StateUnavailable when the server refuses, and OutOfTime when nobody can tell whether it was done.
+    Each raises OwnedBySomebodyElse if another client manages the worker or changed it since it was
+    read, StateUnavailable if the server refuses, and OutOfTime if it is unknown whether it was done.
     """
 
     def __init__(self, spec: WorkerSpec, identity: str, clients: TemporalClients, timeout: float) -> None:
@@ -30,9 +37,9 @@ class TemporalWriter:
         self._timeout = timeout
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
-        """Make somebody the manager of the worker, or nobody.
+        """Set the manager of the worker; empty: none.
 
-        The conflict token that is answered goes with nothing: it may be that of a change not seen here.
+        The conflict token in the answer is not used: it can be from a change that was not seen here.
         """
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
 
@@ -47,10 +54,7 @@ class TemporalWriter:
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
-        from temporalio.api.workflowservice.v1 import (
-            SetWorkerDeploymentCurrentVersionRequest,
-            SetWorkerDeploymentRampingVersionRequest,
-        )
+        from temporalio.api.workflowservice import v1
 
         common: dict[str, Any] = {
             "namespace": self._spec.temporal_namespace,
@@ -61,23 +65,23 @@ class TemporalWriter:
             "ignore_missing_task_queues": change.ignores_missing_queues,
         }
         if change.action is RoutingAction.SET_CURRENT:
-            current = SetWorkerDeploymentCurrentVersionRequest(**common)
+            current = v1.SetWorkerDeploymentCurrentVersionRequest(**common)
             await self._write("set_worker_deployment_current_version", current)
         else:
-            # no build ID at 0 % ends a ramp; a version at 0 % would stay ramping, and never drain
-            ramping = SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
+            # no build ID at 0% ends a ramp; a version at 0% would stay ramping, and never drain
+            ramping = v1.SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
             await self._write("set_worker_deployment_ramping_version", ramping)
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
         from google.protobuf.duration_pb2 import Duration
-        from temporalio.api.common.v1 import Payload, Payloads, WorkflowType
+        from temporalio.api.common.v1 import Payloads, WorkflowType
         from temporalio.api.enums.v1 import WorkflowIdConflictPolicy, WorkflowIdReusePolicy
         from temporalio.api.taskqueue.v1 import TaskQueue
         from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
 
         of_spec = self._spec.rollout.gate
-        payload = Payload(metadata=of_spec.metadata if of_spec else {}, data=gate_input or b"")
+        payload = _payload(gate_input or b"", of_spec.metadata if of_spec else {})
         request = StartWorkflowExecutionRequest(
             namespace=self._spec.temporal_namespace,
             workflow_id=gate.workflow_id,
@@ -94,37 +98,34 @@ class TemporalWriter:
         await self._write("start_workflow_execution", request)
 
     async def start_batch(self, batch: Batch, reason: str) -> None:
-        """Begin a batch operation on the workflows that its query finds; the server goes on with it alone."""
+        """Start a batch operation on the workflows that its query finds; the server runs it by itself."""
         from google.protobuf.field_mask_pb2 import FieldMask
-        from temporalio.api.batch.v1 import (
-            BatchOperationCancellation,
-            BatchOperationSignal,
-            BatchOperationTermination,
-            BatchOperationUpdateWorkflowExecutionOptions,
-        )
-        from temporalio.api.common.v1 import Payload, Payloads
+        from temporalio.api.batch import v1
+        from temporalio.api.common.v1 import Payloads
         from temporalio.api.workflow.v1 import WorkflowExecutionOptions
         from temporalio.api.workflowservice.v1 import StartBatchOperationRequest
 
-        what, who = batch.what, self._identity
+        what, identity = batch.what, self._identity
         operation: dict[str, Any]
         match what.ending:
             case Ending.MOVE:
-                options = WorkflowExecutionOptions(versioning_override=self._pinned_to(what.to_build_id))
-                mask = FieldMask(paths=["versioning_override"])
-                moving = BatchOperationUpdateWorkflowExecutionOptions(
-                    workflow_execution_options=options, update_mask=mask, identity=who
+                moving = v1.BatchOperationUpdateWorkflowExecutionOptions(
+                    workflow_execution_options=WorkflowExecutionOptions(
+                        versioning_override=self._pinned_to(what.to_build_id)
+                    ),
+                    update_mask=FieldMask(paths=["versioning_override"]),
+                    identity=identity,
                 )
                 operation = {"update_workflow_options_operation": moving}
             case Ending.SIGNAL:
-                payload = Payload(metadata={"encoding": b"json/plain"}, data=what.signal_input or b"null")
-                told = None if what.signal_input is None else Payloads(payloads=[payload])
-                signal = BatchOperationSignal(signal=what.signal_name, input=told, identity=who)
+                data = what.signal_input
+                payloads = None if data is None else Payloads(payloads=[_payload(data or b"null")])
+                signal = v1.BatchOperationSignal(signal=what.signal_name, input=payloads, identity=identity)
                 operation = {"signal_operation": signal}
             case Ending.CANCEL:
-                operation = {"cancellation_operation": BatchOperationCancellation(identity=who)}
+                operation = {"cancellation_operation": v1.BatchOperationCancellation(identity=identity)}
             case Ending.TERMINATE:
-                operation = {"termination_operation": BatchOperationTermination(identity=who)}
+                operation = {"termination_operation": v1.BatchOperationTermination(identity=identity)}
         request = StartBatchOperationRequest(
             namespace=self._spec.temporal_namespace,
             visibility_query=batch.query,
@@ -139,20 +140,15 @@ class TemporalWriter:
 
         Server 1.29.1 does not answer for a while once an entry has been removed.
         """
-        from temporalio.api.common.v1 import Payload
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.workflowservice.v1 import UpdateWorkerDeploymentVersionMetadataRequest
 
-        encoding = {"encoding": b"json/plain"}
         request = UpdateWorkerDeploymentVersionMetadataRequest(
             namespace=self._spec.temporal_namespace,
             deployment_version=WorkerDeploymentVersion(
                 deployment_name=self._spec.worker_deployment, build_id=build_id
             ),
-            upsert_entries={
-                key: Payload(metadata=encoding, data=json.dumps(value).encode())
-                for key, value in marks.items()
-            },
+            upsert_entries={key: _payload(json.dumps(value).encode()) for key, value in marks.items()},
             identity=self._identity,
         )
         await self._write("update_worker_deployment_version_metadata", request)
@@ -163,19 +159,79 @@ class TemporalWriter:
 
         version = WorkerDeploymentVersion(deployment_name=self._spec.worker_deployment, build_id=build_id)
         behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
-        return VersioningOverride(
-            pinned=VersioningOverride.PinnedOverride(behavior=behavior, version=version)
-        )
+        pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=version)
+        return VersioningOverride(pinned=pinned)
 
     async def _write(self, method: str, request: Any) -> None:
-        who = f"{self._spec.worker_deployment} of {self._spec.document.source}"
-        call: Call[None] = Call(
-            self._spec.connection,
-            self._spec.temporal_namespace,
-            who,
-            method,
-            request,
-            lambda _: None,
-            is_retried=False,
-        )
+        spec = self._spec
+        worker = f"{spec.worker_deployment} of {spec.document.source}"
+        place = spec.connection, spec.temporal_namespace, worker
+        call: Call[None] = Call(*place, method, request, lambda _: None, is_retried=False)
         await self._clients.ask(call, Deadline(self._timeout))
+
+
+def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Payload":
+    """JSON, unless the metadata says something else."""
+    from temporalio.api.common.v1 import Payload
+
+    return Payload(metadata={"encoding": b"json/plain"} if metadata is None else metadata, data=data)
+
+
+class Batches(Protocol):
+    """Reads workflows, and batch operations on them."""
+
+    async def batch(self, job_id: str) -> BatchState | None:
+        """The progress of a batch operation; None: there is none of that ID."""
+
+    async def count(self, query: str) -> int:
+        """The number of workflows that a query finds."""
+
+
+async def begin(
+    target: Target,
+    ending: ScheduledEnding,
+    batches: Batches,
+    writer: TemporalWriter,
+    say: Callable[[str], None],
+) -> bool:
+    """Start what is due for the workflows of a version; True: it was started, and the version is marked so.
+
+    The ID of the batch operation is marked first, so that one that was started without the last mark is
+    found. An entry that finds no workflows is marked too.
+    """
+    spec, build_id, repeat = target.spec, ending.build_id, ending.repeat
+    version = target.versions[build_id]
+    ids = (repeat.job_id, repeat.started_after) if repeat else (ending.job_id,)
+    batch = batch_of(target, build_id, ending.what, *ids)
+    state = await batches.batch(batch.job_id)
+    if state and state.has_failed:
+        # otherwise it would be reported as done to an account that can start it but not mark it; a second
+        # one by `twgen drain` counts for the same entry
+        raise NegativeAnswer(
+            f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: to start it again,"
+            " run the command that `twgen plan` shows with --again"
+        )
+    number = state.total if state else await batches.count(still_open(batch.query))
+    change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
+    if number and not state:
+        try:
+            await start(writer, target, ending, batch, f"twgen, by its RolloutPolicy: {change}")
+        except OneAtATime:
+            say(f"{spec.worker_deployment}: will {change} when the batch operation that runs now has ended")
+            return False
+    begun_at = (state.started_at if state else None) or target.now
+    await writer.mark(build_id, begun_mark(version, ending, begun_at, number))
+    if number:
+        why = "those that started since the last time" if repeat else "as its RolloutPolicy says"
+        say(f"{spec.worker_deployment}: started to {change}, {why} (batch {batch.job_id})")
+    return True
+
+
+async def start(
+    writer: TemporalWriter, target: Target, ending: ScheduledEnding | None, batch: Batch, reason: str
+) -> None:
+    """Start a batch operation, after a mark with the job ID of an entry's first one."""
+    if ending and not (ending.is_announced or ending.is_begun):
+        version = target.versions[ending.build_id]
+        await writer.mark(ending.build_id, announced_mark(version, ending))
+    await writer.start_batch(batch, reason)

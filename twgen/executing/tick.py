@@ -1,4 +1,4 @@
-"""One look at all rollouts of a cluster: which renders are outdated, and which Jobs are to run again."""
+"""One look at all rollouts of a cluster: which renders are outdated, and which Jobs must run again."""
 
 import asyncio
 from collections import defaultdict
@@ -7,11 +7,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from twgen.errors import TwgenError
+from twgen.clients.argocd import AT_ONCE, ArgoCD
+from twgen.clients.deadline import Deadline
+from twgen.cluster.applications import asked_since, refused_objects
+from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.draining import ScheduledEnding
 from twgen.model.operator import Caller, GroupKind
+from twgen.model.paths import value_at
 from twgen.model.plan import Plan
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
@@ -19,7 +23,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead, attached_to_read
+from twgen.planning.attached_status import AttachedRead, NamedObject, attached_to_read
 from twgen.planning.draining.schedule import (
     REPEATED_AFTER,
     due_endings,
@@ -28,15 +32,28 @@ from twgen.planning.draining.schedule import (
     settled_until,
 )
 from twgen.planning.plan import make_plan, worker_world
-from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
+from twgen.planning.refresh import (
+    ApplicationState,
+    Refresh,
+    Rendered,
+    RenderedBy,
+    due_refresh,
+    needs_last_render,
+    not_looked_at,
+    plan_hash,
+    possible_renders,
+    rendered_by,
+    runs_again,
+)
 from twgen.planning.rollout import brought_up_to_date, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
 from twgen.reporting.status.document import is_news, rollout_status
+from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
-_AT_ONCE = 8
-"""Namespaces: with those of a server that never answers, the others still have their turn."""
+_NAMESPACES_AT_ONCE = 8
+"""Several, so that a server that never answers does not delay the others."""
 
 
 class Worker(NamedTuple):
@@ -45,60 +62,66 @@ class Worker(NamedTuple):
     intent: Intent
     spec: WorkerSpec
     ended: EndedJob | None
-    """The newest Job of its intent, where that has ended."""
-    told: RolloutStatus | None = None
-    """The status that the cluster keeps of it."""
+    """The newest Job of its intent, if it has ended."""
+    kept: RolloutStatus | None = None
+    """Its status in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found."""
+    """The results of one look."""
 
     applications: defaultdict[str, list[Rendered]] = field(default_factory=lambda: defaultdict(list))
-    """What each has rendered last."""
+    """The last renders of each application."""
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
-    """How each worker stands now."""
+    """The current status of each worker."""
     kept: dict[str, RolloutStatus] = field(default_factory=dict)
-    """The statuses of those whose traffic nothing in the cluster moves now."""
+    """The statuses of the workers whose traffic nothing in the cluster moves now."""
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
     def whatever_fails(self) -> Iterator[None]:
-        """What fails of one worker is no failure of the others."""
+        """Collect the failure of one worker, so that it does not stop the others."""
         try:
             yield
         except TwgenError as error:
             self.failures.append(str(error))
 
     def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
-        """What rollouts left to read, with what their workers have become since.
+        """The statuses that rollouts left in the cluster, with the newer state of their workers.
 
-        Phase and reason stay the rollout's own word: most looks read neither task queues nor gates.
+        Phase and reason stay those of the rollout: most looks read neither task queues nor gates.
         """
-        found = {status.worker: status for status in statuses}
-        for worker in found.keys() & self.statuses.keys():
-            found[worker] = brought_up_to_date(found[worker], self.statuses[worker])
-        return [status for _, status in sorted((found | self.kept).items())]
+        left = {status.worker: status for status in statuses}
+        for worker in left.keys() & self.statuses.keys():
+            left[worker] = brought_up_to_date(left[worker], self.statuses[worker])
+        return [status for _, status in sorted((left | self.kept).items())]
 
 
 @dataclass(frozen=True)
 class _Observation:
-    """A worker, and what is known of it alone."""
+    """A worker, and the state of it alone."""
 
     worker: Worker
     world: World
     attached: dict[str, AttachedRead]
-    """What was read of attached objects; nothing before it is known by the plans which there should be."""
+    """The attached objects, which are read once the plans say which ones there should be."""
+
+    @property
+    def caller(self) -> Caller:
+        """The identity that plans it."""
+        intent = self.worker.intent
+        return replace(intent.caller, drives=not intent.is_rolled_out_by_hand)
 
     @cached_property
     def plan(self) -> Plan:
-        """What is to become of it, as its rollout would plan it."""
-        return make_plan([self.worker.spec], self.world, self.world.taken_at, self._caller)
+        """The plan of its rollout."""
+        return make_plan([self.worker.spec], self.world, self.world.taken_at, self.caller)
 
     @property
     def status(self) -> RolloutStatus:
-        """How it stands."""
-        status = make_status(self.plan, self.world, self._caller, self.attached)
+        """Its current status."""
+        status = make_status(self.plan, self.world, self.caller, self.attached)
         return rollout_status(status, self.plan.now, self.worker.intent.hash)
 
     @property
@@ -107,76 +130,62 @@ class _Observation:
         intent, spec = self.worker.intent, self.worker.spec
         return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity, not_created="")
 
-    @property
-    def may_end(self) -> frozenset[str]:
-        """The batch operations that its policy may want by now."""
-        if not may_end_workflows(target := self.target):
-            return frozenset()
-        return old_enough(target.spec, target.temporal, target.now)
-
-    @property
-    def _caller(self) -> Caller:
-        intent = self.worker.intent
-        return replace(intent.caller, drives=not intent.is_rolled_out_by_hand)
-
     def note(self, seen: Seen) -> None:
-        """Keep how it stands, and whether it is rendered as it would be now."""
+        """Keep its status, and whether a new render would differ."""
         intent, [plan] = self.worker.intent, self.plan.workers
         seen.statuses[plan.spec.worker_deployment] = self.status
         if intent.application:
-            wanted = frozenset(map(plan_hash, possible_renders(plan, self.world, self._caller)))
+            wanted = frozenset(map(plan_hash, possible_renders(plan, self.world, self.caller)))
             rendered = Rendered(plan.spec.worker_deployment, intent.application, intent.plan_hash, wanted)
             seen.applications[intent.application].append(rendered)
 
 
 class ReadWorkers(Protocol):
-    """What is known right now of those workers that can be read, and why the others cannot be."""
+    """Reads the workers; also returns why some of them cannot be read."""
 
     async def __call__(
         self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
     ) -> tuple[World, Sequence[str]]:
-        """With `for_routing`, also what decides on traffic."""
+        """With `for_routing`, also task queues, gates and all else that decides on traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One look, and its ways to the world."""
+    """One look, with its functions that read and write."""
 
     read: ReadWorkers
     delete: Callable[[Intent, JobReference], Awaitable[None]]
     record: Callable[[Intent, RolloutStatus], Awaitable[None]]
-    """Keeps the status of a worker in the cluster."""
+    """Writes the status of a worker into the cluster."""
     say: Callable[[str], None]
     """Gets every change that was made."""
     drain: Callable[[Target, ScheduledEnding], Awaitable[bool]] | None = None
-    """Begins what a policy does to the workflows of a version, if it can be; None: nobody allows that."""
+    """Starts what a policy does to the workflows of a version, if it can; None: it is not allowed."""
     attached: Callable[[Mapping[str, set[GroupKind]]], Awaitable[Mapping[str, AttachedRead]]] | None = None
-    """What the cluster has of these kinds, by namespace; raises nothing that is expected."""
+    """Reads the objects of these kinds, by namespace; raises no TwgenError."""
     begun: dict[str, datetime] = field(default_factory=dict)
-    """The batch operations that are known to have been begun, and until when each has nothing more to do."""
-    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    """The batch operations that have started, and until when each has nothing more to do."""
 
     async def act(self, workers: Sequence[Worker]) -> Seen:
-        """Delete the Jobs that are to run again, keep the statuses that no Job keeps; what was seen."""
-        seen = Seen()
+        """Delete the Jobs that must run again, and write the statuses that no Job writes."""
+        seen, turns = Seen(), asyncio.Semaphore(_NAMESPACES_AT_ONCE)
         by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
         for worker in workers:
             by_namespace[worker.intent.namespace].append(worker)
             if worker.ended and worker.ended.is_older:
-                # whatever Temporal says: nothing has looked at this intent yet
+                # without a look at Temporal: no Job has run for this intent yet
                 with seen.whatever_fails():
-                    await self._delete(
-                        worker, worker.ended, "it ran for an earlier intent, which was deleted"
-                    )
+                    why = "it ran for an earlier intent, which was deleted"
+                    await self._delete(worker, worker.ended, why)
 
         async def look_at(group: Sequence[Worker]) -> None:
-            async with self._turns:
+            async with turns:
                 unsettled = []
                 for look in await self._read(group, seen):
                     worker, by_hand = look.worker, look.worker.intent.is_rolled_out_by_hand
                     with seen.whatever_fails():
                         look.note(seen)
-                        # what decides on traffic is only read where there may be something to do
+                        # reads for routing are only made if there may be something to do
                         moves = not look.target.has_all_traffic and (worker.ended or by_hand)
                         if moves or (self.drain and self._may_end(look)):
                             unsettled.append(worker)
@@ -195,7 +204,7 @@ class Tick:
     async def _read(
         self, workers: Sequence[Worker], seen: Seen, *, for_routing: bool = False
     ) -> list[_Observation]:
-        """Those that can be read."""
+        """Look at the workers that can be read."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
         seen.failures.extend(failures)
         attached: dict[str, AttachedRead] = {}
@@ -212,26 +221,25 @@ class Tick:
         return looks
 
     async def _keep(self, look: _Observation, seen: Seen) -> None:
-        """Write the status of a worker whose traffic nothing in the cluster moves, where there is news."""
-        worker, told = look.worker, look.worker.told
+        """Write the status of a worker whose traffic nothing in the cluster moves, if it is news."""
+        worker, kept = look.worker, look.worker.kept
         now: RolloutStatus | None = None
         if worker.intent.is_rolled_out_by_hand:
             now = look.status
-        elif worker.ended and worker.ended.is_hook and told:
-            now = since_its_hook(told, look.status)
+        elif worker.ended and worker.ended.is_hook and kept:
+            now = since_its_hook(kept, look.status)
         if not now:
             return
-        # a Job may have taken over since
-        since, version = (since_when(told, now), told.resource_version) if told else (now.since, "")
+        # the resource version, since a Job may have taken over in the meantime
+        since, version = (since_when(kept, now), kept.resource_version) if kept else (now.since, "")
         now = replace(now, since=since, resource_version=version)
         seen.kept[now.worker] = now
-        if not told or is_news(told, now):
-            await self.record(look.worker.intent, now)
+        if not kept or is_news(kept, now):
+            await self.record(worker.intent, now)
 
     async def _run_again(self, look: _Observation) -> None:
-        """Delete a tracked Job that has ended and has something to do again."""
-        worker, [plan] = look.worker, look.plan.workers
-        ended = worker.ended
+        """Delete a Job that Argo CD tracks, has ended, and has something to do again."""
+        worker, ended, [plan] = look.worker, look.worker.ended, look.plan.workers
         if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
             return
         if runs_again(plan, ended.ended_at, look.plan.now):
@@ -242,11 +250,15 @@ class Tick:
         self.say(f"{worker.spec.worker_deployment}: deleted Job {ended.job.name}, which has ended: {because}")
 
     def _may_end(self, look: _Observation) -> bool:
-        """Some workflows may be to be ended: what was begun is not asked for again before it may be due."""
-        return any(self.begun.get(job_id, look.plan.now) <= look.plan.now for job_id in look.may_end)
+        """A batch operation may be due; after one that has started, the next may be due only later."""
+        target, now = look.target, look.plan.now
+        if not may_end_workflows(target):
+            return False
+        wanted = old_enough(target.spec, target.temporal, target.now)
+        return any(self.begun.get(job_id, now) <= now for job_id in wanted)
 
     async def _drain(self, look: _Observation, seen: Seen) -> None:
-        """Begin what is due to the workflows of its versions that drain, and note what was begun before."""
+        """Start what is due for the workflows of draining versions, and note what has started before."""
         if not self.drain:
             return
         target = look.target
@@ -255,3 +267,125 @@ class Tick:
             with seen.whatever_fails():
                 if await self.drain(target, ending):
                     self.begun[ending.job_id] = later(target.now, REPEATED_AFTER)
+
+
+class Refreshes:
+    """The hard refreshes that were requested, and when; each renders a whole application."""
+
+    def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
+        self._argocd = argocd
+        self._timeout = timeout
+        self._say = say
+        self._asked: dict[str, Refresh] = {}
+        self._left: set[tuple[str, str]] = set()
+        """Applications, and workers that they no longer render: this has been reported."""
+        self.refused: dict[NamedObject, str] = {}
+        """Why the last syncs could not apply objects, by the newest look."""
+        self.made = 0
+        """The number of refreshes."""
+
+    async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
+        """Request each refresh that is due, by the renders of an application's workers; the failures.
+
+        An intent that its application does not render is a failure; one that it no longer renders is reported
+        once.
+        """
+        turns = asyncio.Semaphore(AT_ONCE)
+        failures: list[str] = []
+        self.refused = {}
+
+        async def ask(name: str, workers: Sequence[Rendered]) -> None:
+            async with turns:
+                application = await self._argocd.application(name, Deadline(self._timeout))
+                own, foreign = self._sorted(name, workers, application)
+                failures.extend(foreign)
+                state = _state(application)
+                if late := not_looked_at(state.asked_since, now):
+                    failures.append(
+                        f"{name}: {late}: restart its repo-server, which may be waiting for the plugin"
+                    )
+                elif own:
+                    self.refused |= refused_objects(application)
+                    await self._refresh(name, own, state, now)
+
+        asked = (ask(name, workers) for name, workers in sorted(applications.items()))
+        for end in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(end, StateUnavailable | OutOfTime):
+                failures.append(str(end))
+            elif isinstance(end, BaseException):
+                raise end
+        return list(dict.fromkeys(failures))
+
+    def _sorted(
+        self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
+    ) -> tuple[list[Rendered], list[str]]:
+        """The workers whose intents the application renders, and why it is not refreshed for others."""
+        resources, own, foreign = value_at(application, "status", "resources"), [], []
+        config_maps = {
+            (str(item.get("namespace")), str(item.get("name"))): item
+            for item in (resources if isinstance(resources, list) else ())
+            if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
+        }
+        for item in workers:
+            namespace, _, worker = item.worker.partition("/")
+            intent = config_maps.get((namespace, rollout_name(worker)), {})
+            status = str(intent.get("status") or "")
+            by = rendered_by(status, requires_pruning=bool(intent.get("requiresPruning")))
+            if by is RenderedBy.APPLICATION:
+                own.append(item)
+            elif by is RenderedBy.NOBODY_KNOWN:
+                foreign.append(
+                    f"ConfigMap {namespace}/{rollout_name(worker)} names application {name}, but Argo CD does"
+                    f" not list it as an object of {name}: {name} is not refreshed for it"
+                )
+            elif (name, item.worker) not in self._left:
+                self._left.add((name, item.worker))
+                self._say(f"{name}: not refreshed for {item.worker}, which it no longer renders")
+        return own, foreign
+
+    async def _refresh(
+        self, name: str, workers: Sequence[Rendered], state: ApplicationState, now: datetime
+    ) -> None:
+        last = self._asked.get(name)
+        due = due_refresh(workers, state, last, now)
+        if needs_last_render(due, state):
+            rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
+            due = due_refresh(workers, state._replace(rendered=rendered), last, now)
+        if not due:
+            return
+        # a refresh that Argo CD refuses is requested again, and does not count as one in vain
+        self._asked[name] = (last or due)._replace(at=now, in_vain=0)
+        with suppress(OutOfTime):
+            # Argo CD answers once it has rendered, and continues if the request is given up
+            await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
+        self._asked[name] = due._replace(at=now)
+        self.made += 1
+        self._say(f"{name}: refreshed, because {due.because}")
+
+
+def _state(application: Mapping[str, Any]) -> ApplicationState:
+    conditions = value_at(application, "status", "conditions")
+    errors = [
+        " ".join(str(value_at(item, "message")).split())
+        for item in (conditions if isinstance(conditions, list) else ())
+        if value_at(item, "type") == "ComparisonError"
+    ]
+    is_running = value_at(application, "status", "operationState", "phase") == "Running"
+    return ApplicationState(
+        is_syncing="operation" in application or is_running,
+        # Argo CD keeps an error for an hour
+        render_error=next((error for error in errors if "twgen" in error), ""),
+        may_wait=value_at(application, "status", "sync", "status") != "Synced",
+        asked_since=asked_since(application),
+    )
+
+
+def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The plan hash of each intent among these manifests, by its worker."""
+    rendered = {}
+    for manifest in config_maps:
+        metadata = value_at(manifest, "metadata")
+        worker, plan = value_at(metadata, "labels", ROLLOUT), value_at(metadata, "annotations", PLAN_HASH)
+        if worker and plan:
+            rendered[f"{value_at(metadata, 'namespace')}/{worker}"] = str(plan)
+    return rendered

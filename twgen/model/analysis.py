@@ -123,7 +123,7 @@ class Judgement:
     metric: str
     verdict: Verdict
     because: str
-    """`3 of 41 failed (7.32 %), bound 2 %`."""
+    """`3 of 41 failed (7.32%), bound 2%`."""
     value: float | None = None
     """None: nothing was measured."""
     bound: float | None = None

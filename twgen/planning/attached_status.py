@@ -28,7 +28,7 @@ _FINE = {
     ("DisruptionAllowed", "InsufficientPods"),  # what it is for
 }
 """Conditions, with their reasons, that are no trouble all the same."""
-_WHY_MISSING = "it was deleted, or refused when it was applied: its last sync says which"
+_WHY_MISSING = "it was deleted, or the API server rejected it: the last sync shows which"
 _LONGEST = 500
 """Characters of a condition's message."""
 
@@ -101,9 +101,9 @@ def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> 
 
 
 def _trouble(item: AttachedInCluster) -> str:
-    """What an object says against itself; empty: nothing."""
+    """The problems that an object reports about itself; empty: none."""
     if item.is_going:
-        return "it has been deleted and is not gone yet"
+        return "it is being deleted"
     return "; ".join(_said(condition) for condition in item.conditions if _is_trouble(condition))
 
 

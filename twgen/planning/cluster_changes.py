@@ -60,9 +60,9 @@ def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
             continue
         if not live.replicas and version.replicas:
             # no autoscaler but KEDA ever leaves zero
-            needed, because = version.replicas, "it is needed, and has no pods"
+            needed, because = version.replicas, "it is needed but has no pods"
         elif live.replicas == version.replicas and not live.replicas_are_external:
-            needed, because = live.replicas, "its autoscaler decides from now on"
+            needed, because = live.replicas, "its autoscaler changes them from now on"
         else:
             continue
         yield ReplicasChange(version.deployment, needed, because, live.resource_version)

@@ -11,19 +11,19 @@ from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.planning.sentences import listed
 
 NEEDS_IMAGE = (
-    "its rollout needs the image of a Job: the operator names it as rollout.image of an OperatorConfig. Where"
-    " a person or CI rolls out, spec.driver of a RolloutPolicy says so"
+    "its rollout is a Job that needs an image: set rollout.image in an OperatorConfig. If a person or CI"
+    " rolls it out instead, say so in spec.driver of a RolloutPolicy"
 )
 """Why Argo CD does not render a worker whose rollout is a Job."""
-LEFT_OUT = f"a render leaves its rollout objects out, and in Argo CD fails: {NEEDS_IMAGE}"
+LEFT_OUT = f"a render omits its rollout objects, and fails in Argo CD: {NEEDS_IMAGE}"
 """The warning of a worker that `lacking_image` has."""
 
 
 def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
     """Hook or Job, for every worker whose policy does not say None.
 
-    Elsewhere than in Argo CD nothing runs a hook. Raises InvalidInput where policies contradict each other: a
-    sync that has a hook waits for the Jobs of the others as well.
+    Only Argo CD runs hooks. Raises InvalidInput if policies contradict each other: a sync with a hook
+    waits for the Jobs of the others too.
     """
     by_driver = {driver: [spec for spec in specs if spec.policy.driver is driver] for driver in Driver}
     hooks = by_driver[Driver.HOOK]
@@ -35,8 +35,8 @@ def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
     if slow:
         names = listed([spec.worker_deployment for spec in slow])
         raise InvalidInput(
-            f"driver Hook of {hooks[0].worker_deployment} would hold up the sync until {names}"
-            f" {'is' if len(slow) == 1 else 'are'} rolled out too: set spec.driver of all to Job"
+            f"driver Hook of {hooks[0].worker_deployment} would delay the sync until {names}"
+            f" {'is' if len(slow) == 1 else 'are'} rolled out too: set spec.driver to Job for all of them"
         )
     return Driver.HOOK
 
@@ -54,8 +54,8 @@ def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *,
         return Driver.JOB
     if nameless := [spec for spec in driven if not caller.of(spec.policy)]:
         raise InvalidInput(
-            f"{nameless[0].worker_deployment}: its rollout needs a manager identity: give --identity, or a"
-            " RolloutPolicy has spec.identity"
+            f"{nameless[0].worker_deployment}: its rollout needs a manager identity: use --identity, or"
+            " set spec.identity of a RolloutPolicy"
         )
     return rollout_driver(driven, in_argocd=bool(caller.application))
 
@@ -103,7 +103,7 @@ def _driven(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
 
 
 def _takes_long(spec: WorkerSpec) -> bool:
-    """It may not be rolled out within `holdFor`, and a sync should not wait for it."""
+    """It might not be rolled out within `holdFor`, and a sync should not wait for it."""
     needs_others = spec.rollout.strategy is Strategy.MANUAL or spec.rollout.gate is not None
     return needs_others or spec.policy.replay is not None or spec.rollout.pauses >= spec.policy.hold_for
 

@@ -1,4 +1,4 @@
-"""What a person may do to a rollout, and what comes of it: promote, abort, retry, pause, resume, retire."""
+"""The commands of a person for a rollout, and their effects: promote, abort, retry, pause, resume, retire."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,29 +36,31 @@ class Intervention:
 def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     """The next step of the rollout, or with `full` the last one, without waiting for a pause to end.
 
-    Raises NegativeAnswer, with the reason, when the target may not have the traffic.
+    Raises NegativeAnswer, with the reason, if the target must not get the traffic.
     """
     _refuse_what_takes_no_traffic(target)
     if target.is_current:
         change = _change(target, RoutingAction.CLEAR_RAMP)
-        return Intervention("end the ramp to anything else", {}, change, goes_on=True)
+        other = (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
+        return Intervention(f"end the ramp to {other}", {}, change, goes_on=True)
     missing = first_not_passed(target, skipped_gates(target, full=full))
     replay = missing_replay(target)
     waits_for = str(missing or "") or ("replay" if replay else "")
     if waits_for and not skip_gate:
-        raise _refused(target, f"its {waits_for} has not passed; --skip-gate goes on without it")
+        raise _refused(target, f"its {waits_for} has not passed; to continue without it, use --skip-gate")
     share, change = "all", _change(target, RoutingAction.SET_CURRENT)
     if target.following_step and not full:
         percentage = plain_percentage(target.following_step.percentage)
-        share, change = f"{percentage} %", _change(target, RoutingAction.SET_RAMP, percentage)
+        share, change = f"{percentage}%", _change(target, RoutingAction.SET_RAMP, percentage)
     will = f"send {share} of the new workflows to {target.build_id}"
     if queue := missing_queue(target):
-        lacks = f"it does not poll {queue}, which {target.current} does"
+        lacks = f"it does not poll {queue}"
         if until := polls_until(target):
-            raise _refused(target, f"{lacks}; in {spoken(until - target.now)} it goes on without")
-        will = f"{will}, though {lacks}"
+            waits = f"in {spoken(until - target.now)} the rollout continues without it"
+            raise _refused(target, f"{lacks}, but {target.current} does; {waits}")
+        will = f"{will}, although {lacks} of {target.current}"
     if failing := told(target.judgements, Verdict.FAILS):
-        will = f"{will}, though its analysis fails ({failing})"
+        will = f"{will}, although its analysis fails ({failing})"
     marks = _measured_anew(target, because=failing) if failing else {}
     if not waits_for:
         return Intervention(will, marks, change, goes_on=True)
@@ -69,14 +71,17 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
 
 
 def abort(target: Target) -> Intervention:
-    """The end of the target's ramp, for as long as nobody retries."""
+    """The end of the target's ramp, until a person retries."""
     _refuse_what_nobody_may(target)
     if target.is_current:
-        raise _refused(target, "it is current: to go back, let the spec describe an older version again")
+        raise _refused(target, "it is current: to go back, commit the spec of an older version")
     if target.is_aborted and not target.ramp:
-        raise _refused(target, "it is aborted already")
-    share = f"its {plain_percentage(target.ramp.percentage)} %" if target.ramp else "all traffic"
-    will = f"keep {share} from {target.build_id}, until `twgen retry` or a new build ID"
+        raise _refused(target, "it is already aborted")
+    share = f"{plain_percentage(target.ramp.percentage)}% of new workflows" if target.ramp else ""
+    stop = (
+        f"no longer send {share} to {target.build_id}" if share else f"send no traffic to {target.build_id}"
+    )
+    will = f"{stop}, until `twgen retry` or a new build ID"
     change = _change(target, RoutingAction.CLEAR_RAMP) if target.ramp else None
     return Intervention(will, target.new_mark(MarkKey.ABORTED), change)
 
@@ -86,14 +91,14 @@ def retry(target: Target) -> Intervention:
     _refuse_what_nobody_may(target)
     failed, replays = bool(gate_failures(target)), may_replay_again(target)
     if not target.is_aborted and not failed and not replays:
-        of_replay = ", nor its replay" if target.spec.policy.replay else ""
-        raise _refused(target, f"it is not aborted and no gate of it failed{of_replay}")
+        of_replay = "neither its gate nor its replay" if target.spec.policy.replay else "no gate"
+        raise _refused(target, f"it is not aborted, and {of_replay} failed")
     marks: dict[str, Any] = {}
     if target.is_aborted:
-        # a person who lets it go on should not have to resume it too
+        # a person who lets it continue should not have to resume it too
         marks = {key.value: False for key in (MarkKey.ABORTED, MarkKey.PAUSED) if key in target.marks}
         marks |= _measured_anew(target)
-    what = [f"let {target.build_id} go on"] if target.is_aborted else []
+    what = [f"let the rollout of {target.build_id} continue"] if target.is_aborted else []
     if failed:
         attempt = gate_attempt(target) + 1
         marks |= target.new_mark(MarkKey.GATE_ATTEMPT, attempt=attempt)
@@ -104,12 +109,12 @@ def retry(target: Target) -> Intervention:
 
 
 def pause(target: Target) -> Intervention:
-    """No change of traffic until somebody resumes."""
+    """No change of traffic until a person resumes."""
     _refuse_what_nobody_may(target)
     if target.is_paused:
-        raise _refused(target, "it is paused already")
+        raise _refused(target, "it is already paused")
     if target.is_current:
-        raise _refused(target, "it is current, so it can get no more traffic: nothing is left to pause")
+        raise _refused(target, "it is current: there is nothing left to pause")
     will = f"pause the rollout of {target.build_id}, until `twgen resume` or a new build ID"
     return Intervention(will, target.new_mark(MarkKey.PAUSED))
 
@@ -119,12 +124,12 @@ def resume(target: Target) -> Intervention:
     _refuse_what_nobody_may(target)
     if not target.is_paused:
         is_frozen = target.world.rollout.is_paused
-        why = "; its intent is frozen by the annotation twgen.io/paused: remove that" if is_frozen else ""
+        why = ", but its intent has the annotation twgen.io/paused: remove that" if is_frozen else ""
         raise _refused(target, f"it is not paused{why}")
-    # a person's pause is no word on what was measured
+    # a person's pause says nothing about what was measured
     marks = {key.value: False for key in (MarkKey.PAUSED, MarkKey.RETIRED) if key in target.marks}
     marks |= _measured_anew(target) if target.why_marked(MarkKey.PAUSED) else {}
-    return Intervention(f"let the rollout of {target.build_id} go on", marks, goes_on=True)
+    return Intervention(f"let the rollout of {target.build_id} continue", marks, goes_on=True)
 
 
 def retire(target: Target) -> Intervention:
@@ -137,11 +142,11 @@ def retire(target: Target) -> Intervention:
     if target.current is None:
         raise _refused(
             target,
-            "no version is current; `twgen drain` says which workflows hold what is left, and docs/remove.md"
-            " how it goes once there are none",
+            "no version is current; `twgen drain` lists the workflows that still need the other versions, and"
+            " docs/remove.md describes the next steps",
         )
     if target.temporal.routing.ramping:
-        raise _refused(target, "a version ramps; `twgen abort` ends that first")
+        raise _refused(target, "a version ramps; run `twgen abort` first")
     current = target.versions.get(target.current)
     queues = current.own_task_queues if current else ()
     alone = [queue for queue in queues if queue.unversioned_pollers is not True]
@@ -149,8 +154,8 @@ def retire(target: Target) -> Intervention:
         which = f"{alone[0].type.lower()} task queue {alone[0].name}" if alone else "its task queues"
         raise _refused(
             target,
-            f"no worker without a version is known to poll {which}, and what starts there would wait for"
-            " ever: run one that does, or let nobody start anything there and take it out of Git"
+            f"no worker without a version is known to poll {which}, so new workflows would wait there"
+            " forever: run one that does, or stop starting workflows there and remove the worker from Git"
             " (docs/remove.md)",
         )
     change = replace(_change(target, RoutingAction.SET_CURRENT), build_id="")
@@ -161,16 +166,16 @@ def retire(target: Target) -> Intervention:
 
 
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
-    """Raise OwnedBySomebodyElse when a look after the claim shows other traffic than was decided on.
+    """Raise OwnedBySomebodyElse if the traffic after the claim differs from what was decided on.
 
-    Until the claim anybody could move it, and somebody else may have claimed the worker since.
+    Until the claim any client could move it, and another manager may have claimed the worker since.
     """
     before = decided_on.temporal.routing
-    # that more task queues have heard of the last change is no change
+    # if only more task queues have received the last change, the traffic is the same
     after = replace(target.temporal.routing, update_state=before.update_state)
     if target.is_foreign or after != before:
         raise OwnedBySomebodyElse(
-            f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
+            f"{target.spec.worker_deployment}: another client changed its traffic at the same time"
         )
 
 
@@ -192,22 +197,22 @@ def is_done(target: Target, intervention: Intervention) -> bool:
 def _refuse_what_nobody_may(target: Target) -> None:
     if target.is_foreign:
         raise OwnedBySomebodyElse(
-            f"{target.spec.worker_deployment}: {target.temporal.manager_identity} manages it, and this is"
-            f" {target.identity}; `twgen ownership claim` takes it over, --identity says as whom to act"
+            f"{target.spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
+            f" act as {target.identity}: take it over with `twgen ownership claim`, or set --identity"
         )
     if not target.is_registered:
         raise _refused(
             target,
-            "Temporal does not know it yet, so nothing can be changed; `twgen status` says what it lacks",
+            "Temporal does not know it yet, so nothing can be changed; `twgen status` shows what is missing",
         )
 
 
 def _refuse_what_takes_no_traffic(target: Target) -> None:
     _refuse_what_nobody_may(target)
     if target.has_all_traffic:
-        raise _refused(target, "it has all of the traffic")
+        raise _refused(target, "it already has all traffic")
     if target.is_aborted:
-        raise _refused(target, "it is marked aborted; `twgen retry` first")
+        raise _refused(target, "it is marked aborted; run `twgen retry` first")
     if target.obstacle:
         raise _refused(target, target.obstacle.because)
 
@@ -217,7 +222,7 @@ def _refused(target: Target, because: str) -> NegativeAnswer:
 
 
 def _measured_anew(target: Target, because: str = "") -> dict[str, Any]:
-    """What counted against the target before a person let it go on counts no more."""
+    """Measurements from before a person let the rollout continue no longer count."""
     is_measured = target.spec.policy.analysis and target.ramp
     return target.new_mark(MarkKey.MEASURED_SINCE, because) if is_measured else {}
 
@@ -226,7 +231,7 @@ def _change(target: Target, action: RoutingAction, percentage: float | None = No
     ends_ramp = action is RoutingAction.CLEAR_RAMP
     return RoutingPlan(
         action=action,
-        because=f"{target.identity} asked for it",
+        because=f"requested by {target.identity}",
         phase=Phase.MOVING,
         reason=Reason.ABORTED if ends_ramp else Reason.MANUAL,
         build_id="" if ends_ramp else target.build_id,

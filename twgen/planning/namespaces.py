@@ -1,13 +1,13 @@
-"""What else a Temporal namespace has, which may be why it does not know a worker."""
+"""Other Worker Deployments of a Temporal namespace, which may be why it does not know a worker."""
 
 import re
 
 MOST_COUNTED = 1000
-"""So many Worker Deployments are counted at most: there may be more."""
+"""At most this many Worker Deployments are counted; there may be more."""
 DEFAULT_LIMIT = 100
-"""Of a server as it comes, `matching.maxDeployments`: it refuses the polls of one more.
+"""The default of `matching.maxDeployments`: at this number a server rejects polls of new workers.
 
-1.29.1 says so in its log alone, 1.32.0 tells the workers too.
+1.29.1 reports that only in its log, 1.32.0 reports it to the workers too.
 https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
 """
 
@@ -16,9 +16,9 @@ _NO_LETTER = re.compile(r"[^a-z0-9]+")
 
 
 def may_be_called(name: str, worker: str) -> bool:
-    """A Worker Deployment may be a worker whose code names it otherwise: it is called alike.
+    """The names are so similar that a Worker Deployment may be this worker under a wrong name.
 
-    One with a slash is the worker of somebody else, unless it is written almost the same.
+    A name with a slash belongs to another worker, unless it is written almost the same.
     """
     plain, whole, own = (_plain(text) for text in (name, worker, worker.partition("/")[2]))
     if "/" in name:
@@ -31,12 +31,12 @@ def _plain(name: str) -> str:
 
 
 def why_full(worker_deployments: int | None) -> str:
-    """Why a namespace with so many may take no new worker, and what to do; empty: nothing says so."""
+    """Why a namespace with this many may reject new workers, and what to do; empty: it does not."""
     if worker_deployments is None or worker_deployments < DEFAULT_LIMIT:
         return ""
     number = f"{worker_deployments}{' or more' if worker_deployments >= MOST_COUNTED else ''}"
     return (
-        f"its Temporal namespace has {number} Worker Deployments, and the default limit is"
-        f" {DEFAULT_LIMIT}: at its limit a server refuses the polls of new workers. Delete those that nothing"
-        " uses (`temporal worker deployment delete`), or raise the limit (`matching.maxDeployments`)"
+        f"its Temporal namespace has {number} Worker Deployments. At its limit (by default {DEFAULT_LIMIT}) a"
+        " server rejects polls of new workers: delete unused Worker Deployments (`temporal worker deployment"
+        " delete`), or raise the limit (`matching.maxDeployments`)"
     )

@@ -1,4 +1,4 @@
-"""Whose a cluster and a worker are: who may claim or release one, and what must not be touched."""
+"""The owners of clusters and workers: who may claim or release one, and what must not be touched."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,9 +12,9 @@ from twgen.versioning.build_ids import may_be_ours
 
 
 def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
-    """As whom a worker is planned; a person takes the identity that its live Deployments carry.
+    """The identity that a worker is planned for; a person takes the one that its live Deployments carry.
 
-    So our own Argo CD is not somebody else to whoever looks from a terminal.
+    So to a person at a terminal our own Argo CD is not another manager.
     """
     if caller.is_person and not spec.policy.identity:
         carried = {live.identity for live in world.deployments or () if live.identity}
@@ -24,24 +24,24 @@ def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str
 
 
 def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None:
-    """Raise OwnedBySomebodyElse when a live Deployment of the worker was rendered by, or for, somebody else.
+    """Raise OwnedBySomebodyElse if a live Deployment was rendered for another manager or application.
 
-    Two generators of one Deployment would rewrite it for ever. An identity or application that nobody told is
-    not compared. In Argo CD any owner of a Deployment stops a render: nobody is shown a warning there, and an
-    owner that was in Git is pruned as soon as the render no longer has it.
+    Two generators of one Deployment would rewrite it forever. An unknown identity or application is not
+    compared. In Argo CD any owner of a Deployment stops a render: warnings are not shown there, and an owner
+    that was in Git is pruned as soon as the render no longer has it.
     """
     identity = caller.on_deployments_of(spec.policy)
     for live in world.deployments or ():
         if identity and live.identity not in {"", identity, *spec.policy.adopt_from}:
             raise OwnedBySomebodyElse(
-                f"{spec.worker_deployment}: Deployment {live.name} is of {live.identity}, and this is"
-                f" {identity}: is it the right cluster? To take the worker over, name the other in"
-                " spec.adoptFrom of a RolloutPolicy"
+                f"{spec.worker_deployment}: Deployment {live.name} belongs to manager {live.identity}, and"
+                f" twgen acts as {identity}: is this the right cluster? To take the worker over, add"
+                f" {live.identity} to spec.adoptFrom of a RolloutPolicy"
             )
         if caller.application and live.tracked_by not in {"", caller.application}:
             raise OwnedBySomebodyElse(
                 f"{spec.worker_deployment}: Deployment {live.name} is tracked by Argo CD application"
-                f" {live.tracked_by}, and this is {caller.application}: is it the right cluster?"
+                f" {live.tracked_by}, and this render is for {caller.application}: is this the right cluster?"
             )
     if caller.application:
         for told in deleted_with_others(world):
@@ -49,61 +49,65 @@ def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None
 
 
 def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
-    """The warning about each object with which Kubernetes deletes live Deployments."""
+    """The warning about each object whose deletion makes Kubernetes delete live Deployments too."""
     owned = [live for live in world.deployments or () if not live.terminating]
     for owner in sorted({owner for live in owned for owner in live.owners}):
         names = sorted(live.name for live in owned if owner in live.owners)
         yield (
-            f"{owner} owns {counted(len(names), 'Deployment')}, {listed(names)}: whoever deletes or prunes it"
-            " deletes them with all their pods. Stop its controller, then remove their ownerReferences"
-            " (docs/controller.md)"
+            f"{owner} owns {counted(len(names), 'Deployment')} ({listed(names)}): if it is deleted or"
+            f" pruned, Kubernetes deletes {'it' if len(names) == 1 else 'them'} with all pods. Stop its"
+            " controller, then remove the ownerReferences of the Deployments (docs/controller.md)"
         )
 
 
 def doubts_about_cluster(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
-    """The warning about a cluster that was read and has nothing of a worker that has traffic elsewhere."""
+    """The warning about a cluster that has no Deployment of a worker, although the worker has traffic."""
     routed = sorted(filter(may_be_ours, routed_build_ids(world.temporal)))
     if world.deployments == () and routed:
         yield (
-            f"Temporal sends workflows to {listed(routed)}, yet the cluster that was read has no Deployment"
-            f" of {spec.worker_deployment}: is it the right one?"
+            f"Temporal sends workflows to {listed(routed)}, but this cluster has no Deployment of"
+            f" {spec.worker_deployment}: is it the right cluster?"
         )
 
 
 def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
-    """The manager of a worker after this identity claims it of that owner (empty: of nobody).
+    """The manager of a worker after this identity claims it from that owner (empty: it has none).
 
-    Raises NegativeAnswer where there is nothing to claim, OwnedBySomebodyElse where it is another one's.
+    Raises NegativeAnswer if there is nothing to claim, OwnedBySomebodyElse if it has another owner.
     """
     manager = manager_of(world)
     if manager == identity:
-        raise NegativeAnswer(f"{world.name}: {identity} manages it already")
+        raise NegativeAnswer(f"{world.name}: its manager is already {identity}")
     if manager != owner:
-        remedy = f"--from {manager} takes it over" if manager else "leave --from out"
-        raise OwnedBySomebodyElse(f"{world.name}: {manager or 'nobody'} manages it: {remedy}")
+        remedy = f"to take it over, use --from {manager}" if manager else "omit --from"
+        raise OwnedBySomebodyElse(f"{world.name}: {_managed_by(manager)}: {remedy}")
     return identity
 
 
 def released(world: WorkerWorld, identity: str) -> str:
-    """Nobody, who manages a worker after this identity releases it; raises as `claimed` does."""
+    """The manager of a worker after this identity releases it: none; raises as `claimed` does."""
     manager = manager_of(world)
     if manager != identity:
-        raise OwnedBySomebodyElse(f"{world.name}: {manager or 'nobody'} manages it, and this is {identity}")
+        raise OwnedBySomebodyElse(f"{world.name}: {_managed_by(manager)}, and you act as {identity}")
     return ""
 
 
 def manager_of(world: WorkerWorld) -> str:
-    """Who manages a worker (empty: nobody); raises NegativeAnswer where there is no such worker."""
+    """The manager of a worker (empty: none); raises NegativeAnswer if Temporal does not know the worker."""
     if not world.temporal:
-        raise NegativeAnswer(f"{world.name}: Temporal does not know it: no worker of it has polled")
+        raise NegativeAnswer(f"{world.name}: Temporal does not know it: none of its workers has polled")
     return world.temporal.manager_identity
 
 
+def _managed_by(manager: str) -> str:
+    return f"its manager is {manager}" if manager else "it has no manager"
+
+
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
-    """What becomes of Deployments of ours whose worker no spec names any more."""
+    """The warnings about Deployments of ours whose worker is no longer in a spec."""
     wanted = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
-    # a spec without a Deployment may be the new name of what is left, and nothing tells a person whose it is
+    # a spec without a Deployment may be a new name for one of these, and a person cannot see their owner
     anybody = caller.is_person and not specs
     for spec in specs:
         if worker := world.workers.get(spec.key):
@@ -122,12 +126,12 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
         fates = []
         if protected:
             stay = "stays" if len(protected) == 1 else "stay"
-            fates.append(f"{listed(protected)} {stay}, held by prune protection")
+            fates.append(f"{listed(protected)} {stay} because of prune protection")
         if loose:
             fates.append(f"{listed(loose)} may be pruned")
         carry = "Deployment carries" if len(ours) == 1 else "Deployments carry"
-        are, them = ("it is", "it") if len(ours) == 1 else ("they are", "them")
+        them = "it" if len(ours) == 1 else "them"
         yield (
-            f"no spec names {worker.name}, and its {carry} the identity {ours[0].identity}: {are} not"
-            f" rendered, nor is what is attached to {them}; {'; '.join(fates)}"
+            f"no spec names {worker.name}, but its {carry} the identity {ours[0].identity}: twgen no longer"
+            f" renders {them} and the objects attached to {them}; {'; '.join(fates)}"
         )

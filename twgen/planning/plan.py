@@ -86,12 +86,12 @@ def _with_uncounted(worker: WorkerVersions, world: World) -> WorkerVersions:
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
-    """What the world says of a worker; raises StateUnavailable when it says nothing."""
+    """The world of one worker; raises StateUnavailable if Temporal was not read for it."""
     found = world.workers.get(spec.key)
     if not found or not found.temporal_was_read:
         raise StateUnavailable(
-            f"the snapshot does not say what Temporal knows of {spec.worker_deployment} in Temporal"
-            f" namespace {spec.temporal_namespace}: take a new one"
+            f"the snapshot has no Temporal data about {spec.worker_deployment} in Temporal namespace"
+            f" {spec.temporal_namespace}: take a new snapshot"
         )
     return found
 

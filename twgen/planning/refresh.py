@@ -115,13 +115,13 @@ class ApplicationState(NamedTuple):
 
 
 def not_looked_at(asked_since: datetime | None, now: datetime) -> str:
-    """What is said of an application that Argo CD may never look at again; empty: it is fine, or unknown.
+    """The problem of an application that Argo CD may never refresh again; empty: none, or unknown.
 
-    Argo CD goes on to show what it showed, such as Synced, and applies no commit.
+    Argo CD continues to show its last state, such as Synced, and applies no commit.
     """
     if asked_since is None or now - asked_since < _LOOKS_WITHIN:
         return ""
-    return f"Argo CD was asked {spoken(now - asked_since)} ago to look at it again, and has not"
+    return f"Argo CD was asked {spoken(now - asked_since)} ago to refresh it, and has not done so"
 
 
 class Refresh(NamedTuple):
@@ -141,10 +141,10 @@ def due_refresh(
 ) -> Refresh | None:
     """The hard refresh that an application needs now; `last` is the one before.
 
-    A running sync would go on with other manifests than it began with. A render that is right and not applied
-    waits for a person, or for a sync window; one that is wrong by now would be applied as it is. What one
-    render did not change, the next may: it is asked for again, each time twice as late. So is what a render
-    makes of a ledger that has a part of the versions, and tick does not know.
+    A refresh would change the manifests of a running sync, so it waits. A correct render that is not applied
+    waits for a person or a sync window; an outdated one would be applied as it is. If a render changed
+    nothing, the next one is asked for after twice the time. So it is if the ledger has only some of the
+    versions, which tick cannot know.
     """
     since = now - last.at if last and last.at else timedelta.max
     if state.is_syncing or since < REFRESH_PAUSE:
@@ -155,7 +155,7 @@ def due_refresh(
     outdated = [item for item in found if item.stamped not in item.wanted]
     if not outdated:
         return None
-    because = f"a render of {listed([item.worker for item in outdated])} would be another one"
+    because = f"a new render of {listed([item.worker for item in outdated])} would differ"
     due = Refresh(because, frozenset(outdated))
     if not last or last.outdated != due.outdated:
         return due

@@ -94,10 +94,10 @@ def needs_a_rollout(phase: Phase, reason: str) -> bool:
 
 
 def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
-    """The same once nobody works on it any more; the message keeps where it stood."""
+    """The same once nothing works on it any more; the message keeps its last state."""
     stood = untimed(status.message)
     before = "" if stood in why else f"; before, it was {status.phase}: {stood}"
-    message = f"nobody moves its traffic: {why}{before}"
+    message = f"nothing moves its traffic: {why}{before}"
     return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
 
 
@@ -135,9 +135,9 @@ def not_begun(
 def as_expected(
     told: Sequence[RolloutStatus], specs: Sequence[WorkerSpec], since: datetime
 ) -> list[RolloutStatus]:
-    """How the workers of specs stand, by what their rollouts left: one of another target has not begun.
+    """The status of each worker of these specs: a rollout with another target has not begun.
 
-    A status says how its own target stands: right after a commit, that is still the one before it.
+    A status is about its own target: right after a commit, that is still the previous one.
     """
     left, found = {status.worker: status for status in told}, []
     for spec in specs:
@@ -145,7 +145,7 @@ def as_expected(
         # not by the hash of an intent: CI has only the commit, without the operator's configuration; and a
         # commit that keeps the build ID moves no traffic
         if not status or status.target != spec.build_id:
-            why = "what these specs describe has not been applied yet"
+            why = "these specs have not been applied yet"
             status = not_begun(status, spec.worker_deployment, spec.build_id, why, since)
         found.append(status)
     return found
@@ -157,13 +157,13 @@ def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
 
 
 def since_its_hook(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus | None:
-    """How a rollout stands whose hook has ended, where that is no longer what the hook told; None: it is."""
+    """The status of a rollout whose hook has ended, if it changed since; None: it did not."""
     if not needs_a_rollout(now.phase, now.reason):
         return now if told.reason != now.reason else None
     if told.phase is not Phase.SETTLED or now.percentage == _ALL:
         return None  # pods that are away for a moment are no work for a rollout
     moved = brought_up_to_date(told, now)
-    return left_alone(moved, "its hook has ended, and only a sync makes it again", now.since)
+    return left_alone(moved, "its hook has ended, and only a sync starts it again", now.since)
 
 
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:
@@ -183,7 +183,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
 
 def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
     """How long to leave the plan alone: until its wait is over, and at most half a minute."""
-    # whoever waits though it is settled waits for task queues that have yet to hear of it
+    # a settled rollout still waits until the change has reached every task queue
     becomes_ready = plan.routing.reason.until is Until.READINESS or plan.routing.phase is Phase.SETTLED
     longest = _UNTIL_READY if becomes_ready else _LONGEST
     if plan.routing.due_at is None:

@@ -1,4 +1,4 @@
-"""Lengths of time, numbers and names as they stand in sentences."""
+"""Lengths of time, numbers and names as sentences show them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
 
 
 def spoken(length: timedelta, units: int = 2) -> str:
-    """The largest units of a length as a spec would have it, two unless told: `26h30m`, `5m`, `0s`."""
+    """The largest units of a length as a spec would have it, by default two: `26h30m`, `5m`, `0s`."""
     rest = max(0, int(length.total_seconds()))
     parts = []
     for size, unit in _UNITS:
@@ -68,9 +68,9 @@ def plain_percentage(percentage: float) -> float:
 
 
 def told_shares(shares: Mapping[str, float]) -> str:
-    """Which versions have how much: `25 % of new workflows go to v3, 75 % to v1`; an empty build ID: none."""
+    """The share of each version: `25% of new workflows go to v3, 75% to v1`; an empty build ID: none."""
     told = [
-        f"{plain_percentage(share)} %{' of new workflows go' if not index else ''}"
+        f"{plain_percentage(share)}%{' of new workflows go' if not index else ''}"
         f" to {build_id or 'unversioned workers'}"
         for index, (build_id, share) in enumerate(shares.items())
     ]
@@ -83,12 +83,12 @@ def how_to_resume(deployment: str, namespace: str) -> str:
 
 
 def described_change(action: RoutingAction, build_id: str | None, percentage: float | None) -> str:
-    """A change of traffic: `send 25 % of new workflows to v3`."""
+    """A change of traffic: `send 25% of new workflows to v3`."""
     match action:
         case RoutingAction.SET_CURRENT:
             return f"make {build_id} current"
         case RoutingAction.SET_RAMP:
-            return f"send {percentage} % of new workflows to {build_id}"
+            return f"send {percentage}% of new workflows to {build_id}"
         case RoutingAction.CLEAR_RAMP:
             return "end the ramp"
         case RoutingAction.NONE:

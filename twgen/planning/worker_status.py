@@ -1,4 +1,4 @@
-"""Where every worker stands in the world that a plan was made for, and what of it is most urgent."""
+"""The state of every worker in the world that a plan was made for, and which of them is most urgent."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,16 +27,16 @@ URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 def make_status(
     plan: Plan, world: World, caller: Caller, attached: Mapping[str, AttachedRead] | None = None
 ) -> Status:
-    """Where the workers of a plan stand in the world that it was made for, as that manager sees it.
+    """The state of the workers of a plan in the world that it was made for, as that manager sees it.
 
-    `attached` is what was read of attached objects, by Kubernetes namespace.
+    `attached` are the attached objects that were read, by Kubernetes namespace.
     """
     read = attached or {}
     workers = tuple(
         _worker(worker, world, plan.now, caller, read.get(worker.spec.namespace)) for worker in plan.workers
     )
     unread = (
-        f"how {kind} objects in namespace {namespace} stand is not known: {why}"
+        f"the state of {kind} objects in namespace {namespace} is unknown: {why}"
         for namespace, found in sorted(read.items())
         for kind, why in sorted(found.unread.items())
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, PodsForbidden
+from twgen.clients.kubernetes import Forbidden, KubernetesClient
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
@@ -94,7 +94,7 @@ class ClusterReader:
         selector = f"{DEPLOYMENT_NAME_LABEL}={_label(self._spec)},{versions}"
         try:
             pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
-        except PodsForbidden:
+        except Forbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN)
         # of those made in the same second any will do, but always the same
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))

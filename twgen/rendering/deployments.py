@@ -1,4 +1,4 @@
-"""The Deployment of one version: from the spec, or from what was recorded of it."""
+"""The Deployment of one version: from the spec, or from its record."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,7 +59,7 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
     if version.replaced_injection is not None:
         manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
     body = manifest["spec"]
-    if version.build_id == spec.build_id:  # what restarts nothing follows the spec at once
+    if version.build_id == spec.build_id:  # fields that restart nothing follow the spec at once
         body = {name: value for name, value in {**body, **pace}.items() if value is not None}
     return recorded_annotations(manifest), body
 
@@ -83,7 +83,7 @@ def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
 def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, Any]:
     """The manifest of a version for the ledger.
 
-    What the policy gives all Deployments is not of one version, and may be other today than then.
+    Without the labels and annotations that the policy gives all Deployments: they can change later.
     """
     policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
     return version_deployment(replace(spec, policy=policy), version, "")

@@ -2,33 +2,51 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 from twgen.errors import InvalidInput
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, WorkerVersions
-from twgen.model.policy import Driver, Policy
+from twgen.model.policy import Driver, OwnerReferences, Policy
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
+from twgen.planning.refresh import plan_hash
 from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.references import ObjectName
-from twgen.rendering.attached import Copies, attached_manifests
+from twgen.records.intent import intent_of, write_intent
+from twgen.rendering.attached import attached_manifests, limit_copies
 from twgen.rendering.deployments import version_deployment
-from twgen.rendering.replay import replay_manifests
-from twgen.rendering.rollout import RolloutJobs, rollout_manifests
+from twgen.rendering.jobs import Manifest, RolloutJobs, replay_manifests, rollout_job
+from twgen.specs.attached import KINDS
 from twgen.specs.kinds import RENDER_FAILED
-from twgen.versioning.names import HOOK, LINK, NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE, TWGEN_API
+from twgen.versioning.names import (
+    HOOK,
+    LINK,
+    NOT_PRUNED,
+    PLAN_HASH,
+    SYNC_OPTIONS,
+    SYNC_WAVE,
+    TWGEN_API,
+    resource_of_kind,
+    rollout_labels,
+    rollout_name,
+    rollout_status_name,
+)
 from twgen.yaml.writer import encode_documents, write_documents
-
-Manifest = dict[str, Any]
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
 """A kind that is not named comes after those that are."""
 _CONFIG = {"ConfigMap", "Secret"}
 _HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
 """Beside a Deployment what Argo CD takes for healthy soon: no sync waits for it in vain."""
+_LARGEST_INTENT = 1024 * 1024
+"""Bytes in a ConfigMap."""
+_RBAC = "rbac.authorization.k8s.io"
 
 
 def render_manifests(
@@ -40,34 +58,28 @@ def render_manifests(
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all that twgen makes, sorted.
 
-    With `temporal_ui`, Argo CD shows a link to the workflows beside what is a worker's or a version's.
-    Without `jobs` nothing in the cluster tells of rollouts. Raises InvalidInput when there is nothing.
+    With `temporal_ui`, Argo CD shows links to the workflows of workers and versions. Without `jobs` there are
+    no objects of rollouts. Raises InvalidInput if there is nothing to render.
     """
-    made: list[Manifest] = []
-    copies = Copies()
-    for worker in workers:
-        copies.take(worker)
-        made += _manifests(worker, identity_of, jobs, temporal_ui)
-    made.sort(key=_place)
+    limit_copies(workers)
+    manifests = (_manifests(worker, identity_of, jobs, temporal_ui) for worker in workers)
+    made = sorted(chain.from_iterable(manifests), key=_place)
     if not made and not passthrough:
-        why = "; ".join(filter(None, (worker.not_created for worker in workers)))
-        told = f" ({why})" if why else ""
-        raise InvalidInput(f"the documents render to nothing{told}: an empty output would delete everything")
+        reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
+        why = f" ({reasons})" if reasons else ""
+        raise InvalidInput(f"the documents render to nothing{why}: an empty output would delete everything")
     _refuse_jobs_of(made, passthrough)
     return [*(document.value for document in passthrough), *made]
 
 
 def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[ObjectName]:
-    """The ConfigMaps and Secrets among the documents that Argo CD prunes once they are not rendered.
-
-    Those that name no namespace are of that one.
-    """
+    """The ConfigMaps and Secrets that Argo CD prunes when they are gone; `namespace` is the default."""
     for document in passthrough:
-        name, said = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
+        name, own = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
         options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
         is_config = document.value["kind"] in _CONFIG and document.value["apiVersion"] == "v1"
         if is_config and isinstance(name, str) and NOT_PRUNED not in str(options):
-            yield ObjectName(document.value["kind"], str(said or namespace), name)
+            yield ObjectName(document.value["kind"], str(own or namespace), name)
 
 
 def _manifests(
@@ -84,25 +96,25 @@ def _manifests(
         yield manifest
     for manifest in replay_manifests(worker, jobs) if jobs else ():
         if has_hook:
-            # beside the hook, which waits for it only where it has to
+            # at the same time as the hook, which waits for it only if necessary
             manifest["metadata"]["annotations"][SYNC_WAVE] = "1"
         yield manifest
-    waits_for_nobody = _applied_with_target(worker)
+    at_once = _applied_with_target(worker)
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
         for manifest in made:
             manifest["metadata"]["annotations"] |= _link(temporal_ui, spec, version.build_id)
         made += attached_manifests(spec, version, has_hook=bool(has_hook))
         for manifest in made:
-            is_first = version.build_id in waits_for_nobody and manifest["kind"] in _HEALTHY_AT_ONCE
+            is_first = version.build_id in at_once and manifest["kind"] in _HEALTHY_AT_ONCE
             if has_hook and not is_first and HOOK not in manifest["metadata"]["annotations"]:
-                # the hook starts once the target is healthy, whatever the others are
+                # the hook starts once the target is healthy, even if others are not
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
 
 
 def _link(temporal_ui: str, spec: WorkerSpec, build_id: str = "") -> dict[str, str]:
-    """What lets Argo CD lead from an object to the workflows of a worker, or of one version."""
+    """The annotation with which Argo CD links an object to the workflows of a worker, or of one version."""
     if not temporal_ui:
         return {}
     query = f'TemporalWorkerDeployment="{spec.worker_deployment}"'
@@ -113,9 +125,9 @@ def _link(temporal_ui: str, spec: WorkerSpec, build_id: str = "") -> dict[str, s
 
 
 def _applied_with_target(worker: WorkerVersions) -> set[str]:
-    """The target, and a version that has traffic and no pods: it must not wait for a target that may crash.
+    """The target, and versions with traffic and without pods: they must not wait for a target that may crash.
 
-    But when the target was active before, as on the way back from that very version, nobody waits for those.
+    On the way back to a target that was active before, there is no such wait.
     """
     target = next((version for version in worker.versions if version.build_id == worker.spec.build_id), None)
     goes_back = target is not None and target.status in {VersionStatus.DRAINING, VersionStatus.DRAINED}
@@ -128,12 +140,12 @@ def _applied_with_target(worker: WorkerVersions) -> set[str]:
 
 
 def _refuse_jobs_of(made: Iterable[Manifest], passthrough: Iterable[Document]) -> None:
-    """Of two with one name Argo CD applies the last alone; what a Job is called is only known here."""
+    """Of two Jobs with one name Argo CD applies only the last; the names are only known here."""
     names = {manifest["metadata"]["name"] for manifest in made if manifest["kind"] == "Job"}
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
         if document.value["kind"] == "Job" and isinstance(name, str) and name in names:
-            raise InvalidInput(f"{document.source}: Job {name} is called as a rollout's Job: rename this one")
+            raise InvalidInput(f"{document.source}: Job {name} has the name of a rollout's Job: rename it")
 
 
 def _place(manifest: Manifest) -> tuple[str, int, str, str]:
@@ -143,7 +155,7 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
 
 
 def failed_render(line: str, lines: int) -> Manifest:
-    """What a failed render prints into a pipe: no API server has this kind, and kubectl quotes the name."""
+    """The document of a failed render in a pipe: no API server has its kind, and kubectl quotes its name."""
     more = f" (the first of {lines} lines on stderr)" if lines > 1 else ""
     message = line.removeprefix("twgen: ") + more
     return {"apiVersion": TWGEN_API, "kind": RENDER_FAILED, "metadata": {"name": message}, "message": message}
@@ -165,3 +177,95 @@ def one_document(document: Any, output: str) -> str:
 
 FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_documents, "json": _as_list}
 """How a render is printed: `---`-led YAML documents, or one JSON List."""
+
+
+def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
+    """The objects that carry out the rollout of a worker; only its intent if a person or CI does that.
+
+    `tick` needs the intent of every worker.
+    """
+    spec = worker.spec
+    by_hand = spec.policy.driver is Driver.NONE
+    if not (identity if by_hand else jobs.image):
+        return
+    warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
+    kinds = attached_kinds(worker, jobs.more_kinds)
+    intent = intent_of(spec, identity, warnings, kinds, jobs.prometheus)
+    intent = replace(intent, applies_autoscalers=jobs.driver is Driver.HOOK and not by_hand)
+    manifest = write_intent(intent)
+    manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
+    size = sum(len(text.encode()) for text in manifest["data"].values())
+    if size > _LARGEST_INTENT:
+        raise InvalidInput(
+            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, but"
+            f" a ConfigMap holds at most {_LARGEST_INTENT}: make the pod template or the attached templates"
+            " smaller"
+        )
+    yield manifest
+    if by_hand:
+        return
+    account = spec.policy.service_account_name
+    if not account:
+        account = rollout_name(spec.name)
+        yield from _account(worker, account, jobs.more_kinds)
+    yield rollout_job(spec, intent, account, jobs)
+
+
+def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
+    spec = worker.spec
+    metadata = {"name": name, "namespace": spec.namespace, "labels": rollout_labels(spec.name)}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    rules = list(rollout_rules(worker, more_kinds))
+    yield {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": spec.namespace}
+    yield {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
+        "subjects": [subject],
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+    }
+
+
+def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
+    """Exactly the rights that a rollout needs in its namespace.
+
+    Applying a new object needs the verb create, for which RBAC compares the name in this case.
+    """
+    spec = worker.spec
+    read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
+    if spec.rollout.gate and (source := spec.rollout.gate.input_from):
+        read[source.kind].append(source.name)
+    yield _rule("", "configmaps", "get", names=read["ConfigMap"])
+    if read["Secret"]:
+        yield _rule("", "secrets", "get", names=read["Secret"])
+    yield _rule("", "configmaps", "create", "patch", names=[rollout_status_name(spec.name)])
+    yield _rule("", "events", "create")
+    yield _rule("", "pods", "list")
+    yield _rule("batch", "jobs", "delete", "list")
+    yield _rule("apps", "deployments", "list")
+    # their replicas, and which of their attached objects are gone
+    patched = [
+        version.deployment
+        for version in worker.versions
+        if version.replaced or (version.is_rendered and spec.replicas_are_external)
+    ]
+    if patched:
+        yield _rule("apps", "deployments", "patch", names=patched)
+    if spec.policy.owner_references is OwnerReferences.RENDER:
+        # Argo CD never prunes an object that has an owner
+        for kind in attached_kinds(worker, more_kinds):
+            yield _rule(kind.group, resource_of_kind(kind.kind), "create", "delete", "list", "patch")
+
+
+def attached_kinds(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Sequence[GroupKind]:
+    """The kinds that are or were attached to a worker's versions; all possible ones if no cluster is read."""
+    now = {GroupKind.of(resource.template) for resource in worker.spec.attached}
+    were = worker.were_attached
+    known = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]
+    return sorted({*known, *now}, key=str)
+
+
+def _rule(group: str, resource: str, *verbs: str, names: Sequence[str] = ()) -> Manifest:
+    rule: Manifest = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    return rule | ({"resourceNames": list(names)} if names else {})

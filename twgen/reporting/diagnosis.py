@@ -1,4 +1,4 @@
-"""A diagnosis as text for people, and as the document that programs read (`schemas/diagnosis.json`)."""
+"""A diagnosis as text for people, and as a document for programs (`schemas/diagnosis.json`)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,18 +13,18 @@ from twgen.versioning.names import TWGEN_API
 _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 
 
-def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], looked_at: str) -> list[str]:
-    """A line for each finding, then what could not be looked at, and how much was."""
+def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str) -> list[str]:
+    """A line for each finding and for each check that was not possible, then the totals."""
     lines = [printable(_line(one)) for one in findings]
     lines += [printable(f"- not checked: {what}: {why}") for what, why in not_checked.items()]
     problems = sum(one.severity is Severity.PROBLEM for one in findings)
     found = f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'piece')} of advice"
-    return [*lines, f"looked at {looked_at}: {found}"]
+    return [*lines, f"checked {checked}: {found}"]
 
 
 def _line(one: Finding) -> str:
     says = one.says if one.says.endswith("?") else f"{one.says}."
-    return f"{_SIGNS[one.severity]} {one.about}: {says} {_sentence(one.because)}. Mend: {one.remedy}"
+    return f"{_SIGNS[one.severity]} {one.about}: {says} {_sentence(one.because)}. Fix: {one.remedy}"
 
 
 def _sentence(text: str) -> str:

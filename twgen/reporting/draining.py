@@ -1,4 +1,4 @@
-"""What holds versions, as text, JSON or Markdown."""
+"""The workflows that keep old versions running, as text, JSON or Markdown."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +12,8 @@ from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
 
 _MOST_GROUPS = 10
-"""Of a version that are told to people."""
-_COLUMNS = ("version", "status", "workflows", "oldest", "keeps", "drained within")
+"""The most groups of workflows that a person is shown for one version."""
+_COLUMNS = ("version", "status", "workflows", "oldest", "pods", "drained within")
 
 
 def draining_text(report: DrainReport) -> str:
@@ -23,13 +23,13 @@ def draining_text(report: DrainReport) -> str:
         for worker in report.workers
         for version in worker.versions
     ]
-    paragraphs = paragraphs or [f"no version{' that was read' if report.unread else ''} is held"]
+    paragraphs = paragraphs or [_none_held(report)]
     unread = [f"not read: {printable(why)}" for why in report.unread]
     return "".join(f"{paragraph}\n" for paragraph in (*paragraphs, *unread))
 
 
 def draining_markdown(report: DrainReport) -> str:
-    """A table for each worker that has such versions."""
+    """A table for each worker that has old versions in use."""
     sections = []
     for worker in printable_copy(report).workers:
         if not worker.versions:
@@ -42,9 +42,12 @@ def draining_markdown(report: DrainReport) -> str:
             )
             rows.append(f"| {code(version.build_id)} | {' | '.join(cells)} |")
         sections.append("\n".join([f"### {sentence(worker.worker)}", "", *rows]))
-    none = f"No version{' that was read' if report.unread else ''} is held."
     unread = [f"> **Not read:** {sentence(why)}" for why in printable_copy(report).unread]
-    return "\n\n".join([*(sections or [none]), *unread]) + "\n"
+    return "\n\n".join([*(sections or [f"{_none_held(report).capitalize()}."]), *unread]) + "\n"
+
+
+def _none_held(report: DrainReport) -> str:
+    return f"no old version{' that could be read' if report.unread else ''} has workflows or pods"
 
 
 def draining_document(report: DrainReport) -> dict[str, Any]:
@@ -95,43 +98,43 @@ def _version(version: HeldVersion) -> dict[str, Any]:
 
 
 def _paragraph(worker: str, version: HeldVersion, report: DrainReport) -> Iterator[str]:
-    kept = f"; it keeps {kept}" if (kept := _kept(version)) else ""
+    kept = f"; it still has {kept}" if (kept := _kept(version)) else ""
     if not version.number:
         why = "no workflow is pinned to it"
         if version.status is VersionStatus.DRAINING:
-            why = f"{why}, which Temporal has yet to notice"
+            why = f"{why}, but Temporal has not noticed yet"
         yield f"{worker} {version.build_id}: {version.status}, {why}{kept}"
         return
     is_one = version.number == 1
     pinned = f"{counted(version.number, 'workflow')} {'is' if is_one else 'are'} pinned to it"
-    oldest = f", the oldest for {_oldest(version)}" if version.oldest is not None else ""
+    oldest = f", the oldest is {_oldest(version)} old" if version.oldest is not None else ""
     yield f"{worker} {version.build_id}: {version.status}, {pinned}{oldest}{kept}"
     if version.grouped < version.number:
-        yield f"  of the newest {version.grouped}:"
+        yield f"  the newest {version.grouped} of them:"
     for group in version.groups[:_MOST_GROUPS]:
         yield f"  {group.number:>7}  {group.workflow_type} on {group.task_queue}"
     if more := version.groups[_MOST_GROUPS:]:
         yield f"  {sum(group.number for group in more):>7}  of {counted(len(more), 'other kind')}"
     below = [f"{number} below {in_days(age)}" for age, number in zip(AGES, version.ages, strict=False)]
     yield f"  age: {', '.join(below)}, {version.ages[-1]} older"
-    if told := _trouble(version):
-        yield f"  {told}"
+    if trouble := _trouble(version):
+        yield f"  {trouble}"
     if version.ends_within:
         yield f"  drained within {_drained(version, report)}"
     else:
-        yield f"  when it is drained is {_drained(version, report)}"
+        yield f"  the time until it is drained is {_drained(version, report)}"
 
 
 def _trouble(version: HeldVersion) -> str:
-    """What keeps them from ending, as far as they were looked at."""
+    """Why some workflows do not end, among the workflows that were checked."""
     parts = [
         (version.failing, "with workflow tasks that keep failing"),
         (version.paused, "paused"),
-        (version.waiting_for_child, "waiting for a child"),
+        (version.waiting_for_child, "waiting for a child workflow"),
     ]
-    told = ", ".join(f"{number} {what}" for number, what in parts if number)
-    is_sample = told and version.looked_at < version.number
-    return f"{told} (of the oldest {version.looked_at})" if is_sample else told
+    trouble = ", ".join(f"{number} {what}" for number, what in parts if number)
+    is_sample = trouble and version.looked_at < version.number
+    return f"{trouble} (among the oldest {version.looked_at})" if is_sample else trouble
 
 
 def _oldest(version: HeldVersion) -> str:
@@ -157,4 +160,6 @@ def _drained(version: HeldVersion, report: DrainReport) -> str:
         return f"not known: {version.unknown_because}"
     soonest, latest = map(in_days, version.ends_within)
     span = soonest if soonest == latest else f"{soonest} to {latest}"
-    return f"{span}, if they last as those that ended in the last {in_days(report.window)}"
+    return (
+        f"{span}, if its workflows last as long as the ones that ended in the last {in_days(report.window)}"
+    )

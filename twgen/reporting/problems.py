@@ -20,17 +20,17 @@ def problem_lines(problems: Iterable[Located]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What `twgen validate` read, and what is wrong with it."""
+    """The files that `twgen validate` read, and their problems."""
 
     files: tuple[str, ...]
-    """Those that could be read, each once."""
+    """The readable files, each once."""
     unreadable: Sequence[str]
-    """A line for each file or folder that could not, most of them `file:line: why`."""
+    """A line for each unreadable file or folder, most of them `file:line: why`."""
     problems: Sequence[Located]
     warnings: Sequence[Located]
     deprecations: Sequence[Located]
     refused: Sequence[Located] = ()
-    """Warnings that `--strict` makes as bad as a problem."""
+    """Warnings that `--strict` treats as problems."""
 
     @property
     def failures(self) -> list[Located]:
@@ -87,21 +87,21 @@ def validation_junit(found: Validation) -> str:
 
 
 _RULES = {
-    "unreadable": ("error", "A file cannot be read as YAML or JSON, or not at all."),
-    "invalid": ("error", "A document is not what its kind, or the API server, asks for."),
-    "doubtful": ("warning", "A document is valid, and yet probably not what is meant."),
-    "deprecated": ("note", "An old spelling: it works, and has a newer one."),
+    "unreadable": ("error", "A file cannot be read, or is not valid YAML or JSON."),
+    "invalid": ("error", "A document breaks a rule of its kind or of the API server."),
+    "doubtful": ("warning", "A document is valid, but probably not what was intended."),
+    "deprecated": ("note", "A deprecated spelling: it still works, but there is a newer one."),
 }
-"""The level of each rule of the SARIF report, where nothing raises it, and what breaks it."""
+"""The default level of each rule of the SARIF report, and a description of what breaks it."""
 _RESULTS = 25_000
-"""GitHub refuses a report with more, and shows 5,000 of these; those that are left out are the mildest."""
+"""GitHub refuses a report with more, and shows 5,000 of these; twgen leaves out the mildest."""
 _MESSAGE = 1024
-"""GitLab leaves out a result with a longer message, and all of them where that is true of most."""
+"""GitLab leaves out a result with a longer message, and all results if most are longer."""
 _PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
 
 
 def validation_sarif(found: Validation) -> str:
-    """SARIF 2.1.0, for GitHub's code scanning and whatever else reads it."""
+    """SARIF 2.1.0, for GitHub's code scanning and other readers."""
     from twgen import __version__
 
     results = []
@@ -123,7 +123,7 @@ def validation_sarif(found: Validation) -> str:
             "id": rule,
             "shortDescription": {"text": text},
             "fullDescription": {"text": text},
-            "help": {"text": "The Reference of twgen's documentation lists every field."},
+            "help": {"text": "The Reference section of twgen's documentation lists every field."},
             "defaultConfiguration": {"level": level},
         }
         for rule, (level, text) in _RULES.items()
@@ -179,7 +179,7 @@ def _failed(kind: str, rule: str, lines: list[str]) -> str:
 
 
 def _xml(text: str) -> str:
-    """The text as XML has it; what XML cannot hold at all, printable() has escaped."""
+    """The text escaped for XML; printable() has escaped the characters that XML cannot contain."""
     from html import escape
 
     return escape(text)

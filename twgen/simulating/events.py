@@ -40,17 +40,17 @@ def _ramp_ends(was: VersionState, now: VersionState) -> bool:
     return was.status is _RAMPING and now.status is not _RAMPING and not now.percentage
 
 
-# in the order in which events of one moment are told
+# in the order in which events of one moment are shown
 RULES: tuple[EventRule, ...] = (
     EventRule(
         Happening.CREATED,
         lambda was, now: now.is_there and not was.is_there and bool(now.replicas),
-        lambda _, now: f"its Deployment is created{_with_replicas(now) or ', without a number of replicas'}",
+        lambda _, now: f"its Deployment is created{_with_replicas(now) or ', without a replica count'}",
     ),
     EventRule(
         Happening.RESIZED,
         lambda was, now: was.is_there and 0 < now.replicas != was.replicas and not now.autoscaled,
-        lambda was, now: f"its Deployment goes from {was.replicas} to {counted(now.replicas, 'replica')}",
+        lambda was, now: f"its Deployment changes from {was.replicas} to {counted(now.replicas, 'replica')}",
     ),
     EventRule(
         Happening.READY,
@@ -67,7 +67,7 @@ RULES: tuple[EventRule, ...] = (
     EventRule(
         Happening.RAMPED,
         lambda was, now: now.status is _RAMPING and now.percentage != was.percentage,
-        lambda _, now: f"gets {now.percentage:g} % of new workflows",
+        lambda _, now: f"gets {now.percentage:g}% of new workflows",
         shares=True,
     ),
     EventRule(
@@ -97,7 +97,7 @@ RULES: tuple[EventRule, ...] = (
     EventRule(
         Happening.ENDING_BEGUN,
         lambda was, now: len(now.begun) > len(was.begun),
-        lambda _, now: f"its policy begins to {now.begun[-1]}",
+        lambda _, now: f"its policy starts to {now.begun[-1]}",
     ),
     EventRule(
         Happening.WORKFLOWS_ENDED,
@@ -112,7 +112,7 @@ RULES: tuple[EventRule, ...] = (
     EventRule(
         Happening.SCALED_DOWN,
         lambda was, now: bool(was.replicas) and not now.replicas and now.is_there,
-        lambda _, __: "its Deployment goes to zero replicas",
+        lambda _, __: "its Deployment is scaled to zero replicas",
     ),
     EventRule(
         Happening.DROPPED,
@@ -145,7 +145,7 @@ def _as_found(version: VersionState) -> str:
     status = version.status.value.lower() if is_registered else "not known to Temporal yet"
     if not 0 < version.percentage < _ALL:
         return f"is {status}{_with_replicas(version)}"
-    share = f"{version.percentage:g} % of new workflows"
+    share = f"{version.percentage:g}% of new workflows"
     return f"is {status} with {share}{_with_replicas(version).replace(' with ', ' and ')}"
 
 
@@ -168,4 +168,4 @@ def _with_replicas(version: VersionState) -> str:
 
 
 def _extent(version: VersionState) -> str:
-    return "all" if version.percentage == _ALL else f"{version.percentage:g} % of"
+    return "all" if version.percentage == _ALL else f"{version.percentage:g}% of"

@@ -152,17 +152,26 @@ def _judged(spec: WorkerSpec) -> Mapping[float, frozenset[str]]:
 
 def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: WorkerPlan) -> Iterator[str]:
     if worker_world(worker.spec, world).deployments is None:
-        yield "the world says nothing of the cluster: versions that are in use or poll are taken to have pods"
+        yield (
+            "the snapshot has no data about the cluster: versions in use, or with pollers, are assumed to"
+            " have pods"
+        )
     if worker.spec.policy.driver is Driver.NONE:
-        yield "driver None: `twgen rollout` is taken to run all the time"
+        yield "the driver is None: `twgen rollout` is assumed to run all the time"
     if not worker.assumed.traffic and (measured := _measured(worker.spec)):
         yield from too_short(*measured, _judged(worker.spec))
     if (measured := _measured(worker.spec)) and (least := measured[1].least_started):
-        yield f"its last step ends once {least} workflows have started on it: no simulation counts those"
+        yield (
+            f"its last step ends once {least} workflows have started on it, but the simulation does not"
+            " count them"
+        )
     if worker.spec.policy.replay and worker.replay.state is ReplayState.PASSED:
-        yield "its replay is taken to pass, in no time"
+        yield "its replay is assumed to pass immediately"
     if worker.spec.policy.draining:
-        yield "`twgen tick` is taken to do what `draining` says; what is signalled or cancelled goes on"
+        yield (
+            "`twgen tick` is assumed to carry out `draining`; signalled and cancelled workflows are assumed"
+            " to keep running"
+        )
     yield from first.versions.warnings
     for version in last.versions.versions:
         if version.build_id != worker.spec.build_id and version.live and version.status not in _ROUTED:

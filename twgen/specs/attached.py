@@ -102,7 +102,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
     kind = KINDS.get(group_kind)
     if not kind:
         if "items" in template.value:  # whatever that holds, nobody has allowed it
-            template.problem("items", "makes this a List to kubectl and Argo CD: remove them")
+            template.problem("items", "makes kubectl and Argo CD read this as a List: remove them")
         return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
     warn_of_hidden_characters(template)
@@ -256,7 +256,7 @@ def _warn_of_budget(spec: Fields) -> None:
     if is_sentinel(selector):
         whose = "no pods" if selector is None else "every pod of the namespace"
         spec.warning(
-            "selector", f"selects {whose}: write {{matchLabels: {{}}}} to select those of each version"
+            "selector", f"selects {whose}: write {{matchLabels: {{}}}} to select the pods of each version"
         )
     elif (
         isinstance(selector, dict)

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.cluster.server_defaults import without_server_fields
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, quoted
 from twgen.model.world import LiveDeployment
+from twgen.specs.attached import KINDS
 from twgen.specs.imported_pods import imported_pods, knows_temporal
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.limits import NAME
@@ -82,7 +84,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         for spec in specs:
             known = found.setdefault(spec.file, spec)
             if known.identity != spec.identity:
-                why = f"{spec.file} is the file of another object too: import one namespace at a time"
+                why = f"{spec.file} is the file of another object as well: import one namespace at a time"
             elif known.missing and not spec.missing:
                 found[spec.file] = spec
         if why:
@@ -95,6 +97,8 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
     """Why no spec is made of a document; empty: one is."""
     kind = kind_of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
+    if not is_ours and GroupKind.of(value) in KINDS:
+        return f"each version needs one of its own: put a copy into a {ATTACHED}"
     if not is_ours and not _is_deployment(value):
         return "it is neither an object of the controller nor a Deployment"
     if not _is_sound(value):
@@ -236,7 +240,7 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     }
     marks = {"labels": labels, "annotations": _of_people(value_at(pods, "metadata", "annotations"))}
     of_pods = {field: texts for field, texts in marks.items() if texts}
-    pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
+    pace = _pace(spec)
     size = {"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}
     template = {**({"metadata": of_pods} if of_pods else {}), "spec": told.spec}
     body = {**size, **pace, "template": template}
@@ -249,13 +253,14 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
         "rollout": {"strategy": "AllAtOnce"},
         **({"deployment": body} if pace else body),
     }
-    strategy = ("spec", "rollout", "strategy")
-    comments: dict[Place, str] = {strategy: "or Progressive, with steps and a gate"}
-    comments["spec", "deployment" if pace else "template"] = "turn versioning on in its code: docs/workers.md"
+    comments: dict[Place, str] = {("spec", "rollout", "strategy"): "or Progressive, with steps and a gate"}
+    comments["spec", "deployment" if pace else "template"] = "enable versioning in its code: docs/workers.md"
     if told.worker:
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
         first = quoted(told.worker)
-        comments[containers] = f"the first, {first}, is taken as the worker: its image names versions"
+        comments[containers] = (
+            f"the first, {first}, is taken as the worker: the build ID comes from its image"
+        )
     missing = [f"{name}.yaml: {one}" for one in told.notes]
     left_out = (value_at(pods, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
     for one in sorted(left_out & _selecting_labels([told.spec.get(field) for field in _SCHEDULING])):
@@ -263,19 +268,28 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
         why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
         missing.append(f"{name}.yaml: label {one} {why}: {instead}")
     if not place.temporal_namespace:
-        comments["spec", "workerOptions", "temporalNamespace"] = "fill in: none of its variables sets it"
+        comments["spec", "workerOptions", "temporalNamespace"] = "fill in: the Deployment does not contain it"
         missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace, if it is not default")
     head = {"apiVersion": CONTROLLER_API, "kind": WORKER, "metadata": {"name": name, **where}}
     yield Imported(f"{name}.yaml", {**head, "spec": worker}, comments, tuple(missing), is_whole=False)
     file = f"connection-{connection}.yaml"
     beside = "and apiKeySecretRef or mutualTLSSecretRef, if it needs credentials"
     if not address:
-        beside = f"fill in: none of its variables sets it; {beside}"
+        beside = f"fill in: the Deployment does not contain it; {beside}"
     reached = {"hostPort": address or _NO_ADDRESS, **({"apiKeySecretRef": key} if key else {})}
     head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": connection, **where}}
     unknown = () if address else (f"{file}: spec.hostPort",)
     place_of_comment: dict[Place, str] = {} if key and address else {("spec", "hostPort"): beside}
     yield Imported(file, {**head, "spec": reached}, place_of_comment, unknown, is_whole=False)
+
+
+def _pace(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say how the pods of a version are replaced."""
+    pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
+    if isinstance(strategy := pace.get("strategy"), dict):
+        # the type is a default, so it has been left out; the controller ignores a strategy without one
+        pace["strategy"] = {"type": "RollingUpdate", **strategy}
+    return pace
 
 
 def _selecting_labels(rules: Any) -> set[str]:

@@ -48,7 +48,7 @@ def check_copies(template: Fields, spec: Fields) -> None:
         template.problem(join_path("metadata.annotations", _PAUSED_REPLICAS), why)
     name = value_at(spec.value, *_HPA_NAME)
     if isinstance(name, str) and name and not tells_versions_apart(name):
-        why = "gives the autoscalers of all versions one name: leave it out, or include {{ .BuildID }}"
+        why = "gives the autoscalers of all versions the same name: leave it out, or include {{ .BuildID }}"
         spec.problem(".".join(_HPA_NAME), why)
 
 

@@ -97,7 +97,7 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     if is_list or (is_marked(value) and "items" in value):
         # a List that has one is its items (without_lists); others take what has any for a List:
         # https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/unstructured.go
-        why = "makes this a List to kubectl and Argo CD: write kind: List, or remove them"
+        why = "makes kubectl and Argo CD read this as a List: write kind: List, or remove them"
         return Finding("items", "must be a list" if is_list else why)
     group = api.partition("/")[0]
     if group in _GROUPS:

@@ -37,7 +37,7 @@ def parse_replay(spec: Fields) -> Replay | None:
     fields = spec.mapping("replay")
     command = fields.texts("command")
     if fields.raw("command") in (None, []):
-        fields.problem("command", "is required: the program of the worker's image that replays histories")
+        fields.problem("command", "is required: a program in the worker's image that replays histories")
     elif not all(command):
         fields.problem("command", "contains an empty word")
     sample = fields.integer("sample", _SAMPLE, least=1) or _SAMPLE

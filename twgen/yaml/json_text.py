@@ -73,7 +73,7 @@ def _decoded(text: str, keys: int) -> Any:
         parse_constant=_refuse,
     )
     if left:
-        raise ValueError("a key is there twice")
+        raise ValueError("a key appears twice")
     return found
 
 

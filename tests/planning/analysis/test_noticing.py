@@ -126,9 +126,9 @@ def test_more_traffic_is_never_noticed_much_later(failing: float, more: float) -
 def test_step_that_is_too_short_says_what_it_would_take() -> None:
     (note,) = too_short(STEPS, measuring())
     assert note == (
-        "5 % for 10m is too short for metric failures to notice a version that fails one workflow in five"
-        " where 100 start an hour: that takes 6h15m at 5 %. As it is, 9 of 10 are noticed within 55m, at"
-        " 75 %; --starts-per-hour and --failing ask for others"
+        "5% for 10m is too short for metric failures: if 100 workflows start per hour, a version that fails"
+        " one in five is detected after 6h15m at 5%. With these steps, 9 of 10 such versions are detected"
+        " within 55m, at 75%. To assume other numbers, use --starts-per-hour and --failing"
     )
     needed = long_enough(STEPS[0], measuring(), "failures", Traffic(100, 0.2))
     assert needed == 6 * HOUR + 15 * MINUTE
@@ -137,7 +137,7 @@ def test_step_that_is_too_short_says_what_it_would_take() -> None:
 
 def test_ramp_that_is_too_short_says_how_many_become_current() -> None:
     (note,) = too_short(STEPS[:1], measuring())
-    assert "As it is, 100 % of them become current;" in note
+    assert "With these steps, 100% of such versions become current." in note
 
 
 def test_bound_that_allows_one_in_five_makes_no_step_too_short() -> None:
@@ -146,7 +146,7 @@ def test_bound_that_allows_one_in_five_makes_no_step_too_short() -> None:
 
 def test_bound_just_below_it_takes_longer_than_a_month() -> None:
     (note,) = too_short(STEPS, measuring(failures(0.199)))
-    assert "that takes more than a month at 5 %" in note
+    assert "is detected after more than a month at 5%" in note
 
 
 def test_one_metric_that_notices_is_enough() -> None:

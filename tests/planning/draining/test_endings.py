@@ -58,10 +58,10 @@ def test_version_that_drains_or_is_drained_may_be_emptied(build_id: str) -> None
 @pytest.mark.parametrize(
     ("build_id", "because"),
     [
-        ("v2", "it is Current, and only a version that drains is emptied"),
-        ("v3", "it is the target, and only a version that drains is emptied"),
-        ("v4", "it is Ramping, and only a version that drains is emptied"),
-        ("v5", "it is Created, and only a version that drains is emptied"),
+        ("v2", "it is Current, but only the workflows of draining versions can be ended"),
+        ("v3", "it is the target, but only the workflows of draining versions can be ended"),
+        ("v4", "it is Ramping, but only the workflows of draining versions can be ended"),
+        ("v5", "it is Created, but only the workflows of draining versions can be ended"),
         ("v9", "Temporal does not know it"),
     ],
 )
@@ -83,7 +83,7 @@ def test_target_is_emptied_once_its_worker_is_retired(key: str) -> None:
 
 
 def test_worker_that_somebody_else_manages_is_left_alone() -> None:
-    with pytest.raises(OwnedBySomebodyElse, match="somebody manages it, and this is me"):
+    with pytest.raises(OwnedBySomebodyElse, match="its manager is somebody, and you act as me"):
         asked(manager="somebody")
 
 
@@ -120,8 +120,8 @@ def test_workflows_move_to_the_current_version_or_to_one_that_is_named() -> None
 @pytest.mark.parametrize(
     ("to", "current", "because"),
     [
-        ("", None, "there is no current version: --to says where to move them"),
-        ("v0", "v2", "they are on v0 already"),
+        ("", None, "there is no current version: choose the destination with --to"),
+        ("v0", "v2", "the workflows are already on v0"),
         ("v5", "v2", "no worker of v5 has polled"),
         ("v9", "v2", "no worker of v9 has polled"),
     ],

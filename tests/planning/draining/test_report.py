@@ -82,7 +82,7 @@ def test_of_a_sample_the_ages_are_those_that_the_server_counts() -> None:
     found = held(pinned(opened(MINUTE), number=9000, older_than=(8000, 500, 20, 0), oldest_at=ago(9 * DAY)))
     assert found.ages == (1000, 7500, 480, 20, 0)
     assert (found.number, found.grouped, found.oldest) == (9000, 1, 9 * DAY)
-    assert (found.ends_within, found.unknown_because) == (None, "not all of them are listed")
+    assert (found.ends_within, found.unknown_because) == (None, "not all of its workflows are listed")
 
 
 def test_what_keeps_workflows_is_counted_by_the_list_or_by_those_that_were_asked() -> None:
@@ -129,7 +129,7 @@ def test_time_until_it_is_drained_is_that_of_those_that_ended_lately(
 def test_one_type_of_which_nothing_is_known_makes_the_whole_time_unknown() -> None:
     found = held(pinned(opened(HOUR), opened(HOUR, "Poller"), ended=ended(*LENGTHS)))
     assert found.ends_within is None
-    assert found.unknown_because == "too few of type Poller have ended lately after as long a time"
+    assert found.unknown_because == "too few workflows of type Poller that ran this long have ended recently"
 
 
 def test_version_that_nothing_holds_is_told_of_while_it_keeps_pods_or_drains() -> None:

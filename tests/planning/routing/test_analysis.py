@@ -78,7 +78,7 @@ def ramping(  # noqa: PLR0913 - each is another way to be measured
 def test_version_that_fails_is_marked_with_the_numbers_while_its_step_pauses() -> None:
     plan = ramping(FAILS, age=5 * MINUTE)
     assert (plan.routing.reason, plan.routing.action) == (Reason.ANALYSIS_FAILED, RoutingAction.CLEAR_RAMP)
-    because = "failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %"
+    because = "failures: 9 of 41 failed (22%), bound 2%, chance of a false alarm below 0.01%"
     assert plan.routing.because == because
     write = next_write(plan)
     assert isinstance(write, Mark)
@@ -114,7 +114,7 @@ def test_version_that_is_well_goes_on_when_its_pause_is_over() -> None:
         ),
         pytest.param(
             ramping(FailureCount(7, 0), spec=measuring(metric(at_least=20))),
-            "failures: 0 of 7 failed (0 %), bound 2 %; 20 must have started before its last step ends",
+            "failures: 0 of 7 failed (0%), bound 2%; at least 20 must start before the last step ends",
             id="too few at the last step",
         ),
         pytest.param(
@@ -143,7 +143,10 @@ def test_nothing_is_judged_before_the_initial_delay_is_over() -> None:
     plan = ramping(FAILS, age=MINUTE - SECOND)
     assert plan.routing.reason is Reason.RAMP_PAUSED
     [judged] = plan.judgements
-    assert (judged.verdict, judged.because.endswith("; judged in 1s")) == (Verdict.UNDECIDED, True)
+    assert (judged.verdict, judged.because.endswith("; the first verdict comes in 1s")) == (
+        Verdict.UNDECIDED,
+        True,
+    )
     assert ramping(FAILS, age=MINUTE).routing.reason is Reason.ANALYSIS_FAILED
 
 
@@ -169,7 +172,7 @@ def test_person_who_promotes_what_fails_is_told_and_the_numbers_stay() -> None:
     )
     [world] = found.workers.values()
     promoted = promote(Target(measuring(), world, NOW, "me", ""), full=True, skip_gate=False)
-    assert "though its analysis fails (failures: 9 of 41 failed (22 %)" in promoted.will
+    assert "although its analysis fails (failures: 9 of 41 failed (22%)" in promoted.will
     assert "9 of 41 failed" in promoted.marks[MarkKey.MEASURED_SINCE]["because"]
 
 

@@ -110,7 +110,7 @@ def test_gate_whose_workflow_tasks_fail_blocks_and_says_why() -> None:
     plan = gated(failing, run("billing"))
     assert (plan.routing.reason, plan.routing.phase) == (RoutingReason.GATE_RUNNING, Phase.BLOCKED)
     assert plan.routing.because == (
-        "the gate runs on task queue main, but each of its workflow tasks fails (Smoke is not registered):"
+        "the gate runs on task queue main, but all of its workflow tasks fail (Smoke is not registered):"
         " test-shop/payments:v3-main; commit a build whose worker can run it"
     )
 
@@ -210,12 +210,12 @@ def test_gate_without_a_known_workflow_task_queue_is_not_passed(
 ) -> None:
     plan = gated(task_queues=queues, created_at=ago(MINUTE))
     assert (plan.routing.phase, plan.routing.due_at) == (Phase.WAITING, ago(-4 * MINUTE))
-    assert plan.routing.because == "the gate cannot start: no workflow task queue of it is known yet"
+    assert plan.routing.because == "the gate cannot start: no workflow task queue is known yet"
     assert plan.gates == ()
     for created in (None, ago(5 * MINUTE)):
         late = gated(task_queues=queues, created_at=created)
         assert late.routing.phase is Phase.BLOCKED
-        assert late.routing.because.endswith("or take the gate from its spec")
+        assert late.routing.because.endswith("or remove the gate from its spec")
 
 
 def unavailable() -> dict[str, Any]:

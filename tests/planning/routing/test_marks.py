@@ -237,7 +237,7 @@ def test_steps_edited_in_mid_ramp_give_nothing_that_their_gate_has_not_allowed(
     plan = routed(target, traffic, (version("v1", S.CURRENT),), spec)
     assert plan.reason is Reason.GATE_RUNNING
     found = situation(temporal(version("v1", S.CURRENT), target, traffic=traffic), [live("v1"), live("v3")])
-    with pytest.raises(Exception, match="its gate SmokeAt50 before 50 % has not passed"):
+    with pytest.raises(Exception, match="its gate SmokeAt50 before 50% has not passed"):
         promote(Target(spec, worker_world(spec, found), NOW, "me", ""), full=False, skip_gate=False)
 
 

@@ -34,8 +34,8 @@ def test_worker_of_somebody_else_is_blocked_with_how_to_take_over() -> None:
     plan = routed(world("temporal-worker-controller/prod"))
     assert (plan.action, plan.phase, plan.claim_manager) == (NONE, Phase.BLOCKED, False)
     assert plan.because == (
-        "temporal-worker-controller/prod manages it. To take over, run `twgen ownership claim --from"
-        " temporal-worker-controller/prod`, or name it in spec.adoptFrom of a RolloutPolicy"
+        "its manager is temporal-worker-controller/prod. To take it over, run `twgen ownership claim --from"
+        " temporal-worker-controller/prod`, or add this manager to spec.adoptFrom of a RolloutPolicy"
     )
 
 
@@ -64,7 +64,7 @@ def test_manual_worker_waits_and_says_what_to_run() -> None:
     plan = routed(world("me"), MANUAL)
     assert (plan.action, plan.build_id, plan.phase, plan.claim_manager) == (NONE, None, Phase.WAITING, False)
     assert plan.because == (
-        "the strategy is Manual: `twgen promote` is to make v3 current (it is ready, and its strategy has no"
+        "the strategy is Manual: run `twgen promote` to make v3 current (it is ready, and its strategy has no"
         " steps)"
     )
 
@@ -76,7 +76,7 @@ def test_manual_worker_of_somebody_else_is_blocked_like_any_other() -> None:
 def test_manual_worker_that_nothing_is_wanted_of_says_why() -> None:
     says = temporal(version("v1"), traffic=routing("v1"))
     plan = routed(situation(says, [live("v1")]), MANUAL)
-    assert plan.because == "it has no Deployment yet: apply what `twgen render` prints"
+    assert plan.because == "it has no Deployment yet: apply the output of `twgen render`"
 
 
 def test_change_that_people_make_themselves_is_planned_and_waits() -> None:
@@ -87,7 +87,7 @@ def test_change_that_people_make_themselves_is_planned_and_waits() -> None:
         Phase.WAITING,
         True,
     )
-    assert plan.because.endswith("; driver None: `twgen rollout` makes the change")
+    assert plan.because.endswith("; the driver is None: run `twgen rollout` to make the change")
 
 
 def test_change_that_a_caller_makes_itself_does_not_wait_for_a_driver() -> None:

@@ -47,7 +47,7 @@ GATED = with_steps(PolicyStep(25, gate="SmokeAt25"))
 
 
 def world_at(percentage: float, age: timedelta, **facts: Any) -> Any:
-    """At a step for so long; at 0 %: it has not begun."""
+    """At a step for so long; at 0%: it has not begun."""
     told: dict[str, Any] = {"metadata": {}, "created_at": NOW - DAY} | facts
     target = version(status=VersionStatus.RAMPING if percentage else VersionStatus.INACTIVE, **told)
     traffic = routing("v1", ("v3", percentage) if percentage else None, age=age)
@@ -74,7 +74,7 @@ def test_gate_of_a_step_starts_when_the_pause_before_it_is_over() -> None:
     assert (gate.task_queue, gate.workflow_id, gate.workflow_type) == ("main", AT_25, "SmokeAt25")
     assert not gate.has_input, "the input is that of the spec's gate"
     assert over.routing.reason is Reason.GATE_RUNNING
-    assert "the gate SmokeAt25 before 25 % has not completed on task queue main" in over.routing.because
+    assert "the gate SmokeAt25 before 25% has not completed on task queue main" in over.routing.because
 
 
 def test_step_begins_when_its_gate_has_completed() -> None:
@@ -89,8 +89,7 @@ def test_gate_of_a_step_that_fails_takes_the_ramp_back_until_a_retry_begins_it_a
     failed = at(5, HOUR, gate_runs=runs)
     assert (failed.routing.reason, failed.routing.phase) == (Reason.STEP_GATE_FAILED, Phase.MOVING)
     assert (
-        failed.routing.because
-        == f"the gate SmokeAt25 before 25 % on task queue main ended as Failed: {AT_25}"
+        failed.routing.because == f"the gate SmokeAt25 before 25% on task queue main ended as Failed: {AT_25}"
     )
     marks = dict(failed.routing.marks)
     assert marks.keys() == {MarkKey.ABORTED, MarkKey.GATE_ATTEMPT}
@@ -137,16 +136,19 @@ def test_gate_of_the_first_step_passes_beside_that_of_the_spec() -> None:
 
 def test_person_who_promotes_before_the_gate_of_the_next_step_has_passed_must_say_so() -> None:
     target = target_at(5, MINUTE)
-    with pytest.raises(NegativeAnswer, match="its gate SmokeAt25 before 25 % has not passed; --skip-gate"):
+    with pytest.raises(
+        NegativeAnswer,
+        match="its gate SmokeAt25 before 25% has not passed; to continue without it, use --skip-gate",
+    ):
         promote(target, full=False, skip_gate=False)
     skipped = promote(target, full=False, skip_gate=True)
     assert skipped.change
     assert (skipped.change.percentage, skipped.marks) == (25, {}), "the gate of the spec is not skipped by it"
     moved = target_at(25, MINUTE, metadata={MarkKey.MOVED_BY: mark(percentage=25, gates=["SmokeAt25@25"])})
     assert promote(moved, full=False, skip_gate=False).change, "it is behind that gate"
-    with pytest.raises(NegativeAnswer, match="before 25 %"):
+    with pytest.raises(NegativeAnswer, match="before 25%"):
         promote(target_at(25, MINUTE), full=False, skip_gate=False)
-    with pytest.raises(NegativeAnswer, match="before 25 %"):
+    with pytest.raises(NegativeAnswer, match="before 25%"):
         promote(target_at(0, HOUR), full=True, skip_gate=False)
 
 
@@ -173,7 +175,7 @@ def test_step_that_waits_for_a_person_ends_when_one_promotes() -> None:
     assert at(25, MINUTE, spec).routing.reason is Reason.RAMP_PAUSED
     over = at(25, HOUR, spec)
     assert (over.routing.reason, over.routing.action) == (Reason.UNTIL_PROMOTED, RoutingAction.NONE)
-    assert over.routing.because == "its pause at 25 % is over, and its policy waits for `twgen promote`"
+    assert over.routing.because == "its pause at 25% is over, and its policy waits for `twgen promote`"
     promoted = promote(target_at(25, HOUR, spec), full=False, skip_gate=False)
     assert promoted.change
     assert promoted.change.action is RoutingAction.SET_CURRENT
@@ -181,7 +183,7 @@ def test_step_that_waits_for_a_person_ends_when_one_promotes() -> None:
 
 
 def stuck(percentage: float, *, number: int, **changes: Any) -> WorkerPlan:
-    """Two metrics, of which the step at 25 % is judged by one."""
+    """Two metrics, of which the step at 25% is judged by one."""
     metrics = tuple(Metric(name, ReportedProblems(0)) for name in ("stuck", "other"))
     analysis = Analysis(metrics, OnFailure.ABORT, timedelta())
     spec = with_steps(PolicyStep(25, metrics=frozenset({"other"}), **changes), analysis=analysis)
@@ -197,7 +199,7 @@ def test_step_is_judged_by_the_metrics_that_it_names() -> None:
     assert stuck(25, number=1).routing.action is RoutingAction.SET_CURRENT
     failed = stuck(5, number=1)
     assert failed.routing.reason is Reason.ANALYSIS_FAILED
-    assert failed.routing.because == "stuck: 1 running workflow of it cannot go on (order-1), bound 0"
+    assert failed.routing.because == "stuck: 1 running workflow is stuck (order-1), bound 0"
 
 
 def test_step_that_waits_for_a_person_is_taken_back_all_the_same() -> None:

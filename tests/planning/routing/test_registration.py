@@ -19,7 +19,7 @@ S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * 24 * HOUR))
 KNOWN = says_temporal(OLD, traffic=routing("v1"))
 UNREAD, AVAILABLE = None, [live("v3")]
-NOBODY = "Temporal does not know it yet: no worker of it has polled"
+NOBODY = "Temporal does not know it yet: none of its workers has polled"
 TAKES_NAME = "does the worker take its deployment name, shop/payments, from TEMPORAL_DEPLOYMENT_NAME?"
 
 
@@ -62,7 +62,7 @@ def test_wait_without_anything_to_see_asks_nothing_of_pods_that_nobody_knows_of(
         pytest.param(
             [OtherWorker("payments"), OtherWorker(task_queue="main")],
             "a worker without a version polls its task queue main: does the worker turn versioning on in its"
-            " SDK, with the deployment name of TEMPORAL_DEPLOYMENT_NAME and the build ID of"
+            " SDK, with the deployment name from TEMPORAL_DEPLOYMENT_NAME and the build ID from"
             " TEMPORAL_WORKER_BUILD_ID?",
             id="no version",
         ),
@@ -72,7 +72,7 @@ def test_worker_that_may_be_its_own_is_told_with_the_question_that_helps(
     says: WorkerDeployment | None, others: list[OtherWorker], seen: str
 ) -> None:
     assert because(says, UNREAD, *others) == f"{NOBODY}; {seen}"
-    assert because(says, AVAILABLE, *others) == f"{NOBODY}, though its Deployment is available; {seen}"
+    assert because(says, AVAILABLE, *others) == f"{NOBODY}, although its Deployment is available; {seen}"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_version_that_polls_in_place_of_the_target_is_told(
 def test_question_names_the_variables_that_the_policy_has_for_older_workers() -> None:
     policy = replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT)
     text = because(KNOWN, UNREAD, OtherWorker(task_queue="main"), spec=replace(SPEC, policy=policy))
-    assert "the build ID of WORKER_BUILD_ID?" in text
+    assert "the build ID from WORKER_BUILD_ID?" in text
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ S = VersionStatus
 READY = temporal(version("v1", S.CURRENT), version("v3"), traffic=routing("v1"))
 FAILED = ReplayRun(ReplayState.FAILED, "payments-replay-1", "BackoffLimitExceeded")
 LOOK = (
-    "`kubectl logs job/payments-replay-1 -n shop --all-containers` says which histories; to continue, run"
-    " `twgen retry` or commit a new build"
+    "`kubectl logs job/payments-replay-1 -n shop --all-containers` shows which histories failed; to"
+    " continue, run `twgen retry` or commit a new build"
 )
-NO_JOB = "its Job is not there: apply what `twgen render` prints where the operator names rollout.image"
+NO_JOB = "it has no Job: set rollout.image in the OperatorConfig, and apply the output of `twgen render`"
 PASSED = ReplayRun(ReplayState.PASSED, "payments-replay-1")
 
 
@@ -72,7 +72,7 @@ def routed(
             ReplayRun(ReplayState.RUNNING, "payments-replay-1"),
             Reason.REPLAY_RUNNING,
             Phase.WAITING,
-            "its replay runs: Job payments-replay-1",
+            "its replay is running: Job payments-replay-1",
         ),
         (
             ReplayRun(ReplayState.MISSING),
@@ -90,7 +90,7 @@ def routed(
             None,
             Reason.REPLAY_MISSING,
             Phase.BLOCKED,
-            "its replay has not begun: the cluster was not read, and only its Jobs tell",
+            "its replay has not begun: the cluster was not read, so its Jobs are unknown",
         ),
         (
             FAILED,
@@ -130,10 +130,12 @@ def test_ramp_and_rollback_and_what_only_moves_wait_for_none() -> None:
 
 
 def test_person_goes_on_without_it_by_name_alone() -> None:
-    with pytest.raises(NegativeAnswer, match="its replay has not passed; --skip-gate goes on without it"):
+    with pytest.raises(
+        NegativeAnswer, match="its replay has not passed; to continue without it, use --skip-gate"
+    ):
         promote(target(FAILED), full=False, skip_gate=False)
     done = promote(target(FAILED), full=False, skip_gate=True)
-    assert done.will == "send 5 % of the new workflows to v3, without its replay"
+    assert done.will == "send 5% of the new workflows to v3, without its replay"
     skipped = version("v3", metadata={MarkKey.GATE_SKIPPED: done.marks[MarkKey.GATE_SKIPPED]})
     says = temporal(version("v1", S.CURRENT), skipped, traffic=routing("v1"))
     assert routed(FAILED, says).reason is Reason.FIRST_STEP
@@ -142,7 +144,7 @@ def test_person_goes_on_without_it_by_name_alone() -> None:
 def test_retry_replays_once_more_what_failed_and_nothing_else() -> None:
     done = retry(target(FAILED))
     assert (done.will, done.marks, done.replays) == ("replay histories on it again", {}, True)
-    with pytest.raises(NegativeAnswer, match="no gate of it failed, nor its replay"):
+    with pytest.raises(NegativeAnswer, match="neither its gate nor its replay failed"):
         retry(target(PASSED))
 
 
@@ -202,5 +204,5 @@ def test_workflows_move_to_a_version_that_has_replayed_them() -> None:
         (None, spec_of(ReplayBefore.BOTH), "the cluster was not read"),
         (PASSED, spec_of(), "its policy has no replay with `when: BeforeMove`"),
     ):
-        with pytest.raises(NegativeAnswer, match=f"nothing has replayed these workflows on v3.*{why}"):
+        with pytest.raises(NegativeAnswer, match=f"these workflows were not replayed on v3.*{why}"):
             batch_of(target(run, says, spec), "v1", move)

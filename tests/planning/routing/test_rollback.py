@@ -65,7 +65,7 @@ def test_version_of_a_week_replaced_minutes_ago_comes_back_at_once() -> None:
 def test_person_who_promotes_a_rollback_is_asked_for_no_gate_either() -> None:
     spec = replace(STEPWISE, rollout=replace(STEPWISE.rollout, strategy=Strategy.MANUAL))
     found = world(was_current(5 * MINUTE), replaced=5 * MINUTE)
-    assert "`twgen promote` is to make v3 current" in routed(found, spec).because
+    assert "run `twgen promote` to make v3 current" in routed(found, spec).because
     target = Target(spec, worker_world(spec, found), NOW, "me", "")
     change = promote(target, full=True, skip_gate=False).change
     assert change
@@ -170,9 +170,9 @@ def test_target_without_an_age_is_no_rollback() -> None:
 @pytest.mark.parametrize(
     ("counted", "said"),
     [
-        pytest.param(1, "1 auto-upgrade workflow on v4", id="one"),
-        pytest.param(12, "12 auto-upgrade workflows on v4", id="several"),
-        pytest.param(None, "any auto-upgrade workflow (not counted) on v4", id="not counted"),
+        pytest.param(1, "1 auto-upgrade workflow from v4", id="one"),
+        pytest.param(12, "12 auto-upgrade workflows from v4", id="several"),
+        pytest.param(None, "all auto-upgrade workflows from v4", id="not counted"),
         pytest.param(0, "", id="none"),
     ],
 )
@@ -183,7 +183,9 @@ def test_rollback_warns_of_auto_upgrade_workflows_on_the_newer_version(
     says = temporal(was_current(5 * MINUTE), newer, traffic=routing("v4", age=5 * MINUTE))
     warnings = planned(situation(says, [live("v3"), live("v4")]), STEPWISE).versions.warnings
     assert bool(warnings) is bool(said)
-    assert all(text.startswith(f"a rollback takes {said} back to the older code of v3") for text in warnings)
+    assert all(
+        text.startswith(f"the rollback moves {said} back to the older code of v3") for text in warnings
+    )
 
 
 def test_aborted_version_does_not_come_back() -> None:

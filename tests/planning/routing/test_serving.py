@@ -38,7 +38,7 @@ def condition(**status: Any) -> dict[str, Any]:
     ("deployments", "queues", "because"),
     [
         pytest.param([], (MAIN,), "it has no Deployment yet", id="gone"),
-        pytest.param([live("v3", 0)], (MAIN,), "its Deployment is at zero replicas", id="at zero"),
+        pytest.param([live("v3", 0)], (MAIN,), "its Deployment has zero replicas", id="at zero"),
         pytest.param(
             [condition(conditions=[{"type": "Available", "status": "False"}])],
             (MAIN,),
@@ -54,37 +54,37 @@ def condition(**status: Any) -> dict[str, Any]:
         pytest.param(
             [condition(availableReplicas=0)], (MAIN,), "its Deployment is not available yet", id="no Pod"
         ),
-        pytest.param([live("v3")], (silent(),), "no worker of it polls task queue main", id="silent"),
+        pytest.param([live("v3")], (silent(),), "none of its workers polls task queue main", id="silent"),
         pytest.param(
             [live("v3")],
             (silent(unversioned_pollers=True),),
-            "no worker of it polls task queue main, but one without a version polls it: does the worker turn"
-            " versioning on in its SDK?",
+            "none of its workers polls task queue main, but a worker without a version does: does the worker"
+            " turn versioning on in its SDK?",
             id="silent beside one without a version",
         ),
         pytest.param(
             None,
             (silent(),),
-            "the cluster was not read and no worker of it is seen polling main",
+            "the cluster was not read, and Temporal lists no poller of it on task queue main",
             id="silent, of an unread cluster",
         ),
         pytest.param(
             None,
             (silent(unversioned_pollers=True),),
-            "the cluster was not read and no worker of it is seen polling main, but one without a version"
-            " polls it: does the worker turn versioning on in its SDK?",
+            "the cluster was not read, and Temporal lists no poller of it on task queue main, but a worker"
+            " without a version does: does the worker turn versioning on in its SDK?",
             id="silent, cluster not read",
         ),
         pytest.param(
             None,
             (silent(pollers=None),),
-            "the cluster was not read and its pollers were not: nothing tells whether it serves",
+            "neither the cluster nor its pollers were read, so it is unknown whether it serves",
             id="nothing read",
         ),
         pytest.param(
             None,
             None,
-            "the cluster was not read and no task queue of it is known: nothing tells whether it serves",
+            "neither the cluster nor its task queues were read, so it is unknown whether it serves",
             id="nothing known",
         ),
     ],
@@ -138,7 +138,7 @@ def test_target_whose_new_pods_never_came_up_takes_no_more_traffic_by_its_older_
     plan = routed(situation(says, [REPLACED]))
     assert (plan.action, plan.because) == (
         RoutingAction.NONE,
-        "its pods are being replaced, and none of the new ones is available yet",
+        "its pods are being replaced, and no new pod is available yet",
     )
     assert moves(situation(says, [condition(replicas=4, updatedReplicas=2, availableReplicas=3)]))
 

@@ -115,10 +115,10 @@ STALLED = {"type": "Progressing", "status": "False", "reason": "ProgressDeadline
     ("deployments", "because"),
     [
         pytest.param([], "it has no Deployment yet", id="without Deployment"),
-        pytest.param([live("v3", 0)], "its Deployment is at zero replicas", id="at zero"),
+        pytest.param([live("v3", 0)], "its Deployment has zero replicas", id="at zero"),
         pytest.param(
             [live("v3", deletionTimestamp=ago(MINUTE).isoformat())],
-            "its Deployment is being deleted: it is created again when it is gone",
+            "its Deployment is being deleted, and will then be created again",
             id="Terminating",
         ),
     ],
@@ -164,15 +164,17 @@ def test_target_waits_while_temporal_knows_no(says: WorkerDeployment | None) -> 
     plan = routed(serving(says))
     assert told(plan) == WAITS
     known = says and any(item.build_id == "v3" for item in says.versions)
-    begin = "Temporal only has it as Created" if known else "Temporal does not know it yet"
-    assert plan.because.startswith(f"{begin}: no worker of it has polled, though its Deployment is available")
+    begin = "Temporal lists it only as Created" if known else "Temporal does not know it yet"
+    assert plan.because.startswith(
+        f"{begin}: none of its workers has polled, although its Deployment is available"
+    )
     assert "TEMPORAL_DEPLOYMENT_NAME" in plan.because
 
 
 def test_target_that_ramps_and_is_not_listed_is_not_called_unknown() -> None:
     plan = routed(serving(temporal(OLD, traffic=routing("v1", ("v3", 5)))))
     assert told(plan) == WAITS
-    assert plan.because.startswith("it ramps, yet Temporal does not list it")
+    assert plan.because.startswith("it ramps, but Temporal does not list it")
 
 
 @pytest.mark.parametrize(("known", "is_full"), [(99, False), (100, True)])
@@ -180,7 +182,7 @@ def test_target_that_a_full_worker_deployment_refuses_is_told_so(known: int, *, 
     others = [version(f"old-{number}") for number in range(known - 1)]
     plan = routed(serving(temporal(OLD, *others, traffic=routing("v1"))))
     assert told(plan) == WAITS
-    assert ("refuses the polls of a new one" in plan.because) is is_full
+    assert ("rejects polls of a new version" in plan.because) is is_full
 
 
 def in_namespace_of(number: int | None, says: WorkerDeployment | None = None) -> World:
@@ -201,8 +203,8 @@ def test_worker_of_a_namespace_that_has_room_is_asked_about_its_versioning(numbe
 def test_worker_that_a_full_namespace_may_refuse_is_told_what_to_do(number: int, told_as: str) -> None:
     plan = routed(in_namespace_of(number))
     assert (told(plan), plan.reason) == (WAITS, "WaitingForRegistration")
-    begin = "Temporal does not know it yet, though its Deployment is available: its Temporal namespace has"
-    assert plan.because.startswith(f"{begin} {told_as} Worker Deployments, and the default limit is 100: at")
+    begin = "Temporal does not know it yet, although its Deployment is available: its Temporal namespace has"
+    assert plan.because.startswith(f"{begin} {told_as} Worker Deployments. At its limit (by default 100)")
     for advice in ("`temporal worker deployment delete`", "`matching.maxDeployments`", "TEMPORAL_ADDRESS"):
         assert advice in plan.because
 
@@ -241,7 +243,7 @@ def test_task_queue_that_the_target_lacks_holds_it_up(
     says = temporal(current, version(created_at=ago(age)), traffic=routing("v1"))
     plan = routed(serving(says))
     assert told(plan) == expected
-    assert f"{missing.type.lower()} task queue {missing.name}, which v1 does" in plan.because
+    assert f"{missing.type.lower()} task queue {missing.name}, but v1 does" in plan.because
     assert plan.due_at == (ago(age) + 5 * MINUTE if expected is WAITS else None)
 
 
@@ -323,7 +325,9 @@ def test_ramp_to_a_version_that_the_spec_no_longer_describes_ends_at_once(
     traffic = routing("v1", ("v2", 75))
     plan = routed(serving(temporal(*versions, traffic=traffic)), spec)
     assert told(plan) == CLEARED
-    assert plan.because == "the spec no longer describes v2: its share goes back to v1 until v3 can take one"
+    assert (
+        plan.because == "the spec no longer describes v2: its share goes back to v1 until v3 can take traffic"
+    )
 
 
 @pytest.mark.parametrize(
@@ -405,11 +409,11 @@ def test_target_does_not_take_all_at_once_from_a_version_that_says_it_has_traffi
 
 
 @pytest.mark.parametrize(
-    ("live_percentage", "told_of"), [(32, "5 % is the step below"), (1, "5 % is its first")]
+    ("live_percentage", "told_of"), [(32, "the next lower step is 5%"), (1, "the first step is 5%")]
 )
 def test_percentage_of_no_step_says_where_it_goes_on(live_percentage: float, told_of: str) -> None:
     plan = routed(after(version("v3", S.RAMPING), routing("v1", ("v3", live_percentage))), STEPWISE)
-    assert plan.because == f"the live {live_percentage} % is no step's share; {told_of}"
+    assert plan.because == f"its share of {live_percentage}% matches no step; {told_of}"
 
 
 def test_ramp_of_unknown_age_needs_a_person() -> None:

@@ -89,7 +89,7 @@ def test_queue_without_tasks_holds_the_target_up_for_its_first_minutes_alone(
     plan = planned(lacking(replace(REPORTS, has_tasks=has_tasks), age=age))
     assert (plan.routing.action is MOVES) == moves
     assert [warning.partition(":")[0] for warning in plan.versions.warnings] == [
-        "v3 does not poll activity task queue reports-eu, which v1 does"
+        "v3 does not poll activity task queue reports-eu, but v1 does"
     ] * moves
     assert not plan.routing.ignores_missing_queues, "Temporal looks for itself"
 
@@ -116,7 +116,7 @@ def test_queue_whose_name_is_a_pattern_of_something_else_is_named_as_it_is() -> 
 def test_queue_beside_those_that_the_policy_names_holds_the_target_up_as_ever() -> None:
     plan = routed(lacking(REPORTS, replace(REPORTS, name="billing")), IGNORING)
     assert (plan.action, plan.reason) == (RoutingAction.NONE, RoutingReason.MISSING_TASK_QUEUE)
-    assert "task queue billing, which v1 does" in plan.because
+    assert "task queue billing, but v1 does" in plan.because
     assert not planned(lacking(), IGNORING).routing.ignores_missing_queues
 
 

@@ -52,7 +52,7 @@ def by(action: WhenUnserved = WhenUnserved.ABORT, after: timedelta = 5 * MINUTE)
 def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> None:
     plan = planned(ramping(NOBODY), by())
     assert (plan.routing.reason, plan.routing.action) == (Reason.UNSERVED, RoutingAction.CLEAR_RAMP)
-    because = "no worker of it has polled task queue main for 5m or longer"
+    because = "none of its workers has polled task queue main for 5m or longer"
     assert plan.routing.because == because
     of = {"stay": "2026-11-21T11:00:00Z", "ramping": True}
     said = {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because, **of}

@@ -62,14 +62,14 @@ def test_new_address_or_namespace_reaches_no_deployed_version(
     old, target = versions(worker)
     assert (old.action, target.action) == (KEEP, KEEP)
     about_old, about_target = worker.versions.warnings
-    assert about_old.startswith("v1 stays as it is, whatever Temporal says of it here: take it away by")
-    assert about_target.startswith("v3 keeps the connection that it has: a changed address or Temporal")
+    assert about_old.startswith("v1 stays as it is, whatever Temporal reports about it here: delete it by")
+    assert about_target.startswith("v3 keeps its connection: a changed address or Temporal")
 
 
 def test_new_address_reaches_all_when_the_policy_says_so() -> None:
     worker = plan(changed(ConnectionChanges.ALL_VERSIONS, connection=NEW_ADDRESS))
     assert [item.action for item in versions(worker)] == [UPDATE, UPDATE]
-    assert not any("keeps the connection" in text for text in worker.versions.warnings)
+    assert not any("keeps its connection" in text for text in worker.versions.warnings)
 
 
 def test_new_address_that_comes_with_a_changed_template_under_a_custom_build_id_is_warned_of() -> None:
@@ -80,8 +80,8 @@ def test_new_address_that_comes_with_a_changed_template_under_a_custom_build_id_
     worker = plan(spec)
     assert versions(worker)[1].action is UPDATE
     assert worker.versions.warnings[-2] == (
-        "v3 leaves temporal.example.com:7233 default, and its workflows there lose their worker:"
-        " change spec.workerOptions.unsafeCustomBuildID with the address or Temporal namespace"
+        "v3 moves away from temporal.example.com:7233 default, and its workflows there lose their worker:"
+        " change spec.workerOptions.unsafeCustomBuildID together with the address or Temporal namespace"
     )
 
 
@@ -90,8 +90,8 @@ def test_target_that_leaves_its_address_is_warned_of_by_the_ledger_when_the_clus
     found = situation(temporal(version("v3")), None, ledger={"v3": live("v3")})
     [warning] = planned(found, spec).versions.warnings
     assert warning == (
-        "v3 leaves temporal.example.com:7233 default, and its workflows there lose their worker:"
-        " change the image tag with the address or Temporal namespace"
+        "v3 moves away from temporal.example.com:7233 default, and its workflows there lose their worker:"
+        " change the image tag together with the address or Temporal namespace"
     )
 
 

@@ -106,7 +106,7 @@ def test_autoscaler_goes_in_two_syncs_and_its_version_keeps_its_pods() -> None:
     )
     assert first.replicas is None
     goes = ", ".join(f"{item.kind} {item.name}" for item in first.leaving)
-    assert f"attached objects ({goes} go)" in first.changed_marks
+    assert f"attached objects ({goes} are removed)" in first.changed_marks
     second = plan_of(spec, DRAINING, scaled("v1", 7))
     assert (second.attached, second.leaving) == ((), ())
     # nobody applied the number that the autoscaler left, and nobody changes it any more

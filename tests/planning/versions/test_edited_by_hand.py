@@ -44,7 +44,7 @@ def test_target_edited_by_hand_is_put_right_and_the_plan_says_that_its_pods_rest
     edit(edited)
     target = versions(plan([live("v1"), edited]))["v3"]
     assert (target.action, target.reason) == (UPDATE, "EditedByHand")
-    assert target.because.endswith("it is put right, and its pods restart")
+    assert target.because.endswith("the edit is undone, and its pods restart")
     assert template(target) == before["spec"]["template"]
 
 
@@ -84,7 +84,7 @@ def test_older_version_that_nothing_recorded_tells_of_stays_as_it_is(edit: Any) 
     worker = plan([edited, live("v3")])
     old = versions(worker)["v1"]
     assert old.action is KEEP
-    is_told = any("v1: its live pod template is not the one" in text for text in worker.versions.warnings)
+    is_told = any("v1: its live pod template does not match" in text for text in worker.versions.warnings)
     # an address that was changed may as well be another server's
     assert is_told is (edit is not with_other_address)
     assert template(old) == edited["spec"]["template"]
@@ -205,7 +205,7 @@ def test_second_deployment_of_a_build_id_is_noticed_and_left_alone() -> None:
     assert (old.deployment, old.replicas) == ("payments-v1", 2)
     (warning,) = worker.versions.warnings
     assert warning.startswith(
-        "v1 has two Deployments: payments-v1 is the version's own, and payments-v1-by-hand"
+        "v1 has two Deployments: twgen renders payments-v1, but not payments-v1-by-hand"
     )
 
 
@@ -213,7 +213,7 @@ def test_deployment_that_is_being_deleted_is_created_again() -> None:
     going = live("v1", 2, deletionTimestamp="2026-11-21T11:59:00Z")
     old = versions(plan([going, live("v3")]))["v1"]
     assert (old.action, old.replicas, old.protected) == (VersionAction.CREATE, 2, True)
-    assert "created again when it is gone" in old.because
+    assert "will then be created again" in old.because
 
 
 def test_deployment_that_is_being_deleted_is_not_said_to_come_back_where_temporal_does_not_know_it() -> None:
@@ -271,7 +271,7 @@ def test_strategy_becomes_recreate_where_nobody_else_holds_its_rolling_update(*,
     assert version_deployment(spec, target, "me")["spec"]["strategy"] == (RECREATE if is_held else FILLED_IN)
     assert ("strategy" in target.changed_marks) is is_held
     assert bool(worker.versions.warnings) is not is_held
-    said = "v3: strategy Recreate waits: "
+    said = "v3: strategy Recreate cannot be applied yet: "
     assert all(warning.startswith(said) for warning in worker.versions.warnings)
     assert all("kubectl patch deployment" in warning for warning in worker.versions.warnings)
 

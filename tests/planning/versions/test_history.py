@@ -150,11 +150,11 @@ def test_version_that_git_does_not_tell_of_says_why() -> None:
     world = situation(SAYS, [live("v3")])
     [(key, _)] = world.workers.items()
     versions = planned(world.with_history({key: GitHistory(ends="the clone is shallow")})).versions
-    assert versions.versions[0].because.endswith("no manifest of it is known anywhere")
+    assert versions.versions[0].because.endswith("no manifest for it was found anywhere")
     [told] = versions.warnings
     assert told.startswith("v1 has no manifest to render (the clone is shallow): ")
     policy = replace(SPEC.policy, missing_template=MissingTemplate.FAIL)
-    with pytest.raises(StateUnavailable, match="does not tell, since the clone is shallow"):
+    with pytest.raises(StateUnavailable, match=r"was found anywhere \(the clone is shallow\)"):
         planned(
             world.with_history({key: GitHistory(ends="the clone is shallow")}), replace(SPEC, policy=policy)
         )

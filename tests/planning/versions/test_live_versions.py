@@ -189,9 +189,9 @@ def test_version_that_drained_at_an_unknown_time_is_not_said_to_have_drained_lat
         decided(situation(knows(drained(age)), [live("v3"), live("v1")]), "v1") for age in (None, MINUTE)
     )
     assert undated
-    assert undated.because.startswith("it is drained, but Temporal does not report since when")
+    assert undated.because.startswith("it is drained, but Temporal does not report when it drained")
     assert lately
-    assert lately.because.startswith("it is drained, but not yet longer than scaledownDelay (1h)")
+    assert lately.because.startswith("it is drained, but scaledownDelay (1h) is not over yet")
 
 
 def test_target_that_runs_as_its_spec_says_is_rendered_in_the_words_of_the_spec() -> None:

@@ -31,8 +31,8 @@ def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
     assert template(target, legacy) == running["spec"]["template"]
     (warning,) = worker.versions.warnings
     assert warning == (
-        "v3 keeps its injected variables of generation Current: the policy's environment HostPort waits for a"
-        " new version"
+        "v3 keeps its injected variables of environment Current: environment HostPort of its policy only"
+        " applies to a new version"
     )
 
 
@@ -68,7 +68,7 @@ def test_changed_connection_that_would_take_a_name_of_the_team_s_own_is_not_appl
     old = versions(worker)["v1"]
     assert old.action is KEEP
     assert template(old) == running["spec"]["template"]
-    assert any(text.startswith("v1 keeps the connection that it has: ") for text in worker.versions.warnings)
+    assert any(text.startswith("v1 keeps its connection: ") for text in worker.versions.warnings)
 
 
 def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
@@ -91,7 +91,10 @@ def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() 
         assert item.reason == "ConnectionChanged"
         assert {"TEMPORAL_ADDRESS", "TEMPORAL_WORKER_BUILD_ID"} <= set(names)
         assert "TEMPORAL_HOST_PORT" not in names
-    assert any("environment HostPort waits for a new version" in text for text in worker.versions.warnings)
+    assert any(
+        "environment HostPort of its policy only applies to a new version" in text
+        for text in worker.versions.warnings
+    )
 
 
 def test_changed_address_that_reaches_running_versions_warns_of_the_workflows_there() -> None:
@@ -101,7 +104,7 @@ def test_changed_address_that_reaches_running_versions_warns_of_the_workflows_th
         [live("v1"), live("v3")], replace(SPEC, connection=moved, policy=policy)
     ).versions.warnings
     for name in ("v1", "v3"):
-        assert any(text.startswith(f"{name} leaves temporal.example.com:7233 default") for text in warnings)
+        assert any(text.startswith(f"{name} moves to the spec's address") for text in warnings)
 
 
 def test_variable_added_by_hand_stays_when_the_connection_changes() -> None:

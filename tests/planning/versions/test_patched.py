@@ -93,7 +93,7 @@ def test_patched_version_is_kept_and_says_so(ledger: dict[str, Any]) -> None:
 def test_version_goes_back_to_what_was_deployed_when_its_patch_is_gone(ledger: dict[str, Any]) -> None:
     plan = plan_of(SPEC, patched(live("v1"), WHOLE_PATCH), live("v3"), ledger=ledger)
     assert (plan.action, plan.reason) == (UPDATE, "Patched")
-    assert "is gone: it goes back to what was deployed, and its pods restart" in plan.because
+    assert "was removed: the deployed values come back, and its pods restart" in plan.because
     assert template(plan) == live("v1")["spec"]["template"]
     assert "twgen.io/patched" not in annotations(plan, SPEC)
 
@@ -115,8 +115,8 @@ def test_edit_by_hand_of_what_is_patched_is_put_right_and_the_message_names_patc
     container(edited)["image"] = "payments:by-hand"
     plan = plan_of(spec, edited, live("v3"), ledger=ledger)
     assert (plan.action, plan.reason) == (UPDATE, "EditedByHand")
-    assert "(spec.containers[worker].image): it is put right" in plan.because
-    assert "what is to stay belongs into patches of a RolloutPolicy" in plan.because
+    assert "(spec.containers[worker].image): the edit is undone" in plan.because
+    assert "to keep the edit, add it to patches of a RolloutPolicy" in plan.because
     assert image(plan, spec) == "payments:v1-cve"
 
 
@@ -159,7 +159,7 @@ def test_what_the_controller_let_somebody_patch_stays_when_it_is_written_down_wi
     assert plan.action is KEEP
     assert template(plan, spec) == edited["spec"]["template"]
     [warning] = planned(situation(DRAINING, [edited, live("v3")]), spec).versions.warnings
-    assert "v1: its live pod template is not the one that its hash is of" in warning
+    assert "v1: its live pod template does not match its hash" in warning
 
 
 def test_lost_version_comes_back_patched() -> None:
@@ -233,7 +233,7 @@ def test_container_that_the_version_does_not_have_is_warned_of() -> None:
     spec = patching(VersionPatch("v1", (STRAY_PATCH, IMAGE_PATCH)))
     worker = planned(situation(DRAINING, [live("v1"), live("v3")]), spec)
     assert worker.versions.warnings == (
-        "v1 has no container 'sidecar', as patches of its RolloutPolicy say: it has worker",
+        "v1: patches of its RolloutPolicy name container 'sidecar', but it only has worker",
     )
     [plan] = [item for item in worker.versions.versions if item.build_id == "v1"]
     assert plan.patch == (IMAGE_PATCH,)
@@ -263,7 +263,7 @@ def test_replicas_of_a_patch_do_not_fight_an_autoscaler() -> None:
     [plan] = [item for item in worker.versions.versions if item.build_id == "v1"]
     assert plan.replicas == 3
     assert (
-        "v1: replicas in patches of its RolloutPolicy have no effect: attached template cpu decides"
+        "v1: replicas in patches of its RolloutPolicy have no effect: attached template cpu sets the replicas"
         in worker.versions.warnings
     )
 
@@ -294,8 +294,8 @@ def test_patch_for_a_version_that_is_gone_is_warned_of_with_one_that_is_there() 
     spec = patching(VersionPatch("v11", (IMAGE_PATCH,)), spec=SPEC)
     [warning] = warnings(situation(DRAINING, [live("v1"), live("v3")]), spec)
     assert warning == (
-        "workers of shop: there is no version v11 (any more): remove it from patches of the RolloutPolicy;"
-        " did you mean v1?"
+        "workers of shop: version v11 does not exist or no longer exists: remove it from patches of the"
+        " RolloutPolicy; did you mean v1?"
     )
 
 
@@ -310,7 +310,7 @@ def test_policy_of_many_workers_names_a_version_that_one_of_them_has() -> None:
     told = warnings(World(found.taken_at, {**found.workers, also.key: also}), spec, other)
     [warning] = told
     assert warning.startswith(
-        "workers of shop: v1 in patches of the RolloutPolicy is a version of shop/payments and shop/orders"
+        "workers of shop: the RolloutPolicy patches v1, a version of shop/payments and shop/orders"
     )
 
 

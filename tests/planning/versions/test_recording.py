@@ -84,7 +84,7 @@ def test_version_that_was_edited_by_hand_is_told_and_not_recorded() -> None:
     live = deployed(case, image="another:1")
     versions, [told] = recordable(case, live)
     assert versions == ()
-    assert f"Deployment {live['metadata']['name']} is not recorded: no hash tells that" in told
+    assert f"Deployment {live['metadata']['name']} is not recorded: no hash proves that" in told
 
 
 def test_target_and_what_is_recorded_already_are_left_to_spec_and_ledger() -> None:
@@ -102,4 +102,4 @@ def test_deployment_of_another_name_or_whose_pods_are_another_version_is_told() 
     live["metadata"]["name"] = "renamed"
     versions, [told] = recordable(case, live)
     assert versions == ()
-    assert "Deployment renamed is not recorded: it is not that of the version which its labels name" in told
+    assert "Deployment renamed is not recorded: it does not belong to the version in its labels" in told

@@ -21,7 +21,7 @@ def warned(change: Any, *rendered: ObjectName, field: str = "containers") -> lis
         pod[field] = change
     del old["spec"]["template"]["metadata"]["annotations"]["temporal.io/pod-template-spec-hash"]
     [worker] = with_lost_references([plan([old, live("v3")]).versions], rendered)
-    return [text for text in worker.warnings if " takes " in text]
+    return [text for text in worker.warnings if " uses " in text]
 
 
 def config_map(name: str, namespace: str = SPEC.namespace) -> ObjectName:
@@ -40,13 +40,13 @@ def config_map(name: str, namespace: str = SPEC.namespace) -> ObjectName:
 )
 def test_version_that_takes_what_is_rendered_under_another_hash_is_warned_of(field: str, change: Any) -> None:
     [warning] = warned(change, config_map(NEW), field=field)
-    assert warning.startswith(f"v1 takes ConfigMap {OLD}, and the render has {NEW} in its place: ")
+    assert warning.startswith(f"v1 uses ConfigMap {OLD}, but the render has {NEW} instead. ")
 
 
 def test_secret_of_a_volume_is_told_by_its_own_field() -> None:
     volume = [{"name": "v", "secret": {"secretName": OLD}}]
     [warning] = warned(volume, ObjectName("Secret", SPEC.namespace, NEW), field="volumes")
-    assert warning.startswith(f"v1 takes Secret {OLD}")
+    assert warning.startswith(f"v1 uses Secret {OLD}")
 
 
 @pytest.mark.parametrize(

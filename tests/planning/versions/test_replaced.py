@@ -78,14 +78,14 @@ def test_object_that_is_there_again_counts_as_gone_no_longer() -> None:
     [
         ({"driver": Driver.JOB}, ""),
         ({"driver": Driver.HOOK}, ""),
-        ({"driver": Driver.AUTO}, "the Job of its rollout does so; without one, run `kubectl delete"),
+        ({"driver": Driver.AUTO}, "the Job of its rollout does that; without a Job, run `kubectl delete"),
         ({"driver": Driver.NONE}, "until then: run `kubectl delete horizontalpodautoscaler -n shop"),
         ({"owner_references": OwnerReferences.NONE, "driver": Driver.JOB}, "until then: run `kubectl delete"),
     ],
 )
 def test_whoever_has_to_delete_it_reads_the_commands(policy: dict[str, Any], told: str) -> None:
     found = versions(with_policy(RENAMED, **policy), attached=OLD)
-    assert "makes room for HorizontalPodAutoscaler other" in the_version(found).because
+    assert "is replaced by HorizontalPodAutoscaler other" in the_version(found).because
     warnings = [warning for warning in found.warnings if "has no template any more" in warning]
     assert len(warnings) == bool(told)
     assert all(told in warning and f"twgen.io/gone={OLD}`" in warning for warning in warnings)
@@ -104,4 +104,4 @@ def test_plan_says_that_an_autoscaler_which_leaves_waits_for_the_next_hook(
     )
     draining, _ = planned(situation(says, [old, live("v3")]), spec).versions.versions
     assert draining.leaving
-    assert ("goes with the next sync that runs the hook" in draining.because) is is_told
+    assert ("the next sync that runs the hook removes" in draining.because) is is_told

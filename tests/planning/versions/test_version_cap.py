@@ -17,7 +17,7 @@ V1, V2 = version("v1", S.DRAINING), version("v2", S.CURRENT)
 
 def test_new_version_waits_and_the_others_are_rendered() -> None:
     worker = planned(situation(temporal(V1, V2, traffic=routing("v2")), [live("v1"), live("v2")]), CAPPED)
-    because = "2 versions still exist and maxVersions is 2: v3 waits until one is gone"
+    because = "2 versions still exist and maxVersions is 2: v3 waits until one is removed"
     actions = {item.build_id: item.action for item in worker.versions.versions}
     assert actions == {"v1": VersionAction.KEEP, "v2": VersionAction.KEEP, "v3": VersionAction.NONE}
     assert (worker.routing.phase, worker.routing.because) == (Phase.BLOCKED, because)

@@ -53,7 +53,7 @@ def test_nothing_is_made_of_it_while_it_may_have_work(
     assert plan
     assert (plan.reason, plan.action) == (VersionReason.OF_OTHERS, VersionAction.NONE)
     assert (plan.deployment, plan.attached, plan.leaving, plan.protected) == ("", (), (), False)
-    assert plan.because.endswith(", and its build ID is not a valid label: twgen did not make it")
+    assert plan.because.endswith(", and its build ID is not a valid label, so twgen did not create it")
 
 
 @pytest.mark.parametrize("deployments", [[live("v3")], None], ids=["cluster read", "cluster not read"])
@@ -79,14 +79,14 @@ def test_one_warning_tells_of_all_of_them_by_name_as_far_as_a_person_reads() -> 
     two = [version(item, S.DRAINING) for item in BY_OTHERS[:2]]
     [both] = planned(situation(says(*two), [live("v3")])).versions.warnings
     assert both == (
-        "nothing is rendered for '1.4.0+build7' and '2026-11-21T05:24:15Z': no label holds such a build ID,"
-        " so twgen did not make them; keep their workers until they have drained"
+        "twgen renders nothing for '1.4.0+build7' and '2026-11-21T05:24:15Z': such a build ID is not a valid"
+        " label, so twgen did not create them; keep their workers until they have drained"
     )
     [one] = planned(situation(says(two[0]), [live("v3")])).versions.warnings
-    assert one.endswith("so twgen did not make it; keep its workers until it has drained")
+    assert one.endswith("so twgen did not create it; keep its workers until it has drained")
     many = [version(f"1.4.{number}+build", S.DRAINING) for number in range(60)]
     [told] = planned(situation(says(*many), [live("v3")])).versions.warnings
-    assert "'1.4.17+build' and 50 more: no label" in told
+    assert "'1.4.17+build' and 50 more: such a build ID" in told
 
 
 def test_policy_that_wants_every_template_does_not_want_one_of_others() -> None:
@@ -129,7 +129,7 @@ def test_its_traffic_is_not_told_to_be_served_by_nobody() -> None:
     """Where its workers are nothing tells; that the cluster has none of twgen's yet is no doubt about it."""
     worker = planned(situation(temporal(version(OTHERS, S.CURRENT), traffic=routing(OTHERS)), []))
     assert worker.unserved == ""
-    assert not any("is it the right one?" in text for text in worker.versions.warnings)
+    assert not any("is it the right cluster?" in text for text in worker.versions.warnings)
 
 
 def test_traffic_moves_from_it_to_the_target_as_from_any_version() -> None:

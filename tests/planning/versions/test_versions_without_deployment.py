@@ -67,8 +67,8 @@ def test_drained_or_current_version_is_not_said_to_have_old_work_where_the_clust
         told[plan.reason] = [*told.get(plan.reason, ()), plan.because]
     assert told == {
         VersionReason.DRAINED: [
-            "it is drained, but not yet longer than scaledownDelay (1h); the cluster was not read",
-            "it is drained, but Temporal does not report since when; the cluster was not read",
+            "it is drained, but scaledownDelay (1h) is not over yet; the cluster was not read",
+            "it is drained, but Temporal does not report when it drained; the cluster was not read",
         ],
         VersionReason.IN_USE: ["it is current: new workflows go to it; the cluster was not read"],
     }
@@ -84,7 +84,7 @@ def test_version_that_comes_back_as_recorded_for_another_place_is_warned_of() ->
     says = temporal(version("v3"), version("v1", S.DRAINING), traffic=routing())
     for record, is_warned in ((elsewhere, True), (live("v1", 2), False)):
         plan = planned(situation(says, [live("v3")], {"v1": record}))
-        told = [warning for warning in plan.versions.warnings if warning.startswith("v1 comes back")]
+        told = [warning for warning in plan.versions.warnings if warning.startswith("v1 is created again")]
         assert bool(told) is is_warned
         assert all("temporal.example.com:7233 other" in warning for warning in told)
 
@@ -210,7 +210,7 @@ def test_new_target_under_an_autoscaler_starts_without_replicas_of_ours() -> Non
 
 
 @pytest.mark.parametrize(
-    ("cluster_read", "advice"), [(True, "back in twgen.lock"), (False, "prune protection holds it")]
+    ("cluster_read", "advice"), [(True, "in twgen.lock again"), (False, "prune protection keeps it")]
 )
 def test_lost_manifest_is_warned_of(advice: str, *, cluster_read: bool) -> None:
     says = temporal(version("v3"), version("v1", S.DRAINING))
@@ -243,7 +243,7 @@ def test_deployment_that_nothing_protects_is_rendered_as_it_runs_where_no_source
     says = temporal(version("v3"), version("v1", status))
     for protected, action, fate in (
         (True, VersionAction.NONE, "stays as it is"),
-        (False, VersionAction.KEEP, "since nothing protects its Deployment from being pruned"),
+        (False, VersionAction.KEEP, "because nothing protects its Deployment from pruning"),
     ):
         found = situation(says, [live("v3"), live("v1", protected=protected)])
         versions = planned(found, spec).versions

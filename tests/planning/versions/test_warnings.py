@@ -44,8 +44,8 @@ def strays(identity: str | None, caller: Caller) -> tuple[str, ...]:
 def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
     (warning,) = strays("me", Caller("me"))
     assert warning == (
-        "no spec names shop/refunds, and its Deployment carries the identity me: it is not rendered,"
-        " nor is what is attached to it; payments-v1 stays, held by prune protection"
+        "no spec names shop/refunds, but its Deployment carries the identity me: twgen no longer renders it"
+        " and the objects attached to it; payments-v1 stays because of prune protection"
     )
 
 
@@ -60,8 +60,8 @@ def test_attached_object_that_is_no_longer_rendered_is_told_of() -> None:
     worker = planned(situation(temporal(version("v3")), [running]))
     (warning,) = worker.versions.warnings
     assert warning == (
-        "v3: PodDisruptionBudget budget-v3-0a1b2c3d has no template any more and is to be deleted: the Job of"
-        " its rollout does so; without one, run `kubectl delete poddisruptionbudget -n shop"
+        "v3: PodDisruptionBudget budget-v3-0a1b2c3d has no template any more and must be deleted: the Job of"
+        " its rollout does that; without a Job, run `kubectl delete poddisruptionbudget -n shop"
         " budget-v3-0a1b2c3d && kubectl annotate deployment -n shop payments-v3 --overwrite"
         " twgen.io/gone=PodDisruptionBudget/budget-v3-0a1b2c3d` and apply a new render"
     )
@@ -73,7 +73,7 @@ def test_several_that_are_no_longer_rendered_are_told_of_together() -> None:
     running["metadata"]["annotations"]["twgen.io/attached"] = ",".join(budgets)
     (warning,) = planned(situation(temporal(version("v3")), [running])).versions.warnings
     both = "PodDisruptionBudget budget-v3-0a1b2c3d and PodDisruptionBudget other-v3-0a1b2c3e"
-    assert warning.startswith(f"v3: {both} have no template any more and are to be deleted: the Job")
+    assert warning.startswith(f"v3: {both} have no template any more and must be deleted: the Job")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_deployment_that_the_last_worker_left_behind_is_told_of_to_a_person() ->
     person = Caller("twgen/anna@laptop", is_person=True)
     (warning,) = plan_versions([], World(NOW, {("shop/refunds", "default"): left}), NOW, person).warnings
     assert warning.startswith(
-        "no spec names shop/refunds, and its Deployment carries the identity twgen/prod/shop"
+        "no spec names shop/refunds, but its Deployment carries the identity twgen/prod/shop"
     )
 
 
@@ -128,7 +128,7 @@ def test_version_with_traffic_that_its_spec_holds_at_zero_is_warned_of(
     ramping = ("v1", 5.0) if status is S.RAMPING else None
     says = temporal(version("v3"), version("v1", status), traffic=routing(current, ramping))
     worker = planned(situation(says, [live("v1"), live("v3")]), replace(SPEC, replicas=0))
-    assert f"v1 is {status.lower()} and its spec says zero replicas" in worker.versions.warnings
+    assert f"v1 is {status.lower()}, but its spec says zero replicas" in worker.versions.warnings
 
 
 def test_world_that_knows_the_worker_in_another_temporal_namespace_knows_it_not() -> None:
@@ -161,8 +161,8 @@ def test_version_that_goes_by_an_old_snapshot_was_counted_by_nobody(
     assert warned(recorded, NOW + HOUR) == (
         (
             (
-                "v1 goes though nobody has counted the workflows that are pinned to it: when the snapshot was"
-                " taken that was not due; take a new one"
+                "v1 loses its pods, but its pinned workflows were not counted, because that was not needed"
+                " yet when the snapshot was taken. Take a new snapshot"
             ),
         )
         if said

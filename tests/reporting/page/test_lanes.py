@@ -56,16 +56,16 @@ def test_lane_has_what_is_and_what_comes_and_nothing_that_nobody_knows() -> None
     }
     lanes = lanes_of(worker, NOW)
     assert lanes.columns == ("3h ago", "2h ago", "1h ago", "now", "in 1h", "in 5h")
-    held = "Current, 75 %, 1/2 pods, 3 open workflows, the oldest 2d 2h old"
+    held = "Current, 75%, 1/2 pods, 3 open workflows, the oldest 2d 2h old"
     assert lanes.lanes == (
         Lane(
             "v2",
             is_target=True,
             stretches=(
                 Stretch("", "unknown", 2, is_to_come=False),
-                Stretch("Ramping, 25 %", "ramping", 1, is_to_come=False),
-                Stretch("Ramping, 25 %", "ramping", 1, is_to_come=True),
-                Stretch("Ramping, 50 %", "ramping", 2, is_to_come=True),
+                Stretch("Ramping, 25%", "ramping", 1, is_to_come=False),
+                Stretch("Ramping, 25%", "ramping", 1, is_to_come=True),
+                Stretch("Ramping, 50%", "ramping", 2, is_to_come=True),
             ),
         ),
         Lane(
@@ -73,9 +73,9 @@ def test_lane_has_what_is_and_what_comes_and_nothing_that_nobody_knows() -> None
             is_target=False,
             stretches=(
                 Stretch("Current", "current", 2, is_to_come=False),
-                Stretch("Current, 75 %", "current", 1, is_to_come=False),
+                Stretch("Current, 75%", "current", 1, is_to_come=False),
                 Stretch(held, "current", 1, is_to_come=True),
-                Stretch("Current, 50 %", "current", 2, is_to_come=True),
+                Stretch("Current, 50%", "current", 2, is_to_come=True),
             ),
         ),
         Lane(
@@ -100,14 +100,14 @@ def test_last_step_leaves_the_version_before_it_draining() -> None:
         "next": {"action": "SetCurrent", "buildID": "v2", "percentage": None, "at": at(HOUR)},
     }
     assert says(worker) == {
-        "v2": ["", "Ramping, 75 %", "Ramping, 75 %", "Current, 100 %"],
-        "v1": ["Current", "Current, 25 %", "Current, 25 %", "Draining"],
+        "v2": ["", "Ramping, 75%", "Ramping, 75%", "Current, 100%"],
+        "v1": ["Current", "Current, 25%", "Current, 25%", "Draining"],
     }
 
 
 def test_workers_without_a_version_have_a_lane_while_they_have_a_share() -> None:
     worker = {"versions": [version("v1", "Current", HOUR, percentage=95.0)], "unversionedPercentage": 5.0}
-    assert says(worker) == {"v1": ["Current", "Current, 95 %"], "unversioned workers": ["", "5 %"]}
+    assert says(worker) == {"v1": ["Current", "Current, 95%"], "unversioned workers": ["", "5%"]}
 
 
 @st.composite
@@ -136,7 +136,7 @@ def test_shares_of_each_column_are_100_percent_or_not_told(worker: dict[str, Any
         worker["next"] = None
     columns = list(zip(*says(worker).values(), strict=True))
     shares = [
-        [float(share) for cell in cells for share in re.findall(r"([0-9.]+) %", cell)] for cells in columns
+        [float(share) for cell in cells for share in re.findall(r"([0-9.]+)%", cell)] for cells in columns
     ]
     assert all(not found or sum(found) == pytest.approx(100) for found in shares)
     assert shares[lanes_of({"draining": [], **worker}, NOW).columns.index("now")]

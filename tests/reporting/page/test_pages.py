@@ -98,4 +98,4 @@ def test_status_that_somebody_wrote_otherwise_hides_no_other_worker() -> None:
 
 
 def test_cluster_without_rollouts_says_so() -> None:
-    assert "No rollout has left anything to read" in fleet_page([], NOW)
+    assert "No rollout has written a status here" in fleet_page([], NOW)

@@ -28,7 +28,7 @@ def test_whole_document_is_not_refused(name: str) -> None:
 def test_finalizer_that_only_the_pods_are_refused_for_is_refused() -> None:
     """The server takes the Deployment, and then refuses every Pod of it: nothing would say so."""
     (refusal,) = strictly(changed(bases()["pods"], {"metadata.finalizers": ["keep"]}))
-    assert "'keep' needs the prefix of the program that removes it" in refusal
+    assert "'keep' needs a domain as prefix" in refusal
     assert strictly(changed(bases()["pods"], {"metadata.finalizers": ["example.com/keep", "orphan"]})) == []
 
 

@@ -29,7 +29,7 @@ def false_alarm(failed: int, started: int, bound: float) -> float:
 
 
 def upper_bound(failed: int, started: int) -> float:
-    """The largest ratio that so many failures still fit, with 99 % confidence; at least 0.001.
+    """The largest ratio that so many failures still fit, with 99% confidence; at least 0.001.
 
     One-sided, by Clopper and Pearson (https://doi.org/10.1093/biomet/26.4.404).
     """

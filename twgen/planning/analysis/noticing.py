@@ -1,7 +1,7 @@
-"""When a version that fails so often would be noticed, by the test that judges a ramp, over a thousand ramps.
+"""How soon a version with a given failure rate is detected, in a thousand simulated ramps.
 
-Workflows start evenly, those of the target that are to fail fail at once, and the current version is well.
-The same ramps are drawn each time.
+Each ramp uses the test that judges real ramps. Workflows start evenly, failures of the target happen at once,
+and the current version does not fail. The same ramps are drawn each time.
 """
 
 import math
@@ -21,22 +21,22 @@ from twgen.planning.rollout import LONGEST_BLIND
 from twgen.planning.sentences import plain_percentage, spoken
 
 USUAL = Traffic(100, 0.2)
-"""What a step is taken to be for, where nobody says how many workflows start and fail."""
+"""The traffic that steps are checked against, unless the user gives another."""
 RAMPS = 1000
-"""So many are drawn."""
+"""The number of ramps that are drawn."""
 _SEED = 20261125
 _MOST_LOOKS = 1000
-"""Of a ramp that takes so long that a rollout looks more often, that many are taken."""
+"""The most looks at one ramp: in a longer ramp they are further apart than in a real rollout."""
 _MOST_OF_THEM = 0.9
 _LONGEST_WAIT = timedelta(days=3650)
-"""For the workflows that the last step is to see."""
+"""The longest time that the last step waits for its workflows."""
 _HOUR = timedelta(hours=1)
 _WIDTH = 12
-"""Standard deviations: what is further from the mean is never drawn."""
+"""Standard deviations: numbers further from the mean are never drawn."""
 
 
 class _Look(NamedTuple):
-    """What a rollout sees of a ramp at one look."""
+    """What a rollout sees at one look at a ramp."""
 
     after: timedelta
     step: RolloutStep
@@ -45,24 +45,24 @@ class _Look(NamedTuple):
     both: int
     """On it and on the current version."""
     metrics: frozenset[str]
-    """The names of those that are judged at it."""
+    """The names of the metrics that are judged at this look."""
 
 
 Judged = Mapping[float, frozenset[str]]
-"""The names of the metrics that are judged at a step, by its percentage; all, where it is not there."""
+"""The names of the metrics that are judged at a step, by its percentage; a step without an entry: all."""
 
 
 def noticed(
     steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged = MappingProxyType({})
 ) -> tuple[Noticing, ...]:
-    """When each metric of workflows that fail would notice a version that fails so, on such a ramp."""
+    """How soon each metric of failed workflows detects a version with this failure rate on this ramp."""
     return _noticed(tuple(steps), analysis, traffic, tuple(judged.items()))
 
 
 def too_short(
     steps: Sequence[RolloutStep], analysis: Analysis, judged: Judged = MappingProxyType({})
 ) -> Iterator[str]:
-    """What the first step would need to notice a version that fails one in five, unless it is long enough."""
+    """The warning that the first step is too short to detect a version that fails one workflow in five."""
     at_first = judged.get(steps[0].percentage)
     told = [
         one
@@ -74,24 +74,25 @@ def too_short(
     # one metric that notices is enough
     best = min(told, key=lambda one: one.most.after if one.most else timedelta.max)
     first, most = steps[0], best.most
-    share = f"{plain_percentage(first.percentage)} %"
+    share = f"{plain_percentage(first.percentage)}%"
     if most and most.percentage == first.percentage:
         return
     needed = long_enough(first, analysis, best.metric, USUAL)
     if most:
-        comes = f"9 of 10 are noticed within {spoken(most.after)}, at {plain_percentage(most.percentage)} %"
+        at = f"{plain_percentage(most.percentage)}%"
+        comes = f"9 of 10 such versions are detected within {spoken(most.after)}, at {at}"
     else:
-        comes = f"{100 * best.unnoticed:.3g} % of them become current"
+        comes = f"{100 * best.unnoticed:.3g}% of such versions become current"
     yield (
-        f"{share} for {spoken(first.pause)} is too short for metric {best.metric} to notice a version"
-        f" that fails one workflow in five where {USUAL.starts_per_hour:g} start an hour: that takes"
-        f" {spoken(needed) if needed else 'more than a month'} at {share}. As it is, {comes};"
-        " --starts-per-hour and --failing ask for others"
+        f"{share} for {spoken(first.pause)} is too short for metric {best.metric}: if"
+        f" {USUAL.starts_per_hour:g} workflows start per hour, a version that fails one in five is detected"
+        f" after {spoken(needed) if needed else 'more than a month'} at {share}. With these steps, {comes}."
+        " To assume other numbers, use --starts-per-hour and --failing"
     )
 
 
 def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Traffic) -> timedelta | None:
-    """How long a ramp must stay at the share of a step until a metric notices; None: longer than a month."""
+    """How long a ramp must stay at the share of a step to be detected; None: longer than a month."""
     found, longest = None, timedelta(days=30)
     for _ in range(2):  # the second time looked at as often as a rollout does
         first = RolloutStep(step.percentage, longest)
@@ -120,7 +121,7 @@ def _noticed(
 def _looks(
     steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged
 ) -> Iterator[_Look]:
-    """Those of a rollout: every few minutes, and where a step ends."""
+    """The looks of a rollout: every few minutes, and at the end of each step."""
     every = frozenset(metric.name for metric in analysis.metrics)
     ends = _ends(steps, analysis, traffic)
     apart, now, on_target = max(LONGEST_BLIND, ends[-1] / _MOST_LOOKS), timedelta(), 0.0
@@ -137,7 +138,7 @@ def _looks(
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
-    """When each step ends: once it is judged, and the last one once so many have started as a metric asks."""
+    """When each step ends: once it is judged; the last one also waits until enough workflows have started."""
     ends, now, started = [], timedelta(), 0.0
     for step in steps:
         end = max(now + step.pause, analysis.initial_delay)
@@ -180,7 +181,7 @@ def _of_metric(metric: Metric, asked: WorkflowFailures, looks: Sequence[_Look], 
 
 
 def _least_failures(asked: WorkflowFailures, look: _Look) -> int:
-    """So many must have failed at this look that the version is taken back."""
+    """How many workflows must have failed at this look for the ramp to be taken back."""
     started = look.target
     bound = upper_bound(0, look.both - look.target) if asked.max_ratio is None else asked.max_ratio
     return bisect_left(

@@ -1,4 +1,4 @@
-"""What the measurements of a ramping version say: it fails, it may go on, or nobody can tell yet."""
+"""The verdict on a ramping version by its measurements: it fails, it passes, or it is undecided."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -27,10 +27,10 @@ from twgen.planning.sentences import counted, listed, spoken
 
 _SECOND = timedelta(seconds=1)
 _COMPARABLE = 10
-"""With fewer workflows of the current version, a wide bound tells of their number and not of the version."""
+"""With fewer workflows of the current version, a wide bound comes from their number, not from the version."""
 _WIDE = 0.5
 _KEEPS_UP = 0.8
-"""The share that a version takes of what comes, if it keeps up; both are rough means of 30 seconds."""
+"""The share of arriving tasks that a version takes if it keeps up; both are rough means of 30 seconds."""
 
 
 def judgements(
@@ -41,7 +41,7 @@ def judgements(
     *,
     is_last: bool,
 ) -> tuple[Judgement, ...]:
-    """What each metric says of a version that is measured since then, in their order.
+    """The verdict of each metric on a version that is measured since then, in their order.
 
     `is_last`: at its last step.
     """
@@ -53,7 +53,7 @@ def judgements(
 
 
 def told(judged: Iterable[Judgement], verdict: Verdict) -> str:
-    """What the metrics of a verdict say, in a sentence; empty: none does."""
+    """The reasons of all metrics with this verdict, in a sentence; empty: there is none."""
     return "; ".join(f"{one.metric}: {one.because}" for one in judged if one.verdict is verdict)
 
 
@@ -64,13 +64,13 @@ def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, i
         return Judgement(metric.name, Verdict.UNDECIDED, f"it cannot be read: {measured.problem}")
     judged = _of_kind(metric, measured, is_last=is_last)
     if young > timedelta():
-        because = f"{judged.because}; judged in {spoken(max(young, _SECOND))}"
+        because = f"{judged.because}; the first verdict comes in {spoken(max(young, _SECOND))}"
         return replace(judged, verdict=Verdict.UNDECIDED, because=because)
     return judged
 
 
 def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgement:
-    """By what the metric asks; another kind of measurement, of another metric of its name, tells nothing."""
+    """By the kind of the metric; a measurement of another kind is of an earlier metric with the same name."""
     match metric.measure, measured:
         case WorkflowFailures() as asked, Measurement(failures=Failures() as found):
             return _failures(metric.name, asked, found, is_last=is_last)
@@ -92,17 +92,17 @@ def _failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: b
     failed, started = found.target.failed, found.target.started
     ratio = failed / started if started else 0.0
     alarm = false_alarm(failed, started, bound)
-    because = f"{failed} of {started} failed ({100 * ratio:.3g} %), bound {100 * bound:.3g} %"
+    because = f"{failed} of {started} failed ({100 * ratio:.3g}%), bound {100 * bound:.3g}%"
     if alarm <= asked.false_alarms:
-        because = f"{because}, false alarm {_percent(alarm)}"
+        because = f"{because}, chance of a false alarm {_percent(alarm)}"
         return Judgement(name, Verdict.FAILS, because, ratio, bound)
     compared = found.current if asked.max_ratio is None else None
     if failed and compared and bound > _WIDE and compared.started < _COMPARABLE:
-        few = f"only {compared.started} have started on the current version, too few to compare with"
-        because = f"{because}; {few}"
+        few = counted(compared.started, "workflow")
+        because = f"{because}; only {few} started on the current version, too few to compare with"
         return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
     if is_last and started < asked.at_least:
-        because = f"{because}; {asked.at_least} must have started before its last step ends"
+        because = f"{because}; at least {asked.at_least} must start before the last step ends"
         return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
     return Judgement(name, Verdict.PASSES, because, ratio, bound)
 
@@ -110,9 +110,10 @@ def _failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: b
 def _stuck(name: str, most: int, found: StuckWorkflows) -> Judgement:
     told = f" ({listed(found.first)})" if found.first else ""
     verdict = Verdict.FAILS if found.number > most else Verdict.PASSES
-    because = f"{counted(found.number, 'running workflow')} of it cannot go on{told}, bound {most}"
+    are = "is" if found.number == 1 else "are"
+    because = f"{counted(found.number, 'running workflow')} {are} stuck{told}, bound {most}"
     if verdict is Verdict.PASSES and not found.is_all:
-        because = f"{because}; there are more that may be meant than are looked at"
+        because = f"{because}; more may be stuck than twgen can check"
         verdict = Verdict.UNDECIDED
     return Judgement(name, verdict, because, float(found.number), float(most))
 
@@ -120,33 +121,40 @@ def _stuck(name: str, most: int, found: StuckWorkflows) -> Judgement:
 def _backlog(name: str, longest: timedelta, found: Backlog) -> Judgement:
     age, bound = timedelta(seconds=found.seconds), longest.total_seconds()
     if age <= longest:
-        because = f"the oldest task waits {spoken(age)}" if age else "no task waits"
+        because = f"the oldest task has waited {spoken(age)}" if age else "no task waits"
         return Judgement(
             name, Verdict.PASSES, f"{because}, bound {spoken(longest)}", age.total_seconds(), bound
         )
-    rates = f"{found.added:.3g} tasks come a second, and it takes {found.dispatched:.3g}"
-    because = f"the oldest task of {found.task_queue} waits {spoken(age)}, bound {spoken(longest)}; {rates}"
-    # the versions that share a task queue share its oldest task: only the rates tell who falls behind
+    rates = f"{found.added:.3g} tasks arrive per second, and its workers take {found.dispatched:.3g}"
+    because = (
+        f"the oldest task of {found.task_queue} has waited {spoken(age)}, bound {spoken(longest)}; {rates}"
+    )
+    # the versions that share a task queue share its oldest task: only the rates show which one falls behind
     falls_behind = found.dispatched < _KEEPS_UP * found.added
     verdict = Verdict.FAILS if falls_behind else Verdict.UNDECIDED
-    because = because if falls_behind else f"{because}: it keeps up, and may share what waits"
+    because = (
+        because if falls_behind else f"{because}: it keeps up, so the old task may belong to another version"
+    )
     return Judgement(name, verdict, because, age.total_seconds(), bound)
 
 
 def _points(name: str, asked: PrometheusQuery, found: Sequence[Point]) -> Judgement:
-    named = (("min", asked.least), ("max", asked.most))
+    named = (("below", asked.least), ("above", asked.most))
     limits = [f"{word} {limit:g}" for word, limit in named if limit is not None]
+    limits += ["without data"] if asked.no_data is NoData.FAIL else []
     bound = asked.least if asked.most is None else asked.most
     if not found:
-        because = f"its first point comes {spoken(asked.interval)} after its measuring began"
+        because = f"its first point comes {spoken(asked.interval)} after measuring starts"
         return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
     outside = sum(_is_outside(asked, point.value) for point in found)
     newest = found[-1].value
-    told = "no data" if newest is None else f"{newest:.4g}" if abs(newest) < INFINITE else "infinity"
-    because = f"{told} at its newest point, {outside} of {len(found)} outside of {' and '.join(limits)}"
+    value = "infinity" if newest is None or abs(newest) >= INFINITE else f"{newest:.4g}"
+    told = "has no data" if newest is None else f"is {value}"
+    are = "is" if outside == 1 else "are"
+    because = f"the newest point {told}; {outside} of {len(found)} {are} {' or '.join(limits)}"
     verdict = Verdict.PASSES
     if outside > asked.failure_limit:
-        verdict, because = Verdict.FAILS, f"{because}, {asked.failure_limit} are borne"
+        verdict, because = Verdict.FAILS, f"{because} ({asked.failure_limit} allowed)"
     elif newest is None and asked.no_data is NoData.WAIT:
         verdict = Verdict.UNDECIDED
     return Judgement(name, verdict, because, newest, bound)
@@ -161,4 +169,4 @@ def _is_outside(asked: PrometheusQuery, value: float | None) -> bool:
 
 def _percent(probability: float) -> str:
     percent = 100 * probability
-    return f"{percent:.2g} %" if percent >= 0.01 else "below 0.01 %"  # noqa: PLR2004 - of little use to people
+    return f"{percent:.2g}%" if percent >= 0.01 else "below 0.01%"  # noqa: PLR2004 - of little use to people

@@ -1,4 +1,4 @@
-"""What of an Argo CD would bite: its plugin, its settings and its Applications."""
+"""Problems of an Argo CD: of its plugin, its settings and its Applications."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,9 +24,9 @@ _ARGOCD_WAITS = "60"
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
 _UNITS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
 _COSTLY = {
-    "PruneLast=true": "pruning, and the next commit behind it, waits until every object is healthy",
-    "Replace=true": "each sync scales to one pod what an autoscaler holds",
-    "Force=true": "each sync may make all pods anew",
+    "PruneLast=true": "pruning and the next commit wait until every object is healthy",
+    "Replace=true": "each sync scales autoscaled Deployments back to one pod",
+    "Force=true": "each sync may recreate all pods",
 }
 
 
@@ -62,17 +62,17 @@ def _fits(namespace: str, pattern: str) -> bool:
 
 
 def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Iterator[Finding]:
-    """What is found of an Argo CD."""
+    """The findings about an Argo CD."""
     if (numbers := version_of(argocd.version)) and numbers < OLDEST_ARGOCD:
         oldest = ".".join(map(str, OLDEST_ARGOCD))
-        why = "it starts plugins otherwise, and prunes what is protected here"
-        yield problem("Argo CD", f"it is {argocd.version}", why, f"upgrade it to {oldest} or newer")
+        why = "it starts plugins differently, and prunes objects that twgen protects"
+        yield problem("Argo CD", f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
     applications = [one for one in argocd.applications if is_looked_after(one.namespace, argocd)]
     if applications and not argocd.plugin:
         yield problem(
             "Argo CD",
-            "its repo-server has no container that is called twgen",
-            "Applications that name the plugin cannot be rendered",
+            "its repo-server has no container named twgen",
+            "it cannot render Applications that use the plugin",
             "patch it with deploy/sidecar.yaml (docs/argocd.md, Install)",
         )
     for seen in not_starting(argocd.pods, plan.now):
@@ -80,8 +80,8 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
         yield problem(
             "Argo CD",
             f"{seen.name} of its repo-server {seen.problem}",
-            "no Application is rendered by it",
-            f"`kubectl describe {kind.lower()} {named(name)}` has its events",
+            "it renders no Application",
+            f"read its events: `kubectl describe {kind.lower()} {named(name)}`",
         )
     if argocd.plugin:
         yield from _of_plugin(argocd.plugin, argocd, operator)
@@ -95,24 +95,25 @@ def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> 
     if (image := operator.rollout.image) and not are_the_same(image, plugin.image):
         yield problem(
             "Argo CD",
-            f"its plugin is {plugin.image}, and the Jobs are {image}",
-            "render and Job need the same release: the Job refuses what it reads otherwise",
-            f"give both the same image: `kubectl set image {where} deployment/argocd-repo-server"
-            f" twgen={image}`, or rollout.image in the OperatorConfig",
+            f"its plugin runs image {plugin.image}, but the Jobs run {image}",
+            "a Job rejects intents that another release rendered",
+            f"use one image for both: `kubectl set image {where} deployment/argocd-repo-server"
+            f" twgen={image}`, or change rollout.image in the OperatorConfig",
         )
     for name in plugin.missing:
         yield problem(
             "Argo CD",
-            f"its plugin mounts ConfigMap {name}, which is not there",
-            "renders fail until it is",
-            f"`kubectl apply {where} -f {name}.yaml` (deploy/ has a form of twgen-operator.yaml)",
+            f"its plugin mounts ConfigMap {name}, which does not exist",
+            "renders fail until it exists",
+            f"create it: `kubectl apply {where} -f {name}.yaml` (deploy/ has a template of"
+            " twgen-operator.yaml)",
         )
     if not plugin.has_token and any(not cluster.kubeconfig for cluster in operator.clusters):
         yield problem(
             "Argo CD",
-            "the OperatorConfig says inCluster, and the plugin has no token",
+            "the OperatorConfig says inCluster, but the plugin has no token",
             "it cannot read the cluster, so renders fail",
-            f"`kubectl patch {where} deployment argocd-repo-server"
+            f"mount one: `kubectl patch {where} deployment argocd-repo-server"
             " --patch-file deploy/in-cluster/token.yaml`",
         )
 
@@ -126,9 +127,9 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     if any(".git" in pattern.strip().split("/") for pattern in excluded):
         yield advice(
             "Argo CD",
-            "reposerver.plugin.tar.exclusions keeps .git from plugins",
-            "a version that ledger and cluster have lost cannot be found in the commits",
-            f"take .git out of it: `kubectl edit configmap {where} argocd-cmd-params-cm`, then"
+            "reposerver.plugin.tar.exclusions hides .git from plugins",
+            "if ledger and cluster lose a version, twgen cannot find it in the commits",
+            f"remove .git from it: `kubectl edit configmap {where} argocd-cmd-params-cm`, then"
             f" `kubectl rollout restart {where} deployment argocd-repo-server`",
         )
     yield from _of_times(argocd, settings, plan)
@@ -137,32 +138,32 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
         yield advice(
             "Argo CD",
             "it tracks objects by a label",
-            "it may prune objects that carry the label and are another's, and nobody sees whose they are",
-            f"`kubectl patch configmap {where} argocd-cm --type merge"
+            "it may prune objects of another owner that have the same label",
+            f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
             """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
         )
 
 
 def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan) -> Iterator[Finding]:
-    """What Argo CD ends too early: a hook, or a render before twgen says what is slow."""
+    """Limits by which Argo CD ends a hook too early, or a render before twgen reports what is slow."""
     held = [one.spec for one in plan.workers if one.spec.policy.driver is Driver.HOOK]
     limit = settings.get("controller.sync.timeout.seconds", "0")
     longest = max((spec.policy.hold_for for spec in held), default=timedelta())
     if limit.isdecimal() and 0 < int(limit) < longest.total_seconds():
         yield problem(
             "Argo CD",
-            f"controller.sync.timeout.seconds is {limit}, and a hook may take {spoken(longest)}",
-            "the sync ends the hook in mid-rollout, and no retry follows",
+            f"controller.sync.timeout.seconds is {limit}, but a hook may take {spoken(longest)}",
+            "the sync stops the hook in the middle of a rollout, and nothing starts it again",
             _set_parameter(argocd, "controller.sync.timeout.seconds", int(longest.total_seconds()) + 300)
-            + ", or set driver Job",
+            + ", or use driver Job",
         )
     waits = settings.get("controller.repo.server.timeout.seconds", _ARGOCD_WAITS)
     ends = (argocd.plugin and seconds_of(argocd.plugin.timeout)) or _RENDER_ENDS
     if waits.isdecimal() and 0 < int(waits) <= ends:
         yield advice(
             "Argo CD",
-            f"it gives a render up after {waits}s, and the plugin reads servers for up to {ends:g}s",
-            "a slow render is cut off, and nobody is told what is slow",
+            f"it ends a render after {waits}s, but the plugin reads servers for up to {ends:g}s",
+            "it cuts a slow render off before twgen can report what was slow",
             _set_parameter(argocd, "controller.repo.server.timeout.seconds", max(300, int(2 * ends))),
         )
 
@@ -170,13 +171,13 @@ def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan)
 def _set_parameter(argocd: ArgoInstallation, name: str, value: int) -> str:
     where = f"-n {argocd.namespace}"
     return (
-        f"`kubectl patch configmap {where} argocd-cmd-params-cm --type merge"
+        f"run `kubectl patch configmap {where} argocd-cmd-params-cm --type merge"
         f""" -p '{{"data": {{"{name}": "{value}"}}}}'`, then restart its application controller"""
     )
 
 
 def are_the_same(image: str, other: str) -> bool:
-    """By repository, and by the digest or the tag that both have; without one in common they may be."""
+    """By repository, and by the digest or the tag that both have; without one in common: yes."""
     (name, tag, digest), (other_name, other_tag, other_digest) = map(_parts_of, (image, other))
     if name != other_name:
         return False
@@ -194,21 +195,21 @@ def _parts_of(image: str) -> tuple[str, str, str]:
 
 
 def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterator[Finding]:
-    """What is found of tick."""
+    """The findings about tick."""
     for seen in not_starting(tick.pods, now):
         kind, _, name = seen.name.partition(" ")
         yield problem(
             tick.name,
             f"{seen.name} {seen.problem}",
-            "renders are up to a day old, and nobody watches rollouts",
-            f"`kubectl describe {kind.lower()} {named(name)}` has its events",
+            "renders can be up to a day old, and rollouts are not monitored",
+            f"read its events: `kubectl describe {kind.lower()} {named(name)}`",
         )
     if (image := operator.rollout.image) and not are_the_same(image, tick.image):
         yield advice(
             tick.name,
-            f"it is {tick.image}, and the Jobs are {image}",
-            "it may read an intent of another release otherwise, and refresh in vain",
-            "give both the same image",
+            f"it runs image {tick.image}, but the Jobs run {image}",
+            "it may misread intents of another release, and refresh without effect",
+            "use one image for both",
         )
 
 
@@ -219,38 +220,38 @@ def _of_application(
     if application.plugin != PLUGIN and not application.plugin.startswith(f"{PLUGIN}-"):
         yield problem(
             about,
-            f"it names a plugin {application.plugin}, and the plugin is called {PLUGIN}",
-            "Argo CD finds nothing that renders it",
-            f"name {PLUGIN} in spec.source.plugin of its manifest",
+            f"it uses a plugin named {application.plugin}, but the plugin's name is {PLUGIN}",
+            "Argo CD finds no plugin to render it",
+            f"set spec.source.plugin.name in its manifest to {PLUGIN}",
         )
     for error in application.errors:
         yield problem(
             about,
-            f"Argo CD says {error}",
-            "what is committed is not applied",
-            f"do what it says, then `kubectl annotate application {where} argocd.argoproj.io/refresh=hard`",
+            f"Argo CD reports {error}",
+            "its commits are not applied",
+            f"fix that, then run `kubectl annotate application {where} argocd.argoproj.io/refresh=hard`",
         )
     if late := not_looked_at(application.asked_since, now):
         yield problem(
             about,
             late,
-            "no commit is applied, whatever it shows",
-            f"`kubectl rollout restart -n {argocd.namespace} deployment argocd-repo-server`",
+            "no commit is applied, even if it shows Synced",
+            f"restart it: `kubectl rollout restart -n {argocd.namespace} deployment argocd-repo-server`",
         )
     if application.renders_by_path:
         yield problem(
             about,
             "it has the annotation argocd.argoproj.io/manifest-generate-paths",
-            "a commit can be applied without its hooks, or never (argo-cd issues 22795 and 27875)",
-            f"`kubectl annotate application {where} argocd.argoproj.io/manifest-generate-paths-`",
+            "a commit may be applied without its hooks, or not at all (argo-cd issues 22795 and 27875)",
+            f"remove it: `kubectl annotate application {where} argocd.argoproj.io/manifest-generate-paths-`",
         )
     for option in sorted(application.sync_options & _COSTLY.keys()):
-        yield advice(about, f"its sync option is {option}", _COSTLY[option], "take it out of its syncOptions")
+        yield advice(about, f"it has sync option {option}", _COSTLY[option], "remove it from its syncOptions")
     if not application.is_automated:
         yield advice(
             about,
             "it is synced by hand",
-            "a version that has drained stays until somebody syncs, and no new one comes",
+            "drained versions stay, and new ones are not deployed, until a person syncs it",
             f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}",
         )
         return
@@ -258,14 +259,14 @@ def _of_application(
         yield advice(
             about,
             "automated.selfHeal is false",
-            "what time changes waits for the next commit, and a Job that was deleted stays away",
+            "changes that are due by time wait for the next commit, and a deleted Job is not created again",
             _automate(application, "selfHeal"),
         )
     if not application.prunes:
         yield advice(
             about,
             "automated.prune is false",
-            "versions that are done stay, and the application is OutOfSync",
+            "versions that are no longer needed stay, and the Application stays OutOfSync",
             _automate(application, "prune"),
         )
 
@@ -274,4 +275,4 @@ def _automate(application: ArgoApplication, *settings: str) -> str:
     automated = ", ".join(f'"{setting}": true' for setting in settings)
     changes = f'{{"spec": {{"syncPolicy": {{"automated": {{{automated}}}}}}}}}'
     patch = f"kubectl patch application {named(application.name)} --type merge -p '{changes}'"
-    return f"`{patch}`, or the same in its manifest"
+    return f"run `{patch}`, or set the same in its manifest"

@@ -1,4 +1,4 @@
-"""All that would bite in an installation, one rule after the other."""
+"""All problems of an installation, one rule after the other."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.
 
 
 def findings(installation: Installation, plan: Plan, world: World, operator: Operator) -> tuple[Finding, ...]:
-    """All that would bite, what is worse first."""
+    """All problems, the worse ones first."""
     found = [
         *_of_failures(installation),
         *of_rights(installation),
@@ -52,9 +52,9 @@ def _of_clocks(installation: Installation) -> Iterator[Finding]:
         way = "ahead of" if ahead > timedelta() else "behind"
         yield problem(
             "clocks",
-            f"the API server's clock is {spoken(abs(ahead))} {way} this one",
-            "rollouts go by the slowest clock: pauses, sunsets and rollbacks are judged by different times",
-            "let NTP or chrony set both",
+            f"the API server's clock is {spoken(abs(ahead))} {way} this machine's clock",
+            "pauses, sunsets and rollbacks are timed by different clocks",
+            "synchronize both with NTP or chrony",
         )
 
 
@@ -64,9 +64,9 @@ def _of_image(operator: Operator) -> Iterator[Finding]:
     if image and "@" not in image and (not tag or tag[1] == "latest"):
         yield problem(
             "rollout.image",
-            f"{image} is another image tomorrow",
-            "a Job of another release than the render refuses its intent",
-            "name a tag of a release, or a digest (`image@sha256:...`), in the OperatorConfig",
+            f"{image} can be a different image tomorrow",
+            "a Job rejects intents that another release rendered",
+            "use the tag of a release, or a digest (`image@sha256:...`), in the OperatorConfig",
         )
 
 
@@ -74,18 +74,18 @@ def _of_attached_kinds(installation: Installation) -> Iterator[Finding]:
     for kind in sorted(installation.cluster_scoped, key=str):
         yield problem(
             "attached.kinds",
-            f"{kind} is a kind for the whole cluster",
-            "the copy of a version must be in the version's namespace: a render of it cannot be applied",
-            "remove it from attached.kinds of the OperatorConfig; keep such an object beside the specs",
+            f"{kind} is a cluster-scoped kind",
+            "each version gets a copy in its own namespace, so a render with it cannot be applied",
+            "remove it from attached.kinds of the OperatorConfig; keep such an object next to the specs",
         )
 
 
 def _of_failures(installation: Installation) -> Iterator[Finding]:
     for failure in installation.failures:
-        remedy = "do what it says"
+        remedy = "fix the reported error"
         if "was edited by hand" in failure:
-            remedy = f"apply it once more: {_applied_again('')}"
-        yield problem("reading", failure, "nobody knows how it stands", remedy)
+            remedy = f"apply it again: {_applied_again('')}"
+        yield problem("reading", failure, "its state is unknown", remedy)
 
 
 def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]:
@@ -96,48 +96,51 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
         yield problem(
             worker,
             f"{seen.name} of its rollout {seen.problem}",
-            "its traffic stays where it is",
-            _unstuck(seen.problem) + f"`kubectl describe {kind.lower()} {named(name)}` has its events",
+            "its traffic does not move",
+            _unstuck(seen.problem) + f"read its events: `kubectl describe {kind.lower()} {named(name)}`",
         )
     for worker, why in sorted(installation.left_alone.items()):
         namespace, _, name = worker.partition("/")
         yield problem(
             worker,
             why,
-            "its traffic stays where it is",
-            f"see its last Job (`kubectl get jobs -n {namespace} -l twgen.io/rollout={name}`), then apply it"
-            f" once more: {_applied_again(installation.applications.get(worker, ''))}",
+            "its traffic does not move",
+            f"check its last Job (`kubectl get jobs -n {namespace} -l twgen.io/rollout={name}`), then apply"
+            f" it again: {_applied_again(installation.applications.get(worker, ''))}",
         )
     for worker, job in sorted(installation.outdated_jobs.items()):
         yield problem(
             worker,
-            f"Job {job} ran for an earlier intent, which was deleted and made again",
-            "its traffic stays where it is: Argo CD makes no other Job of that name",
-            f"`kubectl delete job {job} -n {worker.partition('/')[0]}`; `twgen tick` does so by itself",
+            f"Job {job} ran for an earlier intent, which was deleted and created again",
+            "its traffic does not move: Argo CD creates no second Job of that name",
+            f"run `kubectl delete job {job} -n {worker.partition('/')[0]}` (`twgen tick` does this by"
+            " itself)",
         )
     for worker, since in sorted(installation.jobless.items()):
         if (age := now - since) > _HAS_A_JOB_WITHIN:
             yield problem(
                 worker,
-                f"its intent is {spoken(age, units=1)} old, and no Job has worked on it",
-                "its traffic stays where it is",
-                f"apply it once more: {_applied_again(installation.applications.get(worker, ''))}",
+                f"its intent is {spoken(age, units=1)} old, but no Job has worked on it",
+                "its traffic does not move",
+                f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
     for worker, why in sorted(installation.failing.items()):
-        yield problem(worker, f"its rollout fails: {why}", "its traffic stays where it is", "do what it says")
+        yield problem(
+            worker, f"its rollout fails: {why}", "its traffic does not move", "fix the reported error"
+        )
 
 
 def _unstuck(what: str) -> str:
-    """What mends the sort of thing that keeps a Pod of a rollout from running."""
+    """How to fix the kind of problem that keeps a Pod of a rollout from running."""
     if "Image" in what:
         return "correct rollout.image, or rollout.imagePullSecrets, in the OperatorConfig; "
-    return "mend what it says, and Kubernetes goes on by itself; "
+    return "fix that, and Kubernetes continues; "
 
 
 def _applied_again(application: str) -> str:
     if application:
         return f"`argocd app sync {application}`"
-    return "sync its Application, or apply what `twgen render` prints"
+    return "sync its Application, or apply the output of `twgen render`"
 
 
 def _of_workers(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
@@ -146,11 +149,11 @@ def _of_workers(plan: Plan, installation: Installation, world: World) -> Iterato
         target = Target(item.spec, found, plan.now, item.identity, item.versions.not_created)
         yield from _of_worker(item, target, installation)
     for warning in plan.warnings:
-        yield advice("cluster", warning, "`twgen plan` warns of it", "do what it says")
+        yield advice("cluster", warning, "`twgen plan` warns about it", "do what the message says")
 
 
 def _needs_somebody(routing: RoutingPlan, target: Target) -> bool:
-    """The rollout does not go on by itself, and no person decided so."""
+    """The rollout does not continue by itself, and no person decided that."""
     if mark := _MARKS.get(routing.reason):
         return bool(target.why_marked(mark))
     if routing.reason is RoutingReason.WAITING_FOR_REGISTRATION and polls_instead(target):
@@ -162,12 +165,14 @@ def _of_worker(item: WorkerPlan, target: Target, installation: Installation) -> 
     name, routing = item.spec.worker_deployment, item.routing
     if _needs_somebody(routing, target):
         yield problem(
-            name, routing.because, "its traffic stays where it is", f"docs/reasons.md, {routing.reason}"
+            name, routing.because, "its traffic does not move", f"see docs/reasons.md, {routing.reason}"
         )
     if item.unserved:
-        yield problem(name, item.unserved, "new workflows wait", "see its pods, or `git revert`")
+        yield problem(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
     if item.versions.not_deployed:
-        yield problem(name, item.versions.not_deployed, "what is committed does not run", "do what it says")
+        yield problem(
+            name, item.versions.not_deployed, "the committed code does not run", "do what the message says"
+        )
     # nothing brings their pods back, or keeps them
     lost = tuple(
         f"{version.build_id} " for version in item.versions.versions if version.action is VersionAction.NONE
@@ -177,17 +182,17 @@ def _of_worker(item: WorkerPlan, target: Target, installation: Installation) -> 
         if is_lost and not installation.remembers:
             continue
         severity = Severity.PROBLEM if is_lost else Severity.ADVICE
-        yield Finding(name, severity, warning, "`twgen plan` warns of it", "do what it says")
+        yield Finding(name, severity, warning, "`twgen plan` warns about it", "do what the message says")
 
 
 def _of_draining(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
-    """Whatever keeps the policies of workers from ending workflows by themselves."""
+    """Why the policies of workers do not end workflows automatically."""
     for spec in (item.spec for item in plan.workers if item.spec.policy.draining):
         found = world.workers[spec.key].temporal
         for why, remedy in _lacking_to_drain(spec, installation, found.manager_identity if found else None):
             yield advice(
                 spec.worker_deployment,
-                f"nothing carries out `draining` of its policy: {why}",
+                f"`draining` of its policy has no effect: {why}",
                 "its old versions keep their workflows until a person runs `twgen drain`",
                 remedy,
             )
@@ -196,7 +201,7 @@ def _of_draining(plan: Plan, installation: Installation, world: World) -> Iterat
 def _lacking_to_drain(
     spec: WorkerSpec, installation: Installation, manager: str | None
 ) -> Iterator[tuple[str, str]]:
-    """What is missing, and what to do; `manager` is Temporal's word, None: it does not know the worker."""
+    """The missing requirements with their remedies; `manager` from Temporal, None: it has no such worker."""
     tick, intents = installation.tick, installation.intents
     if not tick:
         if intents is not None and "tick" not in installation.not_checked:
@@ -204,12 +209,12 @@ def _lacking_to_drain(
         return
     if tick.drains is False:
         where = "in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, Let it end workflows)"
-        yield f"{tick.name} may not end workflows", f"set `tick: {{drains: true}}` {where}"
+        yield f"{tick.name} is not allowed to end workflows", f"set `tick: {{drains: true}}` {where}"
     if tick.namespace and tick.namespace != spec.namespace:
-        what = f"{tick.name} looks at namespace {tick.namespace} alone"
-        yield what, f"set TWGEN_ALL_NAMESPACES, or install another one for {spec.namespace}"
+        what = f"{tick.name} only watches namespace {tick.namespace}"
+        yield what, f"set its TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"
     if intents is not None and spec.worker_deployment not in intents:
-        yield "it has no intent in the cluster, by which tick knows it", _applied_again("")
+        yield "it has no intent in the cluster, so tick does not know it", _applied_again("")
     if manager == "":
         yield (
             "no manager identity is set in Temporal",
@@ -218,14 +223,15 @@ def _lacking_to_drain(
 
 
 def findings_of_strays(strays: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
-    """One for each worker whose Deployments are there, by worker, and that no intent names any more."""
+    """A finding for each worker that has Deployments but no intent, by worker."""
     for worker, names in sorted(strays.items()):
         namespace, _, name = worker.partition("/")
+        are, them = ("is", "it") if len(names) == 1 else ("are", "them")
         yield advice(
             worker,
-            f"nothing renders {listed(names)}, which Argo CD has applied and does not prune",
+            f"{listed(names)} {are} no longer rendered, but Argo CD does not prune {them}",
             "no intent names this worker: it was removed from Git, or its Application was deleted; its pods"
             " keep running",
-            "once no workflow needs them: "
+            "once no workflow needs them, run "
             f"`kubectl delete deployments,hpa,pdb -n {namespace} -l temporal.io/deployment-name={name}`",
         )

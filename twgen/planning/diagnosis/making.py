@@ -8,7 +8,7 @@ from twgen.model.diagnosis import Finding, Seen, Severity
 _STARTS_WITHIN = timedelta(minutes=1)
 """A Pod, without anything being wrong."""
 STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
-"""What is said of a Pod that may just start."""
+"""The problems of a Pod that may only be starting."""
 
 
 def problem(about: str, says: str, because: str, remedy: str) -> Finding:
@@ -17,7 +17,7 @@ def problem(about: str, says: str, because: str, remedy: str) -> Finding:
 
 
 def advice(about: str, says: str, because: str, remedy: str) -> Finding:
-    """Something that works, with less than it could have."""
+    """Something that works, but could work better."""
     return Finding(about, Severity.ADVICE, says, because, remedy)
 
 
@@ -28,5 +28,5 @@ def named(name: str) -> str:
 
 
 def not_starting(things: Iterable[Seen], now: datetime) -> list[Seen]:
-    """Those that something keeps from running: they do not just start."""
+    """The things that are kept from running, without those that are only starting."""
     return [one for one in things if one.problem not in STARTS or now - one.since >= _STARTS_WITHIN]

@@ -1,4 +1,4 @@
-"""What every account needs in Kubernetes, and what mends it where one has less."""
+"""The rights that every account needs in Kubernetes, and how to grant those that it lacks."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from twgen.model.policy import Driver
 from twgen.planning.diagnosis.making import problem
 from twgen.planning.sentences import listed
 
-_NO_ROLLOUTS = "`status --from-cluster`, `dashboard` and `tick` see no rollout"
-_NO_JOB = "`retry` and `resume` start no Job again"
+_NO_ROLLOUTS = "`status --from-cluster`, `dashboard` and `tick` cannot see rollouts"
+_NO_JOB = "`retry` and `resume` cannot start a Job again"
 _DEPLOYMENTS = Right("list", "apps", "deployments")
 _OF_PEOPLE = (
-    (_DEPLOYMENTS, "every version counts as possibly there", Severity.PROBLEM),
-    (Right("list", "", "pods"), "nobody is told why a Pod waits or crashes", Severity.ADVICE),
+    (_DEPLOYMENTS, "twgen must assume that the Deployment of every version still exists", Severity.PROBLEM),
+    (Right("list", "", "pods"), "twgen cannot report why a Pod waits or crashes", Severity.ADVICE),
     (Right("list", "", "configmaps"), _NO_ROLLOUTS, Severity.ADVICE),
-    (Right("list", "batch", "jobs"), "replays are not seen, nor Jobs that have ended", Severity.ADVICE),
+    (Right("list", "batch", "jobs"), "twgen cannot see replays and Jobs that have ended", Severity.ADVICE),
     (Right("delete", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
     (Right("create", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
 )
@@ -30,36 +30,36 @@ _OF_TICK = (
     Right("list", "batch", "jobs"),
     Right("delete", "batch", "jobs"),
 )
-"""Of deploy/tick/rbac.yaml."""
+"""The rights of deploy/tick/rbac.yaml."""
 _STATUSES = (Right("create", "", "configmaps"), Right("patch", "", "configmaps"))
-"""Of deploy/tick/statuses."""
+"""The rights of deploy/tick/statuses."""
 SERVICE_ACCOUNT = "system:serviceaccount"
 
 
 def service_account(namespace: str, name: str) -> str:
-    """What Kubernetes calls a ServiceAccount as a user."""
+    """The user name of a ServiceAccount in Kubernetes."""
     return f"{SERVICE_ACCOUNT}:{namespace}:{name}"
 
 
 def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
-    """What whoever runs twgen needs in these namespaces."""
+    """The rights that a person who runs twgen needs in these namespaces."""
     for namespace, (right, without_it, severity) in product(namespaces, _OF_PEOPLE):
         yield Need(Account(user), namespace, right, without_it, severity)
 
 
 def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
-    """What the plugin's sidecar needs where it reads the cluster: the one right of deploy/in-cluster."""
+    """The right that the plugin needs to read the cluster: the one of deploy/in-cluster."""
     is_usual = user == service_account("argocd", "argocd-repo-server")
     account = Account(
         user, "the plugin", "`kubectl apply -f deploy/in-cluster/rbac.yaml`" if is_usual else ""
     )
     for namespace in namespaces:
-        without_it = "no Application renders whose workers are there"
+        without_it = "Applications with workers there cannot be rendered"
         yield Need(account, namespace, _DEPLOYMENTS, without_it, Severity.PROBLEM)
 
 
 def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
-    """What tick needs to look at workers in these namespaces, which have these drivers."""
+    """The rights that tick needs in these namespaces, whose workers have these drivers."""
     home = tick.account.split(":")[2]
     own = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
     # in one namespace it has a RoleBinding of the operator's own
@@ -67,11 +67,11 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
     looked_at = sorted(namespaces) if tick.namespace is None else [tick.namespace]
     for namespace in looked_at:
         for right in _OF_TICK:
-            yield Need(account, namespace, right, "its looks fail", Severity.PROBLEM)
+            yield Need(account, namespace, right, "it cannot check the workers there", Severity.PROBLEM)
     drivers = {driver for found in namespaces.values() for driver in found}
     for namespace in looked_at if drivers & {Driver.NONE, Driver.HOOK} else ():
         for right in _STATUSES:
-            without_it = "statuses of workers that no Job rolls out are kept by nobody"
+            without_it = "it cannot write the status of workers that no Job rolls out"
             yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.ADVICE)
 
 
@@ -79,7 +79,7 @@ def account_of_render(user: str, of: str, name: str, application: str) -> Accoun
     """An account that a render has with its Role of that name; `application` is Argo CD's, empty: none."""
     sync = f"`argocd app sync {application}`, or " if application else ""
     objects = f"ServiceAccount, Role and RoleBinding {name}"
-    return Account(user, of, f"apply {objects} again: {sync}what `twgen render` prints")
+    return Account(user, of, f"restore {objects}: {sync}apply the output of `twgen render`")
 
 
 def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[str, Any]]) -> Iterator[Need]:
@@ -97,13 +97,13 @@ def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[
 
 
 def of_rights(installation: Installation) -> Iterator[Finding]:
-    """What accounts may not do: one finding for all that one remedy mends."""
+    """The rights that accounts lack: one finding for all rights that one remedy grants."""
     for account in installation.absent_accounts:
         _, _, namespace, name = account.user.split(":")
         yield problem(
             f"account {namespace}/{name}",
-            "there is no such ServiceAccount",
-            f"no Pod of {account.of} can be made",
+            "this ServiceAccount does not exist",
+            f"no Pod of {account.of} can be created",
             account.remedy or f"`kubectl create serviceaccount -n {namespace} {name}`",
         )
     together: defaultdict[tuple[Any, ...], list[Need]] = defaultdict(list)
@@ -116,7 +116,7 @@ def of_rights(installation: Installation) -> Iterator[Finding]:
 
 
 def _refused(needs: Sequence[Need]) -> Finding:
-    """The finding about what one remedy mends."""
+    """The finding about the rights that one remedy grants."""
     account, namespace, _, without_it, severity = needs[0]
     verbs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for need in needs:
@@ -131,7 +131,7 @@ def _refused(needs: Sequence[Need]) -> Finding:
     return Finding(
         f"account {_called(account.user)}" if account.user else "Kubernetes",
         severity,
-        f"{who} may not {', '.join(objects)} in {namespace or 'all namespaces'}",
+        f"{who} is not allowed to {', '.join(objects)} in {namespace or 'all namespaces'}",
         without_it,
         account.remedy or _granted(account, namespace, said, resource, name),
     )
@@ -156,6 +156,6 @@ def _is_service_account(account: Account) -> bool:
 
 
 def _called(user: str) -> str:
-    """A ServiceAccount as `<namespace>/<name>`, whoever else by name."""
+    """A ServiceAccount as `<namespace>/<name>`, any other user by name."""
     own = user.removeprefix(f"{SERVICE_ACCOUNT}:")
     return own if own == user else own.replace(":", "/")

@@ -1,4 +1,4 @@
-"""What of a Temporal would bite: its version, and how near it is to its limits."""
+"""Problems of a Temporal server: its version, and how near it is to its limits."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ _MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAI
 
 
 def of_temporal(installation: Installation, plan: Plan, world: World) -> Iterator[Finding]:
-    """What is found of the servers of a plan's workers."""
+    """The findings about the servers of a plan's workers."""
     for (address, namespace), number in sorted(installation.worker_deployments.items()):
         if number >= DEFAULT_LIMIT * _NEAR_FULL:
             yield (problem if number >= DEFAULT_LIMIT else advice)(
                 f"Temporal {address}, namespace {namespace}",
                 f"it has {number} Worker Deployments",
-                f"the default limit is {DEFAULT_LIMIT}, at which a server refuses the polls of new workers",
-                "delete those that nothing uses (`temporal worker deployment delete`), or raise the limit"
+                f"at its limit (by default {DEFAULT_LIMIT}), a server rejects polls of new workers",
+                "delete unused ones (`temporal worker deployment delete`), or raise the limit"
                 " (`matching.maxDeployments`)",
             )
     servers = {}
@@ -44,8 +44,10 @@ def of_temporal(installation: Installation, plan: Plan, world: World) -> Iterato
     for address, version in sorted(servers.items()):
         if (numbers := version_of(version)) and numbers < OLDEST_TEMPORAL:
             oldest = ".".join(map(str, OLDEST_TEMPORAL))
-            why = "its Worker Deployments lack what rollouts and drainage are read by"
-            yield problem(f"Temporal {address}", f"it is {version}", why, f"upgrade it to {oldest} or newer")
+            why = "its Worker Deployments lack fields that twgen reads for rollouts and drainage"
+            yield problem(
+                f"Temporal {address}", f"its version is {version}", why, f"upgrade it to {oldest} or newer"
+            )
     yield from _of_rates(installation, plan)
 
 
@@ -60,31 +62,33 @@ def _of_versions(item: WorkerPlan, versions: tuple[Version, ...]) -> Iterator[Fi
     yield (problem if len(held) >= MOST_VERSIONS else advice)(
         item.spec.worker_deployment,
         f"{len(held)} of its versions have traffic, open workflows or pods",
-        f"with {MOST_VERSIONS} of these a server, as it comes, takes no new version",
-        "end what holds old ones (`twgen drain` says what), or raise the limit"
+        f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
+        "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
         " (`matching.maxVersionsInDeployment`)",
     )
 
 
 def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
-    """How long it takes to read all workers of a Temporal namespace, and who does not wait for so long."""
+    """Findings about a Temporal namespace that takes longer to read than a render or tick waits."""
     places = Counter((item.spec.connection.host_port, item.spec.temporal_namespace) for item in plan.workers)
     every = installation.tick.every if installation.tick else None
     for (address, namespace), number in sorted(places.items()):
         length = timedelta(seconds=number / _READS_A_SECOND)
         about = f"Temporal {address}, namespace {namespace}"
-        told = f"{counted(number, 'worker')} are read within its rate limit in {spoken(length)} at best"
+        told = (
+            f"reading {counted(number, 'worker')} takes at least {spoken(length)}, because of its rate limit"
+        )
         if length > _SLOW_LOOK:
             yield advice(
                 about,
                 told,
-                "the plugin ends a render of all of them after 40s, unless TWGEN_TIMEOUT says otherwise",
-                "make several Applications of them",
+                "by default the plugin ends a render after 40s (TWGEN_TIMEOUT)",
+                "split them into several Applications",
             )
         if every and length > every:
             yield advice(
                 about,
                 told,
-                f"tick looks every {spoken(every)}: what changes is seen later",
+                f"tick checks them every {spoken(every)}, so it sees changes late",
                 f"set TWGEN_EVERY of tick to more than {spoken(length)}",
             )

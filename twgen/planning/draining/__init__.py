@@ -1,1 +1,1 @@
-"""What holds versions that drain, and what ends it."""
+"""The workflows that hold draining versions, and how they are ended."""

@@ -1,4 +1,4 @@
-"""What ends the workflows of a version that drains: of which it may be asked, by whom, and what is asked."""
+"""Ending the workflows of a draining version: for which versions, by whom, and with which batch operation."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,24 +24,24 @@ def batch_of(
     job_id: str = "",
     started_after: datetime | None = None,
 ) -> Batch:
-    """The batch operation that does it to the workflows that are pinned to a version, with an ID of its own.
+    """The batch operation that does this to all workflows pinned to a version, with an ID of its own.
 
-    Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse where another one manages
-    the worker.
+    Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse if the worker has
+    another manager.
     """
     spec = target.spec
     if target.is_foreign:
         raise OwnedBySomebodyElse(
-            f"{spec.worker_deployment}: {target.temporal.manager_identity} manages it, and this is"
-            f" {target.identity}; `twgen ownership claim` takes it over, --identity says as whom to act"
+            f"{spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
+            f" act as {target.identity}: take it over with `twgen ownership claim`, or set --identity"
         )
     _refuse_what_does_not_drain(target, build_id)
     if what.ending is Ending.MOVE:
         what = replace(what, to_build_id=_destination(target, build_id, what.to_build_id))
     if what.needs_replay and (why := why_not_moved(target, what.to_build_id)):
         raise NegativeAnswer(
-            f"{spec.worker_deployment}: nothing has replayed these workflows on {what.to_build_id}, and one"
-            f" that cannot be replayed there is stuck: {why}; --without-replay moves them all the same"
+            f"{spec.worker_deployment}: these workflows were not replayed on {what.to_build_id}, and any that"
+            f" cannot be replayed there get stuck: {why}; to move them anyway, use --without-replay"
         )
     query = pinned_to(spec.worker_deployment, build_id)
     if what.workflow_types:
@@ -76,24 +76,26 @@ def in_words(what: WhatEnds, whom: str) -> str:
 def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:
     name, rule = (
         f"{target.spec.worker_deployment}, version {build_id}",
-        "only a version that drains is emptied",
+        "only the workflows of draining versions can be ended",
     )
     if build_id not in target.versions:
         raise NegativeAnswer(f"{name}: Temporal does not know it")
     if build_id == target.build_id and not target.is_retired:
-        raise NegativeAnswer(f"{name}: it is the target, and {rule}")
+        raise NegativeAnswer(f"{name}: it is the target, but {rule}")
     status = status_of(build_id, target.versions[build_id], target.temporal)
     if status not in _DRAINS:
-        raise NegativeAnswer(f"{name}: it is {status}, and {rule}")
+        raise NegativeAnswer(f"{name}: it is {status}, but {rule}")
 
 
 def _destination(target: Target, build_id: str, asked: str) -> str:
-    """The build ID to which workflows move: by default that of the current version."""
+    """The build ID to which workflows move: by default the current version."""
     name, to = target.spec.worker_deployment, asked or target.current or ""
     if not to:
-        raise NegativeAnswer(f"{name}: there is no current version: --to says where to move them")
+        raise NegativeAnswer(f"{name}: there is no current version: choose the destination with --to")
     if to == build_id:
-        raise NegativeAnswer(f"{name}: they are on {to} already")
+        raise NegativeAnswer(f"{name}: the workflows are already on {to}")
     if status_of(to, target.versions.get(to), target.temporal) in _UNREGISTERED:
-        raise NegativeAnswer(f"{name}: no worker of {to} has polled: they would wait there for ever")
+        raise NegativeAnswer(
+            f"{name}: no worker of {to} has polled, so the workflows would wait there forever"
+        )
     return to

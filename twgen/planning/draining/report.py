@@ -23,7 +23,7 @@ from twgen.versioning.quantities import quantity_nanos
 _NANO = 10**9
 _HAD_TRAFFIC = {VersionStatus.DRAINING, VersionStatus.DRAINED}
 _LEAST_ENDED = 5
-"""So many must have ended lately, after as long a time, to tell how long one of them still takes."""
+"""This many workflows that ran as long must have ended recently to estimate how long one still takes."""
 
 
 def may_be_held(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
@@ -106,13 +106,13 @@ def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
 def _ends_within(found: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelta, timedelta] | None, str]:
     """The time until the last of them closes, or why it is not known.
 
-    Of each are taken those of its type that ended lately and had lasted for longer than it has by now: the
-    range is from their middle to the slowest of them.
+    Each open workflow is compared with the recently ended ones of its type that ran longer than it has:
+    the range is from their median to the slowest of them.
     """
     if not found.number:
         return None, ""
     if not found.are_listed:
-        return None, "not all of them are listed"
+        return None, "not all of its workflows are listed"
     lasted, ages = defaultdict[str, list[timedelta]](list), defaultdict[str, list[timedelta]](list)
     for ended in sorted(found.ended, key=attrgetter("lasted")):
         lasted[ended.workflow_type].append(ended.lasted)
@@ -130,5 +130,5 @@ def _ends_within(found: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelta
             soonest = max(soonest, longer[len(longer) // 2] - age)
             latest = max(latest, longer[-1] - age)
     if unknown:
-        return None, f"too few of type {listed(unknown)} have ended lately after as long a time"
+        return None, f"too few workflows of type {listed(unknown)} that ran this long have ended recently"
     return (soonest, latest), ""

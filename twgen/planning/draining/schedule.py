@@ -84,11 +84,11 @@ def may_end_workflows(target: Target) -> bool:
 
 
 def _why_nothing_ends(target: Target) -> str:
-    """What keeps `twgen tick` from ending any workflow, as far as is certain; empty: nothing."""
+    """Why `twgen tick` ends no workflow, as far as is certain; empty: it may."""
     manager, rollout = target.temporal.manager_identity, target.world.rollout
     # without an identity in its policy, a person may ask who is not the one that tick acts as
     if not manager or (target.spec.policy.identity and manager != target.identity):
-        return f"{manager or 'nobody'} manages the worker"
+        return f"its manager is {manager}" if manager else "it has no manager"
     if target.temporal.routing.ramping:
         return "a version ramps"
     if rollout.is_paused:

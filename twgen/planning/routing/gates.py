@@ -1,4 +1,4 @@
-"""The gates: which workflows must have completed on the target, which to start, and what failed."""
+"""The gates: the workflows that must complete on the target, those to start, and those that failed."""
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
@@ -33,7 +33,7 @@ class Gate:
 
     @property
     def name(self) -> str:
-        """What tells it from the other gates of its worker."""
+        """A name that is unique among the gates of its worker."""
         at_step = "" if self.percentage is None else f"@{plain_percentage(self.percentage)}"
         return f"{self.workflow_type}{at_step}"
 
@@ -41,7 +41,7 @@ class Gate:
         """As a sentence names it."""
         if self.percentage is None:
             return "gate"
-        return f"gate {self.workflow_type} before {plain_percentage(self.percentage)} %"
+        return f"gate {self.workflow_type} before {plain_percentage(self.percentage)}%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def gate_failures(target: Target) -> list[GateOnQueue]:
 
 
 def failed_gate_told(target: Target) -> str:
-    """What became of the last gate that failed; there must be one."""
+    """How the last failed gate ended; there must be one."""
     failed = gate_failures(target)[-1]
     ended, failure = (failed.run.status, failed.run.failure) if failed.run else ("", "")
     why = f" ({failure})" if failure else ""
@@ -144,18 +144,18 @@ def failed_gate_told(target: Target) -> str:
 
 
 def failing_gate_told(target: Target) -> str:
-    """Which gate runs, but can never end, since each of its workflow tasks fails; empty: none."""
+    """The gate that runs but can never end, because all of its workflow tasks fail; empty: none."""
     for one in on_queues(target, asked_gates(target)):
         if one.run and one.run.status is GateStatus.RUNNING and one.run.failure:
             return (
-                f"the {one.gate} runs on task queue {one.task_queue}, but each of its workflow tasks fails"
+                f"the {one.gate} runs on task queue {one.task_queue}, but all of its workflow tasks fail"
                 f" ({one.run.failure}): {one.workflow_id}"
             )
     return ""
 
 
 def open_gate_told(target: Target) -> str:
-    """Which gate has not completed yet, where, and what runs for it."""
+    """The gate that has not completed yet, its task queues, and its running workflows."""
     gate = first_not_passed(target, asked_gates(target))
     names = target.workflow_task_queues
     on = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"

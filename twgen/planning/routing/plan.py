@@ -1,4 +1,4 @@
-"""Planning the traffic of one worker: what the routing table wants, and who makes it so."""
+"""Planning the traffic of one worker: the change that the routing table wants, and who makes it."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -20,16 +20,16 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
     wanted, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
     if wanted.action is RoutingAction.NONE and not wanted.marks:
         return wanted
-    # what a person has aborted waits for nobody
+    # an abort by a person does not wait for a promotion
     if spec.rollout.strategy is Strategy.MANUAL and wanted.reason is not Reason.ABORTED:
         in_words = described_change(wanted.action, wanted.build_id, wanted.percentage)
-        because = f"the strategy is Manual: `twgen promote` is to {in_words} ({wanted.because})"
+        because = f"the strategy is Manual: run `twgen promote` to {in_words} ({wanted.because})"
         return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING, Reason.MANUAL)
     claims = manager != target.identity or not manager
     change = replace(wanted, claim_manager=claims) if claims else wanted
     if spec.policy.driver is not Driver.NONE or drives:
         return change
-    by_hand = f"{wanted.because}; driver None: `twgen rollout` makes the change"
+    by_hand = f"{wanted.because}; the driver is None: run `twgen rollout` to make the change"
     return replace(change, phase=Phase.WAITING, because=by_hand)
 
 
@@ -41,36 +41,38 @@ def plan_gates(target: Target) -> tuple[GateStart, ...]:
 
 
 def unserved_traffic(target: Target) -> str:
-    """What must be read first: new workflows go to a version that nobody serves; empty: none do."""
+    """The alarm that new workflows go to a version without workers; empty: all versions have some."""
     found = target.obstacle
     if found and (not found.is_known or found.older_pods_serve):
         found = None
     if found and target.is_current and target.spec.replicas != 0:
-        return f"new workflows go to {target.build_id}, and nobody serves them: {found.because}"
+        return f"new workflows go to {target.build_id}, but no worker serves them: {found.because}"
     if found and target.ramp and target.ramp.percentage > 0:
         share = plain_percentage(target.ramp.percentage)
-        return f"{share} % of new workflows go to {target.build_id}, and nobody serves them: {found.because}"
-    # of a version that twgen did not make, nothing tells where its workers are
+        return (
+            f"{share}% of new workflows go to {target.build_id}, but no worker serves them: {found.because}"
+        )
+    # for a version that twgen did not create, the place of its workers is unknown
     for build_id in sorted(filter(may_be_ours, routed_build_ids(target.temporal) - {target.build_id})):
         live = target.deployments.get(build_id)
         if target.world.deployments is not None and (live is None or not live.available_replicas):
             lacks = "none of its pods is available" if live else "it has no Deployment"
-            return f"new workflows go to {build_id}, and {lacks}"
+            return f"new workflows go to {build_id}, but {lacks}"
     return ""
 
 
 def rollback_warnings(target: Target) -> tuple[str, ...]:
-    """What a rollback does to auto-upgrade workflows that already run on the newer version."""
+    """The warning about auto-upgrade workflows that already run on the newer version."""
     if target.is_foreign or not target.goes_back:
         return ()
     current = target.versions.get(target.current or "")
     moved = current.auto_upgrade_workflows if current else None
     if moved == 0:
         return ()
-    how_many = counted(moved, "auto-upgrade workflow") if moved else "any auto-upgrade workflow (not counted)"
+    how_many = counted(moved, "auto-upgrade workflow") if moved else "all auto-upgrade workflows"
     warning = (
-        f"a rollback takes {how_many} on {target.current} back to the older code of {target.build_id}: it"
-        " breaks those that it cannot replay"
+        f"the rollback moves {how_many} from {target.current} back to the older code of {target.build_id}:"
+        " those that cannot be replayed there break"
     )
     return (warning,)
 

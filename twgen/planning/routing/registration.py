@@ -1,4 +1,4 @@
-"""Why no worker of the target has polled yet, as far as Temporal and the cluster tell."""
+"""Why no worker of the target has polled yet, as far as Temporal and the cluster show it."""
 
 from datetime import timedelta
 
@@ -15,27 +15,27 @@ _MOST_NAMED = 3
 
 
 def why_unregistered(t: Target) -> tuple[str, bool]:
-    """What a target lacks that Temporal does not know by a worker, and whether it needs a person for that."""
+    """Why no worker of the target is known to Temporal, and whether a person must act."""
     found, others = t.obstacle, len(t.temporal.versions)
     if t.ramp and not t.version:
-        return "it ramps, yet Temporal does not list it: nothing tells whether a worker of it polls", False
-    told = "Temporal only has it as Created" if t.version else "Temporal does not know it yet"
+        return "it ramps, but Temporal does not list it, so it is unknown whether its workers poll", False
+    told = "Temporal lists it only as Created" if t.version else "Temporal does not know it yet"
     if not t.version and others >= MOST_VERSIONS:
         return (
-            f"{told}, and knows {others} other versions. At its cap (by default {MOST_VERSIONS}) it refuses"
-            " the polls of a new one until one of those is deleted"
+            f"{told}, but knows {others} other versions. At its limit (by default {MOST_VERSIONS}) it rejects"
+            " polls of a new version until another one is deleted"
         ), False
     if t.deployment and found:
-        return f"{told}, since {found.because}", found.needs_a_person
+        return f"{told}, because {found.because}", found.needs_a_person
     if not t.deployment and t.world.deployments is not None:
-        return "it has no Deployment yet: apply what `twgen render` prints", False
+        return "it has no Deployment yet: apply the output of `twgen render`", False
     full, seen = "" if t.world.temporal else why_full(t.world.worker_deployments), polls_instead(t)
     if not t.deployment:
-        return f"{told}: no worker of it has polled{seen and f'; {seen}'}", False
-    available = "though its Deployment is available"
-    why = f"{told}: no worker of it has polled, {available}"
+        return f"{told}: none of its workers has polled{seen and f'; {seen}'}", False
+    available = "although its Deployment is available"
+    why = f"{told}: none of its workers has polled, {available}"
     if full:
-        why, seen = f"{told}, {available}: {full}. Where it is higher", ""
+        why, seen = f"{told}, {available}: {full}. If the limit is higher", ""
     question = (
         f": does the worker turn versioning on in its SDK, with {_told_by_variables(t)}, and does it connect"
         " to TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
@@ -45,11 +45,11 @@ def why_unregistered(t: Target) -> tuple[str, bool]:
 
 def _told_by_variables(t: Target) -> str:
     variable = build_id_variable(t.spec.policy.environment)
-    return f"the deployment name of {DEPLOYMENT} and the build ID of {variable}"
+    return f"the deployment name from {DEPLOYMENT} and the build ID from {variable}"
 
 
 def polls_instead(t: Target) -> str:
-    """Who may be its worker by another name, and which variable has the right one; empty: nobody.
+    """The poller that may be its worker under a wrong name, and the variable with the right one; empty: none.
 
     For a target that has not polled, although its pods are available or unknown.
     """
@@ -72,8 +72,8 @@ def polls_instead(t: Target) -> str:
 
 
 def _strangers(t: Target) -> list[str]:
-    """Its versions that came to Temporal lately and that nobody made: a typo may have named them."""
-    # who does not read the cluster does not know which of them somebody deployed
+    """Its recent versions in Temporal that twgen did not create: their names may be typos."""
+    # without the cluster it is unknown which of them were deployed
     lately = _LATELY if t.world.deployments is not None else _JUST_NOW
     known = t.deployments.keys() | t.world.ledger.keys() | {t.build_id}
     return [

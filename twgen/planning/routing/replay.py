@@ -1,4 +1,4 @@
-"""Whether what has to be replayed before a version takes traffic was replayed."""
+"""Whether the replay that a version needs before it takes traffic has passed."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,11 +10,11 @@ from twgen.planning.routing.target import Target
 
 _APPLIED_WITHIN = timedelta(minutes=5)
 """How long after a version the Job of its replay may come: both are in one render."""
-_NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, and only its Jobs tell")
+_NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so its Jobs are unknown")
 
 
 def replay_of(spec: WorkerSpec) -> str:
-    """What is replayed for a version, and how: another one is another Job. 16 hex digits."""
+    """A hash of what is replayed for a version, and how: a change means another Job. 16 hex digits."""
     replay = spec.policy.replay
     told: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
     if replay:
@@ -34,7 +34,7 @@ def missing_replay(target: Target) -> ReplayRun | None:
 
 
 def may_replay_again(target: Target) -> bool:
-    """Its replay has failed, or tells nothing of what is open by now."""
+    """Its replay has failed, or is older than workflows that are open now."""
     run = target.world.replay
     if not target.spec.policy.replay or not run:
         return False
@@ -43,7 +43,7 @@ def may_replay_again(target: Target) -> bool:
 
 
 def _run(target: Target) -> ReplayRun:
-    """The replay of the target; one that is older than another version tells nothing of its workflows."""
+    """The replay of the target; one that is older than another version proves nothing about that version."""
     run = target.world.replay or _NOT_READ
     others = (version for version in target.temporal.versions if version.build_id != target.build_id)
     newest = max(
@@ -54,7 +54,9 @@ def _run(target: Target) -> ReplayRun:
     is_older = newest and newest.created_at and run.created_at and run.created_at < newest.created_at
     if run.state is not ReplayState.PASSED or not newest or not is_older:
         return run
-    because = f"Job {run.job} is older than {newest.build_id}, of which it tells nothing: `twgen retry`"
+    because = (
+        f"Job {run.job} is older than {newest.build_id}, so it proves nothing about it: run `twgen retry`"
+    )
     return replace(run, state=ReplayState.MISSING, because=because)
 
 
@@ -66,18 +68,18 @@ def replay_may_come_until(target: Target) -> datetime | None:
 
 
 def why_not_moved(target: Target, build_id: str) -> str:
-    """Why nothing tells that workflows of older versions can go on on that one; empty: a replay does."""
+    """Why no replay proves that workflows of older versions can continue on that one; empty: one does."""
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.RAMP:
         return "its policy has no replay with `when: BeforeMove`"
     if build_id != target.build_id:
-        return f"what is open was replayed on {target.build_id}, the target, and not on {build_id}"
+        return f"open workflows were replayed on the target {target.build_id}, not on {build_id}"
     run = _run(target)
     return "" if run.state is ReplayState.PASSED else _told(target, run)
 
 
 def open_replay_told(target: Target) -> str:
-    """Where the replay stands that is missing; there must be one."""
+    """The state of the missing replay; there must be one."""
     return _told(target, missing_replay(target) or _NOT_READ)
 
 
@@ -87,10 +89,10 @@ def _told(target: Target, run: ReplayRun) -> str:
             why = f" ({run.because})" if run.because else ""
             look = f"`kubectl logs job/{run.job} -n {target.spec.namespace} --all-containers`"
             return (
-                f"its replay failed: Job {run.job}{why}; {look} says which histories;"
+                f"its replay failed: Job {run.job}{why}; {look} shows which histories failed;"
                 " to continue, run `twgen retry` or commit a new build"
             )
         case ReplayState.RUNNING:
-            return f"its replay runs: Job {run.job}"
-    no_job = "its Job is not there: apply what `twgen render` prints where the operator names rollout.image"
+            return f"its replay is running: Job {run.job}"
+    no_job = "it has no Job: set rollout.image in the OperatorConfig, and apply the output of `twgen render`"
     return f"its replay has not begun: {run.because or no_job}"

@@ -1,4 +1,4 @@
-"""Whether a version was current until lately, so that traffic goes back to it at once."""
+"""Whether a version was current until recently, so that traffic goes back to it at once."""
 
 from datetime import datetime, timedelta
 

@@ -17,7 +17,7 @@ class Obstacle:
 
     because: str
     is_known: bool = True
-    """No: nothing was read that tells whether it serves."""
+    """No: it is unknown whether it serves."""
     has_pods: bool = True
     """No: a gate would only run into its timeout, or on pods that go."""
     needs_a_person: bool = False
@@ -41,17 +41,21 @@ def obstacle(
     if found := _of_deployment(live, spec.namespace, world.pod_problems.get(spec.build_id)):
         return found
     silent = [queue for queue in workflow if queue.pollers is False]
-    return Obstacle(f"no worker of it polls task queue {silent[0].name}{_beside(silent)}") if silent else None
+    return (
+        Obstacle(f"none of its workers polls task queue {silent[0].name}{_beside(silent)}")
+        if silent
+        else None
+    )
 
 
 def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
-    """The workflow task queue that nobody of a version polled for the longest time, and how long at least."""
+    """The workflow task queue that was not polled for the longest time, and how long at least."""
     silent = [("", timedelta())]
     for queue in task_queues:
         if queue.type is not TaskQueueType.WORKFLOW or queue.pollers is None:
             continue
         told = timedelta(seconds=queue.silent_seconds or 0)
-        # of who is not listed nothing is known but that
+        # a missing poller proves only that it was silent for longer than pollers are listed
         silent.append((queue.name, told if queue.pollers else max(told, POLLERS_ARE_LISTED)))
     return max(silent, key=lambda one: one[1])
 
@@ -59,40 +63,44 @@ def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
 def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None) -> Obstacle | None:
     told = f", and its newest Pod {pod_problem}" if pod_problem else ""
     if live.terminating:
-        because = "its Deployment is being deleted: it is created again when it is gone"
+        because = "its Deployment is being deleted, and will then be created again"
         return Obstacle(because, has_pods=False)
     if live.replicas == 0:
-        return Obstacle("its Deployment is at zero replicas", has_pods=False)
+        return Obstacle("its Deployment has zero replicas", has_pods=False)
     if live.paused:
-        because = f"its Deployment is paused by hand: `{how_to_resume(live.name, namespace)}` goes on"
+        because = (
+            f"its Deployment is paused by hand: to continue, run `{how_to_resume(live.name, namespace)}`"
+        )
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if live.stalled:
-        because = f"its Deployment does not get on ({live.stalled}){told}"
+        because = f"its Deployment makes no progress ({live.stalled}){told}"
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if not live.serving:
         return Obstacle(f"its Deployment is not available yet{told}")
     # the older pods can be other code than the gate tested, such as under a custom build ID
-    because = f"its pods are being replaced, and none of the new ones is available yet{told}"
+    because = f"its pods are being replaced, and no new pod is available yet{told}"
     return Obstacle(because, has_pods=False, older_pods_serve=True) if live.replacing else None
 
 
 def _without_cluster(queues: Sequence[TaskQueue]) -> Obstacle | None:
     # without a cluster only a poller proves that a worker is there
     if not queues:
-        because = "the cluster was not read and no task queue of it is known: nothing tells whether it serves"
+        because = "neither the cluster nor its task queues were read, so it is unknown whether it serves"
         return Obstacle(because, is_known=False)
     if any(queue.pollers is None for queue in queues):
-        because = "the cluster was not read and its pollers were not: nothing tells whether it serves"
+        because = "neither the cluster nor its pollers were read, so it is unknown whether it serves"
         return Obstacle(because, is_known=False)
     silent = [queue for queue in queues if not queue.pollers]
     if silent:
-        because = f"the cluster was not read and no worker of it is seen polling {silent[0].name}"
+        because = (
+            f"the cluster was not read, and Temporal lists no poller of it on task queue {silent[0].name}"
+        )
         return Obstacle(f"{because}{_beside(silent)}")
     return None
 
 
 def _beside(silent: Sequence[TaskQueue]) -> str:
-    """Who polls the first of these task queues in place of the version, to go on a sentence."""
+    """The end of a sentence if a worker without a version polls the first of these task queues."""
     if not silent[0].unversioned_pollers:
         return ""
-    return ", but one without a version polls it: does the worker turn versioning on in its SDK?"
+    return ", but a worker without a version does: does the worker turn versioning on in its SDK?"

@@ -51,7 +51,7 @@ from twgen.planning.version_status import IN_ROUTING, shares
 _UPDATE_LIMIT = timedelta(minutes=2)
 """A routing update that takes longer is not waited for."""
 _TOLD_FROM = timedelta(seconds=30)
-"""Clocks that are further apart are told of."""
+"""If clocks differ by more, the sentence says so."""
 
 
 class Wanted(NamedTuple):
@@ -80,21 +80,22 @@ TABLE: _Table = (
         lambda t: _none(f"an earlier rollout has not ended: Pod {listed(t.world.rollout.older_pods)}")),
     Row(Reason.FOREIGN_MANAGER,
         lambda t: t.is_foreign and not t.has_all_traffic,
-        lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, run `twgen ownership claim"
-                        f" --from {quote(t.temporal.manager_identity)}`, or name it in spec.adoptFrom of a"
-                        " RolloutPolicy", _BLOCKED)),
+        lambda t: _none(f"its manager is {t.temporal.manager_identity}. To take it over, run `twgen ownership"
+                        f" claim --from {quote(t.temporal.manager_identity)}`, or add this manager to"
+                        " spec.adoptFrom of a RolloutPolicy", _BLOCKED)),
     Row(Reason.FROZEN,
         lambda t: t.is_frozen,
-        lambda t: _none("its intent is annotated as paused, so nothing is changed; to continue, remove"
-                        f" twgen.io/paused. Meanwhile, {told_shares(shares(t.temporal.routing))}")),
+        lambda t: _none("its intent is annotated as paused, so nothing is changed; to continue, remove the"
+                        " annotation twgen.io/paused. Meanwhile,"
+                        f" {told_shares(shares(t.temporal.routing))}")),
     Row(Reason.RETIRED,
         lambda t: t.is_retired,
-        lambda _: _none("the worker is retired: workers without a version take its new workflows, and"
-                        " `twgen resume` brings them back", Phase.SETTLED)),
+        lambda _: _none("the worker is retired: workers without a version take its new workflows. To undo"
+                        " this, run `twgen resume`", Phase.SETTLED)),
     Row(Reason.REPLACED_RAMP,
         lambda t: _is_replaced(t),
         lambda t: _clear_ramp(f"the spec no longer describes {_other_ramp(t)}: its share goes back to"
-                              f" {t.current} until {t.build_id} can take one")),
+                              f" {t.current} until {t.build_id} can take traffic")),
     Row(Reason.VERSION_CAP_REACHED,
         lambda t: bool(t.not_created),
         lambda t: _none(t.not_created, _BLOCKED)),
@@ -105,7 +106,7 @@ TABLE: _Table = (
                    " commit a new build", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
-        lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
+        lambda t: _clear_ramp(f"it is current, so {_other_ramp(t)} must not keep a share of the traffic")),
     Row(Reason.CURRENT_NOT_SERVING,
         lambda t: t.is_current and t.spec.replicas != 0
         and t.obstacle is not None and not t.obstacle.older_pods_serve,
@@ -120,7 +121,7 @@ TABLE: _Table = (
     Row(Reason.ANALYSIS_FAILED,
         lambda t: bool(told(t.judgements, Verdict.FAILS)) and _is_news(t, t.on_failure),
         lambda t: _take_back(t, told(t.judgements, Verdict.FAILS), t.on_failure)),
-    # below the rows that take a share back: a pause stops a version from getting more, and nothing else
+    # below the rows that take a share back: a pause only stops a version from getting more
     Row(Reason.PAUSED,
         lambda t: t.is_paused,
         lambda t: _none(_paused(t))),
@@ -162,18 +163,18 @@ TABLE: _Table = (
         lambda t: _none(f"{failing}; commit a build whose worker can run it", _BLOCKED)
         if (failing := failing_gate_told(t))
         else _none(open_gate_told(t)) if t.workflow_task_queues
-        else _until_queues_are_known(t, "the gate cannot start: no workflow task queue of it is known yet",
+        else _until_queues_are_known(t, "the gate cannot start: no workflow task queue is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
-                                     " take the gate from its spec")),
+                                     " remove the gate from its spec")),
     Row(Reason.MISSING_TASK_QUEUE,
         lambda t: bool(missing_queue(t)),
-        lambda t: _until_queues_are_known(t, f"it does not poll {missing_queue(t)}, which {t.current} does",
-                                          "deploy a worker that polls it, or, if no version should, name it"
-                                          " in spec.ignoreMissingTaskQueues of a RolloutPolicy")),
+        lambda t: _until_queues_are_known(t, f"it does not poll {missing_queue(t)}, but {t.current} does",
+                                          "deploy a worker that polls it, or, if it is no longer used, add it"
+                                          " to spec.ignoreMissingTaskQueues of a RolloutPolicy")),
     Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and (not t.task_queues or may_poll_more(t)),
-        lambda t: _none("no workflow task queue of it is known yet", due=first_polls_end(t))
-        if t.task_queues else _none("no task queue of it is known yet")),
+        lambda t: _none("none of its workflow task queues is known yet", due=first_polls_end(t))
+        if t.task_queues else _none("none of its task queues is known yet")),
     Row(Reason.FIRST_VERSION,
         lambda t: t.current is None and t.temporal.routing.ramping is None
         and not any(version.status in IN_ROUTING for version in t.temporal.versions)
@@ -187,18 +188,18 @@ TABLE: _Table = (
         lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
     Row(Reason.ANALYSIS_UNDECIDED,
         lambda t: t.may_go_up and bool(told(t.judgements, Verdict.UNDECIDED)),
-        lambda t: _none(("its pause is over, and " if t.live_percentage >= t.step.percentage else "")
+        lambda t: _none(("its pause is over, but " if t.live_percentage >= t.step.percentage else "")
                         + f"its analysis holds the ramp: {told(t.judgements, Verdict.UNDECIDED)}")),
     Row(Reason.OFF_STEP,
         lambda t: t.live_percentage != rounded_percentage(t.step.percentage),
-        lambda t: _set_ramp(t, t.step, f"the live {plain_percentage(t.live_percentage)} % is no step's share;"
-                                       f" {plain_percentage(t.step.percentage)} % is {_place_of_step(t)}")),
+        lambda t: _set_ramp(t, t.step, f"its share of {plain_percentage(t.live_percentage)}% matches no step;"
+                                       f" {_place_of_step(t)} is {plain_percentage(t.step.percentage)}%")),
     Row(Reason.RAMP_PAUSED,
         lambda t: (ends := t.step_ends) is None or t.now <= ends,
         lambda t: _wait_for_pause(t)),
     Row(Reason.UNTIL_PROMOTED,
         lambda t: t.waits_for_a_person,
-        lambda t: _none(f"its pause at {plain_percentage(t.step.percentage)} % is over, and its policy waits"
+        lambda t: _none(f"its pause at {plain_percentage(t.step.percentage)}% is over, and its policy waits"
                         " for `twgen promote`")),
     Row(Reason.NEXT_STEP,
         lambda _: True,
@@ -309,21 +310,28 @@ def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
 
 
 def _place_of_step(t: Target) -> str:
-    return "the step below" if rounded_percentage(t.step.percentage) < t.live_percentage else "its first"
+    return (
+        "the next lower step"
+        if rounded_percentage(t.step.percentage) < t.live_percentage
+        else "the first step"
+    )
 
 
 def _wait_for_pause(t: Target) -> Wanted:
-    ends, stays = t.step_ends, f"it stays at {plain_percentage(t.step.percentage)} %"
+    ends, stays = t.step_ends, f"it stays at {plain_percentage(t.step.percentage)}%"
     if not ends:
         return _none(
-            f"{stays}: Temporal does not report since when; run `twgen promote` to continue", _BLOCKED
+            f"{stays}: Temporal does not report when this step began; run `twgen promote` to continue",
+            _BLOCKED,
         )
     apart = t.world.clocks_apart
-    told = f", by the slowest of clocks that are {spoken(apart)} apart" if apart > _TOLD_FROM else ""
+    told = f" (by the slowest clock; clocks differ by {spoken(apart)})" if apart > _TOLD_FROM else ""
     return _none(f"{stays} for {spoken(ends - t.now)} more{told}", due=ends)
 
 
 def _next_step(t: Target) -> Wanted:
-    over = f"its {spoken(t.step.pause)} at {plain_percentage(t.step.percentage)} % are over"
+    over = f"its {spoken(t.step.pause)} at {plain_percentage(t.step.percentage)}% are over"
     following = t.following_step
-    return _set_ramp(t, following, over) if following else _set_current(t, f"{over}, the last step")
+    return (
+        _set_ramp(t, following, over) if following else _set_current(t, f"{over}, and this was the last step")
+    )

@@ -204,13 +204,13 @@ class Target:
         return stay_began(self.version, self.temporal) if self.version else None
 
     def why_marked(self, key: MarkKey) -> str:
-        """What a mark says that twgen itself decided, to go on a sentence; empty: nothing, a person did."""
+        """The reason in a mark that twgen itself made, as the end of a sentence; empty: a person made it."""
         mark = self.marks.get(key)
         return f" ({mark.because})" if mark and mark.because else ""
 
     @property
     def skips_gate(self) -> bool:
-        """A person goes on without its gate."""
+        """A person continued without its gate."""
         return MarkKey.GATE_SKIPPED in self.marks
 
     @property
@@ -232,19 +232,19 @@ class Target:
 
     @property
     def unserved(self) -> str:
-        """Why its ramp is taken back: for so long nobody has polled for its share; empty: it is not."""
+        """Why its ramp is taken back: no worker has polled for too long; empty: it is not."""
         policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
         if not since or not self.live_percentage or policy.action is WhenUnserved.WAIT:
             return ""
-        # what its autoscaler took to zero for want of work comes back with work
+        # pods that its autoscaler removed for lack of work come back with work
         may_rest = any(resource.scales_from_zero for resource in self.spec.attached)
         if may_rest and (not self.deployment or self.deployment.replicas == 0):
             return ""
         queue, length = silence(self.task_queues)
-        # who reads may be ahead of who says when somebody polled
+        # the clock of twgen may be ahead of the clock that timed the polls
         if length - self.world.clocks_apart < policy.after or self.now - since < policy.after:
             return ""
-        return f"no worker of it has polled task queue {queue} for {spoken(length)} or longer"
+        return f"none of its workers has polled task queue {queue} for {spoken(length)} or longer"
 
     @property
     def analysis(self) -> Analysis | None:
@@ -264,8 +264,8 @@ class Target:
 
     @property
     def measured_since(self) -> datetime | None:
-        """Since when its ramp is measured: from its begin, or since a person let it go on; None: not told."""
-        # since when it ramps may not be told, and since when it has its share be
+        """When measuring of its ramp began: with the ramp, or as a person let it continue; None: unknown."""
+        # Temporal may report when the percentage changed, but not when the ramp began
         since = (self.ramp.since or self.ramp.percentage_changed_at) if self.ramp else None
         mark = self.marks.get(MarkKey.MEASURED_SINCE)
         return max(since, mark.at) if since and mark and mark.at else since

@@ -42,16 +42,16 @@ def missing_queue(t: Target) -> str:
 
 
 def queue_warnings(t: Target) -> Iterator[str]:
-    """What is said of the task queues that the target does not poll and that hold nothing up.
+    """The warning about task queues that the target does not poll and that do not hold up its rollout.
 
-    What is used once a day has no tasks in between, and nobody would poll for it any more.
+    A queue that is used once a day has no tasks in between, and no worker would poll it any more.
     """
     idle = [_named(queue) for queue in missing_queues(t) if not _is_ignored(queue, t)]
     if idle and not (t.is_current or t.is_aborted or t.is_foreign or missing_queue(t)):
         yield (
-            f"{t.build_id} does not poll {listed(idle)}, which {t.current} does: no task waits there and"
-            " none came lately, so its rollout goes on. Deploy a worker that polls what is still used, and"
-            " name the rest in spec.ignoreMissingTaskQueues of a RolloutPolicy"
+            f"{t.build_id} does not poll {listed(idle)}, but {t.current} does: no task waits there and none"
+            " arrived recently, so the rollout continues. Deploy a worker that polls the queues still in use,"
+            " and add the others to spec.ignoreMissingTaskQueues of a RolloutPolicy"
         )
 
 

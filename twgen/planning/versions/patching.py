@@ -1,4 +1,4 @@
-"""What the patches of a policy make of a version: its containers, its replicas, and what is said of them."""
+"""The effects of a policy's patches on a version: on its containers, its replicas, and its reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,9 +19,9 @@ _HAS_PODS = {VersionAction.KEEP, VersionAction.CREATE, VersionAction.UPDATE}
 
 
 def with_patch(version: VersionFacts, decision: Decision) -> Decision:
-    """What becomes of a version, once it is known what to render, with what the policy patches of it.
+    """The decision about a version with the patches of its policy, once its manifest is known.
 
-    Where its pods become other ones, that is a rolling update with a reason of its own.
+    If its pods change, that is a rolling update with its own reason.
     """
     applied = version.live.patch if version.live else None
     if not (version.patch or applied):
@@ -43,7 +43,7 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     pods = restart if version.live.replicas else "it has no pods"
     how = f"patches of its policy change its {listed(changed)}"
     if not wanted:
-        how = f"the patch of its {listed(changed)} is gone: it goes back to what was deployed"
+        how = f"the patch of its {listed(changed)} was removed: the deployed values come back"
     told = told._replace(because=f"{told.because}; {how}, and {pods}")
     is_kept = told.action is VersionAction.KEEP
     return told._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else told
@@ -63,7 +63,7 @@ def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[st
 
 
 def patch_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
-    """What of the patch of a version has no effect."""
+    """The warnings about parts of a version's patch that have no effect."""
     base = _base(version.spec, version.build_id, plan.recorded) if version.patch else None
     if not version.patch or base is None:
         return
@@ -71,18 +71,18 @@ def patch_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     for container in version.patch.containers:
         if (name := container["name"]) not in names:
             yield (
-                f"{version.build_id} has no container {quoted(name)}, as patches of its RolloutPolicy say:"
-                f" it has {listed(names)}{did_you_mean(name, names)}"
+                f"{version.build_id}: patches of its RolloutPolicy name container {quoted(name)}, but it only"
+                f" has {listed(names)}{did_you_mean(name, names)}"
             )
     if version.patch.replicas and (scalers := autoscalers_of(version)):
         yield (
             f"{version.build_id}: replicas in patches of its RolloutPolicy have no effect: attached template"
-            f" {scalers[0].name} decides"
+            f" {scalers[0].name} sets the replicas"
         )
 
 
 def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
-    """Warnings of patches for versions that no worker of their policy has, or that more than one has."""
+    """Warnings about patches for versions that no worker of their policy has, or more than one."""
     found: dict[tuple[str, str], list[WorkerVersions]] = {}
     for worker in workers:
         if worker.spec.policy.patches:
@@ -96,13 +96,13 @@ def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
             if not has:
                 hint = did_you_mean(patch.build_id, known)
                 yield (
-                    f"{whose}: there is no version {patch.build_id} (any more): remove it from patches of the"
-                    f" RolloutPolicy{hint}"
+                    f"{whose}: version {patch.build_id} does not exist or no longer exists: remove it from"
+                    f" patches of the RolloutPolicy{hint}"
                 )
             elif len(has) > 1:
                 yield (
-                    f"{whose}: {patch.build_id} in patches of the RolloutPolicy is a version of"
-                    f" {listed(has)}: give each a policy of its own unless the patch is for all of them"
+                    f"{whose}: the RolloutPolicy patches {patch.build_id}, a version of {listed(has)}: give"
+                    " each worker its own policy, unless the patch is for all of them"
                 )
 
 

@@ -32,9 +32,9 @@ _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_
 def plan_worker_versions(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, identity: str
 ) -> WorkerVersions:
-    """What becomes of every version of a worker, whose Deployments carry `identity`; empty: nobody said.
+    """The plan of every version of a worker, whose Deployments carry `identity`; empty: it is unknown.
 
-    Raises StateUnavailable when a version lost its manifest and the policy says that this must not be.
+    Raises StateUnavailable if a version has no manifest and the policy does not allow that.
     """
     decided = [(version, decide(version)) for version in version_facts(spec, world, now)]
     not_created = _why_not_created(spec, decided)
@@ -52,7 +52,7 @@ def plan_worker_versions(
         warnings += () if plan.reason is Reason.OF_OTHERS else version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             ends = version.world.history.ends
-            told = f": the history of Git does not tell, since {ends}" if ends else ""
+            told = f" ({ends})" if ends else ""
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}{told}")
     warnings += versions_of_others(plans)
     return WorkerVersions(
@@ -92,12 +92,12 @@ def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[s
 
 
 def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
-    """What becomes of a version once it is known what to render, or that this is known nowhere."""
+    """The decision about a version, with its manifest or the fact that it has none."""
     if version.is_of_others:
         return decision
     if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
         if decision.action is VersionAction.CREATE and not_created:
-            because = "it waits until another version is gone"
+            because = "it waits until another version is removed"
             return Decision(Reason.VERSION_CAP_REACHED, _NONE, None, because)
         return decision
     if decision.action is _KEEP and version.live:
@@ -107,8 +107,8 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
     if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
         return decision
     where = "in the sources of spec.history" if version.live else "anywhere"
-    # why Git does not tell is in the warning
-    because = f"{decision.because}; no manifest of it is known {where}"
+    # the warning says why Git does not have it
+    because = f"{decision.because}; no manifest for it was found {where}"
     return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
 
 
@@ -143,15 +143,16 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
 
 
 def _swap_told(version: VersionFacts, found: AttachedTo) -> str:
-    """What becomes of an attached object that goes, as the end of a sentence."""
+    """What happens to attached objects that are removed, as the end of a sentence."""
     if not found.replaced:
         is_late = version.spec.policy.driver is Driver.HOOK
         late = [item.name for item in found.leaving if is_late and is_applied_by_hook(version.spec, item)]
-        return f"; {listed(late)} goes with the next sync that runs the hook" if late else ""
+        return f"; the next sync that runs the hook removes {listed(late)}" if late else ""
     goes = listed([f"{item.kind} {item.name}" for item in found.replaced])
     if not found.following:
-        return f"; {goes} goes"
-    return f"; {goes} makes room for {listed([f'{item.kind} {item.name}' for item in found.following])}"
+        return f"; {goes} {'is' if len(found.replaced) == 1 else 'are'} removed"
+    follows = listed([f"{item.kind} {item.name}" for item in found.following])
+    return f"; {goes} {'is' if len(found.replaced) == 1 else 'are'} replaced by {follows}"
 
 
 def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
@@ -171,23 +172,23 @@ def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> De
         is_written_down = restored is not None and is_as_patched(version, live, restored)
         if is_written_down and replaced is None:
             return decision._replace(recorded=restored)
-        because += f"; its pod template was edited by hand ({edits[0]}): it is put right, and {pods}"
+        because += f"; its pod template was edited by hand ({edits[0]}): the edit is undone, and {pods}"
         if not version.is_target:
-            because += "; what is to stay belongs into patches of a RolloutPolicy"
+            because += "; to keep the edit, add it to patches of a RolloutPolicy"
         return Decision(Reason.EDITED_BY_HAND, _UPDATE, decision.replicas, because, restored, replaced)
     if replaced is not None:
         because += f", and {pods}"
         return Decision(
             Reason.CONNECTION_CHANGED, _UPDATE, decision.replicas, because, live.recorded, replaced
         )
-    # where both mean the same, the words that were applied change nothing when they are applied again
+    # if both mean the same, applying the old text again changes nothing
     if applied and version.is_target and applied.is_described_by(version.spec):
         return decision
     if version.remembered and applied and applied.is_remembered(version.remembered):
         history = version.spec.policy.history
         if HistorySource.CLUSTER not in history[: history.index(version.remembered_by)]:
             return decision._replace(recorded=version.remembered)
-    # what spec or Git vouch for is known, whatever was added to it since
+    # a template that spec or Git confirm is known, even if something was added to it since
     return decision._replace(recorded=live.recorded if applied else _from_history(version))
 
 
@@ -205,7 +206,7 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Dec
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are
     may_wait = not target.live and not may_have_work(target.status, target.version)
-    # where no cluster was read, a worker that polled may still be there: left out, it would be pruned
+    # without the cluster, a worker that polled may still exist: if left out, it would be pruned
     is_seen = target.world.deployments is not None
     may_wait = may_wait and (is_seen or target.status is VersionStatus.NOT_REGISTERED)
     holding = [
@@ -216,4 +217,6 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Dec
     if len(holding) < spec.policy.max_versions:
         return ""
     still = f"{counted(len(holding), 'version')} still {'exists' if len(holding) == 1 else 'exist'}"
-    return f"{still} and maxVersions is {spec.policy.max_versions}: {spec.build_id} waits until one is gone"
+    return (
+        f"{still} and maxVersions is {spec.policy.max_versions}: {spec.build_id} waits until one is removed"
+    )

@@ -12,7 +12,7 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment
 from twgen.versioning.names import DEPLOYMENT_NAME_LABEL, selector_labels, versioned_deployment_name
 
-_LASTS = "its pods last as long as that Deployment does"
+_LASTS = "if that Deployment is deleted, its pods cannot be restored"
 
 
 class Recordable(NamedTuple):
@@ -31,9 +31,9 @@ def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
 def versions_to_record(
     spec: WorkerSpec, live: Iterable[LiveDeployment], recorded: Collection[str]
 ) -> Recordable:
-    """Those of a worker's live Deployments whose pods the ledger can render again, so that none restarts.
+    """The live Deployments of a worker whose pods the ledger can render again without a restart.
 
-    The target is the spec's to tell, and what is recorded already the ledger's.
+    The target is left to the spec, and versions that are already recorded to the ledger.
     """
     found, told = [], []
     for one in live:
@@ -41,9 +41,9 @@ def versions_to_record(
             continue
         known = as_written(spec, one)
         if one.name != versioned_deployment_name(spec.name, one.build_id) or one.other_build_id:
-            why = "it is not that of the version which its labels name"
+            why = "it does not belong to the version in its labels"
         elif known is None:
-            why = "no hash tells that its pod template is as it was deployed"
+            why = "no hash proves that its pod template is unchanged"
         else:
             found.append(
                 VersionPlan(

@@ -25,7 +25,7 @@ class ObjectName(NamedTuple):
 def with_lost_references(
     workers: Iterable[WorkerVersions], rendered: Collection[ObjectName]
 ) -> tuple[WorkerVersions, ...]:
-    """The workers' versions, with a warning for each that takes what the render has under another hash alone.
+    """The workers' versions, with a warning for each whose object the render only has under another hash.
 
     `rendered` are those objects that are pruned once they are rendered no more.
     """
@@ -48,9 +48,10 @@ def _lost(
             if other and wanted not in rendered:
                 # only a warning: twgen cannot render the old one, because it does not know the content
                 yield (
-                    f"{version.build_id} takes {kind} {name}, and the render has {other} in its place: once"
-                    " it is pruned, no pod of that version starts any more. Generate it with the annotation"
-                    " argocd.argoproj.io/sync-options: Prune=false, and bring back what is gone already"
+                    f"{version.build_id} uses {kind} {name}, but the render has {other} instead. Once {name}"
+                    " is pruned, pods of this version can no longer start. Restore it if it is already gone."
+                    " To keep such objects, generate them with the annotation"
+                    " argocd.argoproj.io/sync-options: Prune=false"
                 )
 
 

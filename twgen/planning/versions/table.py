@@ -74,7 +74,7 @@ LIVE: _Table = (
     Row(Reason.LIVES_ELSEWHERE,
         lambda v: v.lives_elsewhere,
         lambda v: _keep(_live_elsewhere(v),
-                        f"its pods connect to {v.place}, which twgen did not ask")),
+                        f"its pods connect to {v.place}, which twgen did not read")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
         lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
@@ -87,35 +87,36 @@ LIVE: _Table = (
         lambda v: _keep(_live(v), "Temporal does not know the worker, so the version may be needed")),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
-        lambda v: _keep(_live(v, least=1), f"{_state(v)}, yet {_open_workflows(v)}")),
+        lambda v: _keep(_live(v, least=1), f"{_state(v)}, but {_open_workflows(v)}")),
     Row(Reason.RUNS_ANOTHER_BUILD,
         lambda v: v.live is not None and bool(v.live.other_build_id and v.live.replicas),
-        lambda v: _keep(_live(v), f"its pods run as {_other_build_id(v)}, which may need them")),
+        lambda v: _keep(_live(v), f"its pods run as version {_other_build_id(v)}, which may need them")),
     Row(Reason.NEVER_ACTIVE_FOR_LONG,
         lambda v: v.never_active and v.is_at_rest and _longer(v.registered_for, v.both_delays),
-        lambda v: _drop("it was never active, is at zero,"
+        lambda v: _drop("it was never active, has zero replicas,"
                         f" and Temporal has known it for {_age(v.registered_for)}")),
     Row(Reason.NEVER_ACTIVE,
         lambda v: v.never_active,
         lambda v: _scale_down("it was never active and is not the target")),
     Row(Reason.DRAINED_PAST_BOTH_DELAYS,
         lambda v: v.is_at_rest and _longer(v.drained_for, v.both_delays),
-        lambda v: _drop(f"it is at zero and drained for {_age(v.drained_for)}, longer than both sunset delays"
-                        f" ({spoken(v.both_delays)})")),
+        lambda v: _drop(f"it has zero replicas and has been drained for {_age(v.drained_for)}, longer than"
+                        f" both sunset delays together ({spoken(v.both_delays)})")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
         lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
-        lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
+        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)},"
+                              f" longer than {_scaledown_delay(v)}")),
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
         lambda v: _keep(_live(v), _drained(v))),
     Row(Reason.MAY_BE_ANOTHER,
         lambda v: v.status is VersionStatus.NOT_REGISTERED and bool(v.namesake),
         lambda v: _keep(_live(v), f"Temporal does not know it, but knows {v.namesake}, whose Deployment would"
-                        " have the same name: they may be one version")),
+                        " have the same name: they may be the same version")),
     Row(Reason.UNREGISTERED_AT_ZERO,
         lambda v: v.is_unregistered_for_long and v.is_at_rest,
         lambda v: _drop("Temporal does not know it,"
-                        f" and its Deployment is at zero and {_age(v.deployed_for)} old")),
+                        f" and its Deployment has zero replicas and is {_age(v.deployed_for)} old")),
     Row(Reason.UNREGISTERED,
         lambda v: v.is_unregistered_for_long,
         lambda v: _scale_down("Temporal does not know it,"
@@ -134,7 +135,7 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda v: _of_others(v)),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
-        lambda v: _create(_recorded(v), f"{_state(v)}, yet {_open_workflows(v)}{_absence(v)}")),
+        lambda v: _create(_recorded(v), f"{_state(v)}, but {_open_workflows(v)}{_absence(v)}")),
     Row(Reason.NOT_NEEDED,
         lambda v: v.is_of_others
         or (v.status in LOOKS_IDLE and v.world.deployments is not None)
@@ -149,10 +150,11 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda _: _scale_down("it was never active and is not the target")),
     Row(Reason.DRAINED_PAST_BOTH_DELAYS,
         lambda v: _longer(v.drained_for, v.both_delays),
-        lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}{_may_be_there(v)}")),
+        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)}{_may_be_there(v)}")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
         lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
-        lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
+        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)},"
+                              f" longer than {_scaledown_delay(v)}")),
     Row(Reason.AWAITS_REGISTRATION,
         lambda v: v.status is VersionStatus.NOT_REGISTERED,
         lambda v: _create(_recorded(v), "Temporal does not know it, and its Deployment is being deleted")),
@@ -195,7 +197,9 @@ def _drop(because: str) -> Fate:
 def _of_others(v: VersionFacts) -> Fate:
     state = "Temporal does not know it" if v.status is VersionStatus.NOT_REGISTERED else _state(v)
     return Fate(
-        VersionAction.NONE, None, f"{state}, and its build ID is not a valid label: twgen did not make it"
+        VersionAction.NONE,
+        None,
+        f"{state}, and its build ID is not a valid label, so twgen did not create it",
     )
 
 
@@ -257,8 +261,8 @@ def _scaledown_delay(v: VersionFacts) -> str:
 
 def _drained(v: VersionFacts) -> str:
     if v.drained_for is None:
-        return "it is drained, but Temporal does not report since when"
-    return f"it is drained, but not yet longer than {_scaledown_delay(v)}"
+        return "it is drained, but Temporal does not report when it drained"
+    return f"it is drained, but {_scaledown_delay(v)} is not over yet"
 
 
 def _state(v: VersionFacts) -> str:
@@ -266,12 +270,12 @@ def _state(v: VersionFacts) -> str:
 
 
 def _need(v: VersionFacts) -> str:
-    """What a version that drains keeps for whom, where that was counted."""
+    """The open workflows that a draining version keeps its pods for, if they were counted."""
     if not v.open_workflows:
         return "workflows may still need it"
     oldest = v.version.oldest_open_at if v.version else None
     aged = f", the oldest {in_days(v.now - oldest)} old" if oldest else ""
-    # how many pods it keeps, the number of its replicas tells
+    # the number of its pods is shown with its replicas
     held = f"it keeps its pods for {counted(v.open_workflows, 'open workflow')}"
     return f"{held if v.live else _open_workflows(v)}{aged}"
 
@@ -293,13 +297,13 @@ def _open_workflows(v: VersionFacts) -> str:
 def _may_be_there(v: VersionFacts) -> str:
     """Why a version is still rendered when both sunset delays are over, as the end of a sentence."""
     return (
-        f", longer than both sunset delays ({spoken(v.both_delays)}); the cluster was not read, so its"
-        " Deployment may still be there"
+        f", longer than both sunset delays together ({spoken(v.both_delays)}); the cluster was not read, so"
+        " its Deployment may still exist"
     )
 
 
 def _absence(v: VersionFacts) -> str:
-    """What is known of the Deployment of a version that has none, as the end of a sentence."""
+    """Why a version has no live Deployment, as the end of a sentence."""
     if v.terminating:
-        return "; its Deployment is being deleted, and is created again when it is gone"
+        return "; its Deployment is being deleted, and will then be created again"
     return "; the cluster was not read" if v.world.deployments is None else "; it has no Deployment"

@@ -19,13 +19,13 @@ from twgen.versioning.injection import generation_of
 from twgen.versioning.names import GONE, RESTARTED_AT
 
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
-_LOST = "nothing can run its workflows until its manifest is back in twgen.lock"
+_LOST = "no worker can run its workflows until its manifest is in twgen.lock again"
 _STAYS = "its Deployment is not rendered and stays as it is"
-_LOOSE = "it is rendered as it runs, since nothing protects its Deployment from being pruned"
+_LOOSE = "it is rendered as it runs now, because nothing protects its Deployment from pruning"
 _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
 _MOST_NAMED = 10
 _APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
-_UNREAD = "if it is there, its prune protection holds it"
+_UNREAD = "if its Deployment exists, prune protection keeps it"
 
 
 def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
@@ -48,16 +48,16 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     elif version.is_loose and plan.action in _APPLIED and not (version.is_target or version.applied):
         yield f"{name} has no manifest in the sources of spec.history{why}: {_LOOSE}"
     if version.status in IN_ROUTING and plan.replicas == 0:
-        says = "its spec says" if version.spec.replicas == 0 else "its Deployment is at"
-        yield f"{name} is {version.status.value.lower()} and {says} zero replicas"
+        says = "its spec says" if version.spec.replicas == 0 else "its Deployment has"
+        yield f"{name} is {version.status.value.lower()}, but {says} zero replicas"
     if version.is_target:
         yield from _about_target(version, plan)
     yield from patch_warnings(version, plan)
     for twin in version.twins:
-        fate = "stays as it is" if twin.protected else "may be pruned, since nothing protects it"
+        fate = "stays as it is" if twin.protected else "may be pruned, because nothing protects it"
         yield (
-            f"{name} has two Deployments: {plan.deployment} is the version's own, and {twin.name} is"
-            f" not rendered and {fate}; delete it when it is not wanted"
+            f"{name} has two Deployments: twgen renders {plan.deployment}, but not {twin.name}. That one"
+            f" {fate}: delete it if it is not needed"
         )
     if version.live:
         yield from _about_deployment(version, plan, version.live)
@@ -67,18 +67,18 @@ def _about_another_place(version: VersionFacts, plan: VersionPlan) -> Iterator[s
     name, place = version.build_id, version.place
     if plan.reason is VersionReason.LIVES_ELSEWHERE:
         yield (
-            f"{name} stays as it is, whatever Temporal says of it here: take it away by hand when its"
-            f" workflows at {place} are done"
+            f"{name} stays as it is, whatever Temporal reports about it here: delete it by hand when its"
+            f" workflows at {place} have ended"
         )
     elif plan.reason is VersionReason.CONNECTION_CHANGED:
         yield (
-            f"{name} leaves {place} for the spec's address and"
-            " Temporal namespace: its workflows there lose their worker"
+            f"{name} moves to the spec's address and Temporal namespace: its workflows at {place} lose their"
+            " worker"
         )
     elif plan.action is VersionAction.CREATE and plan.recorded:
         yield (
-            f"{name} comes back with the pods that are recorded, which connect to {place}: its workflows here"
-            " have no worker while its spec and its record tell of two places"
+            f"{name} is created again from its record, whose pods connect to {place}: its workflows here have"
+            " no worker as long as its spec and its record name different places"
         )
 
 
@@ -96,7 +96,9 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
     """Why the spec must not be recorded under its build ID; empty: it may be."""
     if not _is_taken(spec, recorded):
         return ""
-    told = f"{spec.build_id} is recorded with another pod template, and pods of that one may run"
+    told = (
+        f"{spec.build_id} is recorded with another pod template, and pods with that template may be running"
+    )
     return f"{spec.worker_deployment}: {told}: {_ANOTHER_BUILD_ID}"
 
 
@@ -113,25 +115,25 @@ def versions_of_others(versions: Iterable[VersionPlan]) -> Iterator[str]:
         more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
         it, its, has = ("it", "its", "it has") if len(names) == 1 else ("them", "their", "they have")
         yield (
-            f"nothing is rendered for {listed([*names[:_MOST_NAMED], *more])}: no label holds such a build"
-            f" ID, so twgen did not make {it}; keep {its} workers until {has} drained"
+            f"twgen renders nothing for {listed([*names[:_MOST_NAMED], *more])}: such a build ID is not a"
+            f" valid label, so twgen did not create {it}; keep {its} workers until {has} drained"
         )
 
 
 def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
-    """Warnings of live pod templates that nothing recorded tells of, and that fit their hash no more."""
+    """Warnings about live pod templates that are not recorded and no longer match their hash."""
     for version in versions:
         if version.is_doubtful and version.live and not fits_its_hash(version.live):
             yield (
-                f"{version.build_id}: its live pod template is not the one that its hash is of: it was"
-                " edited by hand, or writes out what a server fills in; nothing recorded tells, so it"
-                " stays as it is: record versions by `twgen lock`, and what is to stay in `patches` of a"
+                f"{version.build_id}: its live pod template does not match its hash: it was edited by hand,"
+                " or it contains defaults of a server. Without a record twgen cannot decide which, so it"
+                " stays as it is. Record versions with `twgen lock`, and keep edits in `patches` of a"
                 " RolloutPolicy"
             )
 
 
 def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployment | None) -> Iterator[str]:
-    """Warnings of versions that go by a snapshot of when nobody had to count their workflows."""
+    """Warnings about versions that lose their pods although the snapshot lacks their workflow count."""
     known = {version.build_id: version for version in (temporal.versions if temporal else ())}
     for version in versions:
         goes = version.action is VersionAction.SCALE_DOWN or (
@@ -139,47 +141,47 @@ def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployme
         )
         if goes and version.build_id in known and known[version.build_id].open_workflows is None:
             yield (
-                f"{version.build_id} goes though nobody has counted the workflows that are pinned to it: when"
-                " the snapshot was taken that was not due; take a new one"
+                f"{version.build_id} loses its pods, but its pinned workflows were not counted, because that"
+                " was not needed yet when the snapshot was taken. Take a new snapshot"
             )
 
 
 def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     name, spec = version.build_id, version.spec
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
-    # with the cluster unread, only the ledger tells where the target was
+    # if the cluster was not read, only the ledger shows where the target was
     may_be_live = version.live is not None or version.world.deployments is None
     is_elsewhere = may_be_live and version.lives_elsewhere and not version.was_moved_by_hand
     if is_elsewhere and plan.action is VersionAction.KEEP:
         yield (
-            f"{name} keeps the connection that it has: a changed address or Temporal namespace reaches new"
-            " versions only; change the image tag as well, or undo by hand what was changed by hand"
+            f"{name} keeps its connection: a changed address or Temporal namespace only applies to new"
+            " versions. Change the image tag too, or undo the manual change of its Deployment"
         )
     elif is_elsewhere and plan.replaced_injection is None:
         yield (
-            f"{name} leaves {version.place}, and its workflows there lose their worker:"
-            f" change {makes_another} with the address or Temporal namespace"
+            f"{name} moves away from {version.place}, and its workflows there lose their worker: change"
+            f" {makes_another} together with the address or Temporal namespace"
         )
     if taken := why_not_deployed(version):
         yield taken
     if version.live and plan.action in _APPLIED and waits_to_recreate(spec, version.live):
         recreate = '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
         yield (
-            f"{name}: strategy Recreate waits: no server-side apply takes away a rollingUpdate that"
-            " Kubernetes filled in, before it was applied once, or that another manager holds. Run `kubectl"
-            f" patch deployment {version.live.name} -n {spec.namespace} --type=merge -p '{recreate}'`"
+            f"{name}: strategy Recreate cannot be applied yet: server-side apply does not remove a"
+            " rollingUpdate that Kubernetes filled in or that another field manager owns. Run `kubectl patch"
+            f" deployment {version.live.name} -n {spec.namespace} --type=merge -p '{recreate}'`"
         )
     if plan.reason is VersionReason.TEMPLATE_CHANGED and (how_many := _open(version)):
         yield (
-            f"{name} gets another pod template while {how_many}: code that changed incompatibly breaks them"
-            " (nondeterminism); a new build ID leaves them on the old code"
+            f"{name} gets another pod template while {how_many}: incompatible code breaks them"
+            " (nondeterminism). A new build ID would keep them on the old code"
         )
     generation = generation_of(version.applied.injected) if version.applied else None
     restarted = plan.reason is VersionReason.TEMPLATE_CHANGED
     if not restarted and generation not in {None, spec.policy.environment}:
         yield (
-            f"{name} keeps its injected variables of generation {generation}: the policy's environment"
-            f" {spec.policy.environment} waits for a new version"
+            f"{name} keeps its injected variables of environment {generation}: environment"
+            f" {spec.policy.environment} of its policy only applies to a new version"
         )
 
 
@@ -201,16 +203,18 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
     stays = plan.action is VersionAction.KEEP
     added = [path for path in version.applied.since.added if path != _RESTARTED] if version.applied else []
     if live.lost_labels:
-        yield f"{name}: Deployment {live.name} lost its build-ID label by hand: applying puts it back"
+        yield (
+            f"{name}: the build-ID label of Deployment {live.name} was removed by hand: applying restores it"
+        )
     if stays and added:
         yield (
-            f"{name}: {added[0]} was added to its Deployment by hand and is in no spec: applying leaves it;"
-            " take it away by hand, or bring it into the spec with a new version"
+            f"{name}: {added[0]} was added to its Deployment by hand, and applying does not remove it: remove"
+            " it by hand, or add it to the spec with a new version"
         )
     if stays and version.gets_new_connection:
         yield (
-            f"{name} keeps the connection that it has: which of its variables and volumes were injected"
-            " cannot be told from the team's own; a new version gets the changed connection"
+            f"{name} keeps its connection: twgen cannot distinguish its injected variables and volumes from"
+            " the team's own. A new version gets the changed connection"
         )
     yield from _about_replaced(version, plan, live)
 
@@ -230,8 +234,6 @@ def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployme
     commands = [f"kubectl delete {item.kind.lower()} -n {namespace} {item.name}" for item in plan.replaced]
     commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {GONE}={gone}")
     run = f"run `{' && '.join(commands)}` and apply a new render"
-    have = (
-        "has no template any more and is" if len(plan.replaced) == 1 else "have no template any more and are"
-    )
-    who = run if by_hand else f"the Job of its rollout does so; without one, {run}"
-    yield f"{version.build_id}: {goes} {have} to be deleted{follows}: {who}"
+    have = "has" if len(plan.replaced) == 1 else "have"
+    who = run if by_hand else f"the Job of its rollout does that; without a Job, {run}"
+    yield f"{version.build_id}: {goes} {have} no template any more and must be deleted{follows}: {who}"

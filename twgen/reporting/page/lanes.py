@@ -1,4 +1,4 @@
-"""The lanes of a worker on the page: each of its versions through time, as far as its status tells."""
+"""The lanes of a worker on the page: each of its versions through time, as far as its status shows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -134,7 +134,7 @@ def _cell(
     share, status = _share(version["buildID"], traffic, at), str(version["status"])
     if traffic and now < traffic[-1].at <= at:
         status = _status_after(version, traffic)
-    words = [status, *([f"{plain_percentage(share)} %"] if share is not None else [])]
+    words = [status, *([f"{plain_percentage(share)}%"] if share is not None else [])]
     if at == now:
         words += _what_it_has(version, now)
     if event:
@@ -156,7 +156,7 @@ def _status_after(version: Mapping[str, Any], traffic: list[_Traffic]) -> str:
 
 def _unversioned_cell(traffic: list[_Traffic], at: datetime, now: datetime) -> Stretch:
     share = _share(_UNVERSIONED, traffic, at)
-    says = f"{plain_percentage(share)} %" if share is not None else ""
+    says = f"{plain_percentage(share)}%" if share is not None else ""
     return Stretch(says, "ramping" if says else "unknown", 1, at >= now)
 
 

@@ -14,8 +14,8 @@ function filter() {
   document.getElementById("found").textContent = words.length ? `${shown} of ${workers.length}` : "";
 }
 
-// of a row that has not changed but for its age only the age is written, so that nobody loses their place in it
-function told(row) {
+// two rows that differ only in their age are equal: only the age is replaced, so readers keep their place in the row
+function withoutAge(row) {
   const copy = row.cloneNode(true);
   copy.removeAttribute("open");
   copy.querySelector(".since").textContent = "";
@@ -29,7 +29,7 @@ function show(html) {
   const focused = document.activeElement.closest("details.worker")?.id;
   for (const row of next.querySelectorAll("details.worker")) {
     const old = before.get(row.id);
-    if (old && told(old) === told(row)) {
+    if (old && withoutAge(old) === withoutAge(row)) {
       old.querySelector(".since").replaceWith(row.querySelector(".since"));
       row.replaceWith(old);
     } else if (old) {
@@ -48,7 +48,7 @@ async function refresh() {
   if (!selection.isCollapsed && fleet.contains(selection.anchorNode)) return;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "application/json" }, cache: "no-store" });
-    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
     const news = await answer.json();
     if (news.fleet !== refresh.last) {
       show(news.fleet);

@@ -37,7 +37,7 @@ class Share(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """A row of the page, and what decides where it stands."""
+    """A row of the page, and the values that it is sorted by."""
 
     html: Any
     is_alarm: bool
@@ -53,28 +53,28 @@ class Row(NamedTuple):
     phase: Phase
     sign: str
     alarm: str
-    """What is wrong before everything else; empty: nothing is."""
+    """The most urgent problem; empty: none."""
     target: str
     shares: tuple[Share, ...]
     length: str
-    """How long it has been so."""
+    """How long it has been in this phase."""
     since: datetime
     reason: str
     says: str
     document: Mapping[str, Any]
-    """Its part of a Status document; empty: there is none."""
+    """Its part of a Status document; empty: none."""
     lanes: Lanes
     changes: tuple[tuple[str, str], ...]
-    """When its versions changed last, and what, the newest first."""
+    """The time and the text of the last change of each version, newest first."""
 
 
 def fleet_page(statuses: Sequence[RolloutStatus], now: datetime, *, refreshed_every: float = 0) -> str:
-    """The page of many workers as they are now; refreshed every so many seconds, by who serves it."""
+    """The page of many workers as they are now; `refreshed_every` is in seconds, 0: never."""
     return _page(title="Temporal workers", now=now, refreshed_every=refreshed_every, **_fleet(statuses, now))
 
 
 def fleet_part(statuses: Sequence[RolloutStatus], now: datetime) -> str:
-    """What of that page is another one after a while."""
+    """The part of that page that a refresh replaces."""
     return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now))
 
 
@@ -95,11 +95,11 @@ def simulation_page(timeline: Timeline) -> str:
     return _page(title="Simulated rollouts", now=None, refreshed_every=0, timelines=alone)
 
 
-def _page(**told: Any) -> str:
+def _page(**values: Any) -> str:
     environment = _environment()
     style, script = (_source(name) for name in ("page.css", "page.js"))
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
-    return environment.get_template("page.html").render(style=style, script=script, **hashes, **told)
+    return environment.get_template("page.html").render(style=style, script=script, **hashes, **values)
 
 
 def _fleet(statuses: Sequence[RolloutStatus], now: datetime) -> Mapping[str, Any]:
@@ -113,7 +113,7 @@ def _urgency(row: _Shown) -> tuple[object, ...]:
 
 
 def _shown(status: RolloutStatus, now: datetime) -> _Shown:
-    """A worker's row; of a status that another release or somebody wrote otherwise, what all have."""
+    """A worker's row; without the version data if another release or a person wrote it in another form."""
     from markupsafe import Markup
 
     template = _environment().get_template("row.html")
@@ -121,7 +121,7 @@ def _shown(status: RolloutStatus, now: datetime) -> _Shown:
         row = _row(status, now)
         html = template.render(row=row)
     except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
-        unread = "what its status says of its versions cannot be read"
+        unread = "the version data in its status cannot be read"
         row = _row(replace(status, document={}, failing=status.failing or unread), now)
         html = template.render(row=row)
     return _Shown(Markup(html), bool(row.alarm), row.phase, row.since, row.worker)  # noqa: S704 - rendered here
@@ -129,7 +129,7 @@ def _shown(status: RolloutStatus, now: datetime) -> _Shown:
 
 def _row(status: RolloutStatus, now: datetime) -> Row:
     document: Mapping[str, Any] = next(iter(status.document.get("workers") or ()), {})
-    # of an intent that nobody can read, nothing is known of its traffic
+    # if the intent cannot be read, its traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
     return Row(
         worker=status.worker,
@@ -150,9 +150,9 @@ def _row(status: RolloutStatus, now: datetime) -> Row:
 
 def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
     found, begins = [], 0.0
-    told = [(version["buildID"], version["percentage"]) for version in document.get("versions", ())]
-    told.append(("", document.get("unversionedPercentage")))
-    for build_id, percentage in sorted(told, key=lambda one: one[0] != target):
+    shares = [(version["buildID"], version["percentage"]) for version in document.get("versions", ())]
+    shares.append(("", document.get("unversionedPercentage")))
+    for build_id, percentage in sorted(shares, key=lambda share: share[0] != target):
         if percentage:
             kind = "target" if build_id == target else "other" if build_id else "unversioned"
             found.append(Share(build_id or "unversioned workers", percentage, begins, kind))
@@ -166,7 +166,7 @@ def _changes(document: Mapping[str, Any], now: datetime) -> Sequence[tuple[str, 
         if moved := version.get("movedBy"):
             share = plain_percentage(version["percentage"] or 0)
             by = moved["application"] or moved["identity"]
-            found.append((moved["at"], f"{version['buildID']} got {share} % of the new workflows, by {by}"))
+            found.append((moved["at"], f"{by} sent {share}% of new workflows to {version['buildID']}"))
         elif version["since"]:
             found.append((version["since"], f"{version['buildID']}: {version['status']}"))
     ordered = sorted((parse_time(at), says) for at, says in found if at)
@@ -181,12 +181,12 @@ def _source(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What lets a browser run this text alone of all that may stand in a page."""
+    """The hash by which a browser runs only this text, whatever else the page contains."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _safe(value: Any) -> Any:
-    """Text of the page as a person can read it safely: no other text hides or turns it."""
+    """Text of the page that a person can read safely: no character hides or turns it."""
     return printable(value) if type(value) is str else value
 
 
@@ -202,5 +202,5 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda value: f"{plain_percentage(value)} %"
+    environment.filters["percent"] = lambda value: f"{plain_percentage(value)}%"
     return environment

@@ -62,7 +62,7 @@ def _version(version: VersionPlan) -> dict[str, Any]:
 
 
 def judgement_items(worker: WorkerPlan) -> list[dict[str, Any]]:
-    """What each metric of a worker's analysis says."""
+    """The verdict of each metric of a worker's analysis."""
     return [
         {
             "metric": one.metric,
@@ -76,7 +76,7 @@ def judgement_items(worker: WorkerPlan) -> list[dict[str, Any]]:
 
 
 def ending_items(worker: WorkerPlan) -> list[dict[str, Any]]:
-    """What a worker's policy does to the workflows of its versions that drain."""
+    """How a worker's policy ends the workflows of its draining versions."""
     return [
         {
             "buildID": ending.build_id,
@@ -93,5 +93,5 @@ def ending_items(worker: WorkerPlan) -> list[dict[str, Any]]:
 
 
 def attached_objects(version: VersionPlan) -> list[dict[str, str]]:
-    """The objects that are rendered beside a version's Deployment."""
+    """The objects that are rendered with a version's Deployment."""
     return [{"kind": item.kind, "name": item.name} for item in version.attached]

@@ -27,7 +27,7 @@ _MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNOREC
 
 
 def plan_markdown(plan: Plan) -> str:
-    """When it is of, and a section a worker: what happens next and why, then a table of its versions."""
+    """Its time, and a section for each worker: what happens next and why, then a table of its versions."""
     plan = printable_copy(plan)
     # as code, in which no part of a time is an emoji
     sections = [f"As of `{plan.now:%Y-%m-%d %H:%M:%S} UTC`"]
@@ -38,7 +38,7 @@ def plan_markdown(plan: Plan) -> str:
 
 def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
     spec, routing = worker.spec, worker.routing
-    # what stands beside a name is read with it: `:1` and a colon are an emoji
+    # a name is read together with the text next to it: `:1` and a colon are an emoji
     yield f"### {sentence(f'{spec.worker_deployment}: {routing.phase}')}"
     yield ""
     if worker.unserved:
@@ -68,7 +68,7 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
 
 
 def sentence(text: str) -> str:
-    """The text with every word as code that could be mark-up, a mention or a link; code of ours stays so."""
+    """The text; a word that could be mark-up, a mention or a link becomes code. Our own code stays code."""
     return _PIECE.sub(lambda piece: _word(piece.group()), text)
 
 

@@ -1,4 +1,4 @@
-"""What the reports of a plan, and of a status, say alike; their texts have been made printable."""
+"""Phrases that reports of a plan and of a status share; their texts have been made printable."""
 
 import shlex
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -24,60 +24,63 @@ SIGNS: Mapping[Phase, str] = {
 }
 COLUMNS = ("version", "status", "action", "replicas", "because")
 MOST_ROWS = 100
-"""Rows of one worker that a person reads: as many as Temporal itself keeps versions of it, by default."""
+"""The most rows of one worker: Temporal itself keeps as many versions by default."""
 _NAMED = 3
-"""Versions of a folded row that are named."""
+"""The most versions that a folded row names."""
 
 
 def phase_phrase(routing: RoutingPlan) -> str:
-    """Its phase, and for who needs to look it up the reason that blocks it."""
+    """Its phase; if it is blocked, with the reason, by which a person can look it up."""
     return f"{routing.phase} ({routing.reason})" if routing.phase is Phase.BLOCKED else routing.phase
 
 
 def next_with_reason(worker: WorkerPlan) -> str:
-    """The next change of traffic, who must first give the worker up for it, and why."""
+    """The next change of traffic, its reason, and the manager that must be replaced first."""
     routing = worker.routing
     before = f"take the worker over from {worker.manager} and " if worker.manager else "claim the worker and "
     return f"{before if routing.claim_manager else ''}{next_change(routing)}, because {routing.because}"
 
 
 def judgement_phrase(judged: Judgement) -> str:
-    """What a metric says: `failures passes: 1 of 41 failed (2.44 %), bound 5 %`."""
+    """The verdict of a metric: `failures passes: 1 of 41 failed (2.44%), bound 5%`."""
     return f"{judged.metric} {judged.verdict.lower()}: {judged.because}"
 
 
 def endings_of_versions(worker: WorkerPlan) -> list[list[ScheduledEnding]]:
-    """What its policy does to the workflows of each version that drains, in order."""
+    """For each draining version, how its policy ends the workflows, in order."""
     return [list(own) for _, own in groupby(worker.endings, attrgetter("build_id"))]
 
 
 def endings_phrase(endings: Sequence[ScheduledEnding], now: datetime) -> str:
-    """The same of one version: what was done, what is due and by which command, what comes."""
+    """For one version: what was done, what is due and the command that does it, what comes later."""
     due = next((one for one in endings if not one.is_begun and is_due(one, now)), None)
-    by = f" (`{_drain_command(due)}`, or `twgen tick` where its operator lets it)" if due else ""
-    told = ", then ".join(_ending_phrase(ending, now) for ending in endings)
-    return f"{endings[0].build_id}: {told}{by}"
+    steps = ", then ".join(_ending_phrase(ending, now) for ending in endings)
+    if not due:
+        return f"{endings[0].build_id}: {steps}"
+    command = f"`{_drain_command(due)}`"
+    how = f"to do what is due, run {command} (`twgen tick` does it by itself if its operator allows that)"
+    return f"{endings[0].build_id}: {steps}; {how}"
 
 
 def _ending_phrase(ending: ScheduledEnding, now: datetime) -> str:
     types = ending.what.workflow_types
-    does = in_words(ending.what, f"those of type {listed(types)}" if types else "all")
+    does = in_words(ending.what, f"workflows of type {listed(types)}" if types else "all workflows")
     if ending.is_begun:
         number = "" if ending.workflows is None else f", {counted(ending.workflows, 'workflow')}"
-        return f"{does} (begun {spoken(now - ending.at)} ago{number}{_again(ending)})"
-    if ending.held_by:
-        does = f"{does}, held up ({ending.held_by})"
-    if ending.at <= now:
-        return f"{does} (due for {spoken(now - ending.at)})"
-    return f"{does} (in {spoken(ending.at - now)})"
+        return f"{does} (started {spoken(now - ending.at)} ago{number}{_again(ending)})"
+    held = f"not possible yet: {ending.held_by}; " if ending.held_by else ""
+    when = f"overdue by {spoken(now - ending.at)}" if ending.at <= now else f"in {spoken(ending.at - now)}"
+    return f"{does} ({held}{when})"
 
 
 def _again(ending: ScheduledEnding) -> str:
-    """How often it was begun again, as the end of a sentence."""
+    """How often it was repeated, as the end of a sentence."""
     if not ending.repeats:
         return ""
-    told = f"; {counted(ending.repeats, 'time')} more for workflows that started later"
-    return told if ending.repeats < MOST_REPEATS else f"{told}, and not again: end what starts them"
+    often = f"; repeated {counted(ending.repeats, 'time')} for workflows that started later"
+    if ending.repeats < MOST_REPEATS:
+        return often
+    return f"{often}, the maximum: stop whatever starts them"
 
 
 def _drain_command(ending: ScheduledEnding) -> str:
@@ -101,7 +104,7 @@ def next_change(routing: RoutingPlan) -> str:
 
 
 def replicas_cell(version: VersionPlan) -> str:
-    """The replicas of a version: as they are, or from what to what."""
+    """The replicas of a version: the number, or the old and the new one."""
     live = version.live.replicas if version.live else None
     if version.action is VersionAction.DROP:
         return f"{live} → gone"
@@ -113,7 +116,7 @@ def replicas_cell(version: VersionPlan) -> str:
 
 
 def version_rows(worker: WorkerPlan) -> Iterator[tuple[list[VersionPlan], tuple[str, ...]]]:
-    """The versions of each row and its other cells; those that are alike share one when they are too many."""
+    """The versions of each row and its other cells; if there are too many, similar versions share a row."""
     target = worker.spec.build_id
 
     def likeness(version: VersionPlan) -> object:
@@ -135,7 +138,7 @@ def several(names: list[str]) -> str:
 
 
 def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
-    """The warnings, with those in one that say the same of many versions: their rows have the names."""
+    """The warnings; one that many versions share appears once: the rows have the names."""
     for texts in _alike_warnings(worker):
         if len(texts) <= _NAMED:
             yield from texts
@@ -144,18 +147,18 @@ def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
 
 
 def warnings_once(worker: WorkerPlan) -> Iterator[str]:
-    """The same where a line may be long: what is said of several versions is said of the first one."""
+    """The same for long lines: a warning that several versions share appears once, with their names."""
     for texts in _alike_warnings(worker):
         first, *others = dict.fromkeys(texts)
         if len(texts) > _NAMED:
             yield f"{counted(len(texts), 'version')}, such as {first}"
         else:
-            more = f". The same is true of {listed([_name_in(text) for text in others])}" if others else ""
+            more = f". The same is true for {listed([_name_in(text) for text in others])}" if others else ""
             yield f"{first}{more}"
 
 
 def _alike_warnings(worker: WorkerPlan) -> Iterator[list[str]]:
-    """The warnings, those together that say the same of one version each."""
+    """The warnings, grouped if they say the same about one version each."""
     because = {version.build_id: version.because for version in worker.versions.versions}
     alike: dict[tuple[str, str], list[str]] = {}
     for text in worker.versions.warnings:
@@ -173,9 +176,9 @@ def _name_in(text: str) -> str:
 
 
 def folded(items: Sequence[Item], likeness: Callable[[Item], Hashable]) -> list[list[Item]]:
-    """Each item alone while a person can read them all; beyond that, those that are alike together.
+    """Each item alone if a person can read them all; otherwise similar items together.
 
-    What is like nothing, None, stays alone.
+    An item with the likeness None stays alone.
     """
     if len(items) <= MOST_ROWS:
         return [[item] for item in items]

@@ -50,20 +50,20 @@ def rollout_status(status: Status, since: datetime, intent_hash: str) -> Rollout
 
 
 def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
-    """More has changed from one status to the next than what time alone changes in their sentences."""
-    return _told(before) != _told(after)
+    """The two statuses differ in more than the times in their sentences."""
+    return _without_times(before) != _without_times(after)
 
 
-def _told(status: RolloutStatus) -> tuple[object, ...]:
+def _without_times(status: RolloutStatus) -> tuple[object, ...]:
     workers = status.document.get("workers") or ()
-    # with a due time, the reason counts down to it, and what becomes of a version is told with its age
+    # with a due time, the reason counts down to it; the text about a version contains its age
     counts_down = any(worker.get("waitsUntil") for worker in workers)
     untimed = [
         {
             **worker,
             "because": "",
             "analysis": [judged.get("verdict") for judged in worker.get("analysis") or ()],
-            # of one that is late, those after it come later with every look
+            # each check moves the entries after an overdue one to a later time
             "draining": [{**ending, "at": ""} for ending in worker.get("draining") or ()],
             "versions": [
                 {**version, "because": "", "attached": _states(version)}
@@ -81,7 +81,7 @@ def _told(status: RolloutStatus) -> tuple[object, ...]:
 
 
 def _states(version: Mapping[str, Any]) -> list[Any]:
-    """How its attached objects stand; what a condition says of it may count."""
+    """The states of its attached objects; without their messages, which may contain counters."""
     return [[item.get(key) for key in ("kind", "name", "state")] for item in version.get("attached") or ()]
 
 

@@ -1,4 +1,4 @@
-"""How many rollouts go, by what each of them left in its cluster."""
+"""The state of many rollouts, from the statuses that they wrote in their cluster."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from twgen.versioning.names import TWGEN_API
 
 
 def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
-    """A line for each rollout: where it stands, for how long, and why."""
+    """A line for each rollout: its phase, for how long, and why."""
     return [
         printable(
             f"{status.worker}: {status.phase} for {spoken(now - status.since)}, target {status.target}"
@@ -24,7 +24,7 @@ def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
 
 
 def stray_lines(strays: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each worker that no intent names any more, with its Deployments that are still there."""
+    """A line for each worker that no intent names any more, with its remaining Deployments."""
     return [
         printable(f"{one.about}: {one.says}: {one.because}; {one.remedy}")
         for one in findings_of_strays(strays)
@@ -32,15 +32,15 @@ def stray_lines(strays: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _shares(status: RolloutStatus) -> str:
-    """Which versions have the traffic, as far as that was read."""
-    share = "" if status.percentage is None else f" at {plain_percentage(status.percentage)} %"
+    """The versions that have the traffic, as far as that was read."""
+    share = "" if status.percentage is None else f" at {plain_percentage(status.percentage)}%"
     return share if status.current is None else f"{share}, current {status.current or 'none'}"
 
 
 def fleet_document(
     statuses: Sequence[RolloutStatus], now: datetime, strays: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The Status document of all of them, each as it was when its rollout wrote it; `strays` as lines."""
+    """The Status document of all rollouts, each as its rollout wrote it; `strays` are lines."""
     return {
         "apiVersion": TWGEN_API,
         "kind": "Status",
@@ -58,7 +58,7 @@ def fleet_document(
 
 
 def _unread(status: RolloutStatus) -> dict[str, Any]:
-    """A worker of the Status document whose rollout has left no more than this, such as one not yet begun."""
+    """A worker of the Status document whose rollout wrote no details, such as one that has not begun."""
     return {
         "worker": status.worker,
         "temporalNamespace": "",

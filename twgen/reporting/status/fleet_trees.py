@@ -1,4 +1,4 @@
-"""Many rollouts as trees that a person reads in a terminal, by what each of them left in its cluster."""
+"""Many rollouts as trees for a terminal, from the statuses that they wrote in their cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ _Document = Mapping[str, Any]
 def fleet_text(
     statuses: Sequence[RolloutStatus], strays: Sequence[str], now: datetime, layout: Layout
 ) -> str:
-    """A tree for each rollout; `strays` are lines about what nobody renders any more."""
+    """A tree for each rollout; `strays` are lines about objects that are no longer rendered."""
     trees = [
         Tree(
             printable(status.worker),
@@ -41,11 +41,11 @@ def fleet_text(
 
 
 def _drawn(status: RolloutStatus, now: datetime, width: int) -> Drawn:
-    """Of a status that another release or somebody wrote otherwise, what all have."""
+    """The tree; without the version data if another release or a person wrote it in another form."""
     try:
         return _of(status, now, width)
-    except Exception:  # noqa: BLE001 - whoever may write the ConfigMap of one worker must not hide the others
-        unread = "what its status says of its versions cannot be read"
+    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
+        unread = "the version data in its status cannot be read"
         return _of(replace(status, document={}, failing=status.failing or unread), now, width)
 
 
@@ -83,11 +83,11 @@ def _head(status: RolloutStatus, worker: _Document, now: datetime, width: int) -
 def _next(change: _Document | None, now: datetime) -> str:
     if not change:
         return ""
-    told = described_change(RoutingAction(change["action"]), change["buildID"], change["percentage"])
+    described = described_change(RoutingAction(change["action"]), change["buildID"], change["percentage"])
     if not change["at"]:
-        return f"{told} now"
+        return f"{described} now"
     at = parse_time(change["at"])
-    return f"{told} in {spoken(at - now)} ({clock_time(at, now)})"
+    return f"{described} in {spoken(at - now)} ({clock_time(at, now)})"
 
 
 def _versions(worker: _Document, now: datetime, width: int) -> Iterator[Block]:
@@ -119,7 +119,7 @@ def _troubles(version: _Document) -> Iterator[str]:
     if stalled := pods.get("stalled"):
         yield f"its Deployment cannot progress: {stalled}"
     if problem := pods.get("problem"):
-        yield f"its newest Pod: {problem}"
+        yield f"its newest Pod {problem}"
     for item in version["attached"]:
         if item["state"] in _TROUBLES:
             yield f"{item['kind']} {item['name']}: {item['message']}"

@@ -27,7 +27,7 @@ from twgen.reporting.status.phrases import (
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """A line, and what of it does not change by time alone: two lines that are equal in it say the same."""
+    """A line, and its meaning without the passage of time: lines with equal meanings say the same."""
 
     text: str
     meaning: tuple[object, ...]
@@ -43,11 +43,11 @@ def status_lines(status: Status) -> list[StatusLine]:
 
 
 def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
-    """What the later lines say that the earlier ones do not; empty when only time has passed."""
-    told = {line.meaning for line in before}
+    """The new lines, and the versions that are gone; empty if only time has passed."""
+    known = {line.meaning for line in before}
     there = {line.version for line in after}
     gone = [line.version for line in before if line.version and line.version not in there]
-    return [line.text for line in after if line.meaning not in told] + [
+    return [line.text for line in after if line.meaning not in known] + [
         f"{version}: gone" for version in gone
     ]
 

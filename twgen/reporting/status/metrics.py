@@ -1,4 +1,4 @@
-"""How rollouts go, as OpenMetrics."""
+"""The state of rollouts, as OpenMetrics."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _OF_WORKER = ("namespace", "worker")
 _CAPS = {"maxVersions": ("deployed", "maxVersions"), "temporal": ("registered", "mostRegistered")}
-"""What counts against each cap, and the cap, as `versionCount` of a Status document has them."""
+"""The number that counts towards each cap, and the cap, as in `versionCount` of a Status document."""
 
 
 def openmetrics(
@@ -25,10 +25,10 @@ def openmetrics(
     counts: Mapping[str, int],
     look_seconds: float | None = None,
 ) -> bytes:
-    """The metrics of these rollouts; `counts` are what happened since the start, by `looks` and the like.
+    """The metrics of these rollouts; `counts` are the events since the start, by name, such as `looks`.
 
-    Without `now` nobody has followed them, and since when they are as they are is left out. `look_seconds` is
-    how long the last look took.
+    Without `now`, the time since their last change is unknown and left out. `look_seconds` is the duration of
+    the last check.
     """
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
@@ -54,14 +54,20 @@ def _gauge(name: str, text: str, *labels: str) -> Any:
 
 def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> Iterator["Metric"]:
     phase = _gauge("rollout_phase", "1 for the phase that a rollout is in, 0 for the others.", "phase")
-    reason = _gauge("rollout_reason", "1 for why a rollout is in its phase.", "reason")
-    percentage = _gauge("rollout_percentage", "The target's share of new workflows.")
-    unserved = _gauge("rollout_unserved", "1 while new workflows go to a version that nobody serves.")
-    failing = _gauge("rollout_failing", "1 while looks of a rollout fail, or what it changes after them.")
-    age = _gauge("rollout_unchanged_seconds", "Since phase or reason of a rollout changed last.")
-    versions = _gauge("versions", "Versions that are deployed or have work, by their status.", "status")
-    count = _gauge("version_count", "Versions that count against a cap.", "cap")
-    cap = _gauge("version_cap", "With so many versions there is no new one.", "cap")
+    reason = _gauge(
+        "rollout_reason", "Always 1; the label is the reason for the phase of a rollout.", "reason"
+    )
+    percentage = _gauge("rollout_percentage", "The target's share of new workflows, in percent.")
+    unserved = _gauge("rollout_unserved", "1 while new workflows go to a version that no worker polls for.")
+    failing = _gauge(
+        "rollout_failing", "1 while the checks of a rollout fail, or the changes that follow them."
+    )
+    age = _gauge(
+        "rollout_unchanged_seconds", "Seconds since the phase or the reason of a rollout last changed."
+    )
+    versions = _gauge("versions", "Number of versions that are deployed or have work, by status.", "status")
+    count = _gauge("version_count", "Number of versions that count towards a cap.", "cap")
+    cap = _gauge("version_cap", "The cap: at this number of versions, no new version is deployed.", "cap")
     for status in statuses:
         worker = status.worker.split("/", 1)
         for each in Phase:
@@ -72,7 +78,7 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
         failing.add_metric(worker, int(bool(status.failing)))
         if now:
             age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))
-        # empty where the rollout could not begin
+        # empty if the rollout could not begin
         for item in status.document.get("workers") or ():
             unserved.add_metric(worker, int(bool(item.get("unserved"))))
             found = Counter(printable(str(version.get("status"))) for version in item.get("versions") or ())
@@ -87,12 +93,12 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
 
 
 def _of_analyses(statuses: tuple[RolloutStatus, ...]) -> Iterator["Metric"]:
-    """What is measured while a version ramps; nothing of what is not measured, its kinds included."""
-    value = _gauge("rollout_analysis_value", "What a metric measures of the target.", "metric")
-    bound = _gauge("rollout_analysis_bound", "What a metric allows the target, in the same unit.", "metric")
+    """The measurements of ramping versions; without measurements there are no such metrics at all."""
+    value = _gauge("rollout_analysis_value", "The value that a metric measures for the target.", "metric")
+    bound = _gauge("rollout_analysis_bound", "The limit for that value, in the same unit.", "metric")
     verdict = _gauge(
         "rollout_analysis_verdict",
-        "1 for what a metric says of the target, 0 for the rest.",
+        "1 for the verdict of a metric on the target, 0 for the other verdicts.",
         "metric",
         "verdict",
     )
@@ -104,7 +110,7 @@ def _of_analyses(statuses: tuple[RolloutStatus, ...]) -> Iterator["Metric"]:
                 for each in Verdict:
                     verdict.add_metric([*labels, each.value], int(judged.get("verdict") == each))
                 for family, number in ((value, judged.get("value")), (bound, judged.get("bound"))):
-                    # a hand may have written anything
+                    # a person may have written anything
                     if type(number) in {int, float}:
                         family.add_metric(labels, number)
     yield from (family for family in (value, bound, verdict) if family.samples)
@@ -114,9 +120,10 @@ def _of_ticks(counts: Mapping[str, int], look_seconds: float | None) -> Iterator
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     if look_seconds is not None:
-        text = "How long the last look of `twgen tick` took."
+        text = "Duration of the last check of `twgen tick`, in seconds."
         yield GaugeMetricFamily("twgen_tick_look_seconds", text, value=look_seconds)
 
     for name, number in counts.items():
-        text = f"What `twgen tick` has counted since it started: {name.replace('_', ' ')}."
+        what = "checks" if name == "looks" else name.replace("_", " ")
+        text = f"Number of {what} since `twgen tick` started."
         yield CounterMetricFamily(f"twgen_tick_{name}", text, value=number)

@@ -1,4 +1,4 @@
-"""What the tree and the lines of a status say alike; their texts have been made printable."""
+"""Phrases that the tree and the lines of a status share; their texts have been made printable."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _AGELESS: Mapping[VersionStatus, str] = {VersionStatus.NOT_REGISTERED: "Not regi
 _OWNERS: Mapping[Ownership, str] = {
     Ownership.OURS: "ours",
     Ownership.ADOPTED: "to be taken over",
-    Ownership.OTHER: "somebody else",
+    Ownership.OTHER: "another manager",
 }
 _GATES: Mapping[GateStatus | None, str] = {
     None: "not started",
@@ -34,11 +34,11 @@ def phase_counts(phases: Sequence[Phase]) -> str:
 
 def percentage_text(percentage: float | None) -> str:
     """A share of new workflows; empty: not in routing."""
-    return "" if percentage is None else f"{percentage} %"
+    return "" if percentage is None else f"{percentage}%"
 
 
 def target_phrase(worker: WorkerView) -> str:
-    """The target, and why the worker is where it is."""
+    """The target, and the reason for the worker's phase."""
     return f"{worker.plan.spec.build_id}: {worker.plan.routing.because}"
 
 
@@ -56,26 +56,26 @@ def next_phrase(worker: WorkerView, now: datetime) -> str:
 
 
 def owner_phrase(worker: WorkerView) -> str:
-    """Who owns the worker in Temporal, and who changed it last when that is somebody else."""
+    """The manager of the worker in Temporal, and the client that last changed it if that is another one."""
     owner = worker.plan.manager
     relation = _OWNERS.get(worker.ownership)
     other = f"; last changed by {worker.last_modifier}" if worker.last_modifier not in {"", owner} else ""
-    return (f"{owner} ({relation})" if relation else owner or "nobody") + other
+    return (f"{owner} ({relation})" if relation else owner or "no manager") + other
 
 
 def gate_phrase(worker: WorkerView) -> str:
-    """How far each gate is on every task queue; empty: there is none, or none is needed."""
+    """The state of each gate on every task queue; empty: no gate is needed."""
     runs: dict[str, list[str]] = {}
     for run in worker.gates:
-        told = f"{_GATES.get(run.status) or str(run.status).lower()} on {run.task_queue}"
-        runs.setdefault(run.workflow_type, []).append(told)
-    return "; ".join(f"{workflow_type}: {', '.join(told)}" for workflow_type, told in runs.items())
+        state = f"{_GATES.get(run.status) or str(run.status).lower()} on {run.task_queue}"
+        runs.setdefault(run.workflow_type, []).append(state)
+    return "; ".join(f"{workflow_type}: {', '.join(states)}" for workflow_type, states in runs.items())
 
 
 def status_phrase(
     status: VersionStatus, since: datetime | None, open_workflows: int | None, now: datetime
 ) -> str:
-    """Where a version stands, since when, and how many workflows hold it."""
+    """The status of a version, for how long, and its number of open workflows."""
     if since is None:
         state = _AGELESS.get(status, status.value)
     else:
@@ -84,7 +84,7 @@ def status_phrase(
 
 
 def state_phrase(version: VersionView, now: datetime) -> str:
-    """Where a version stands, since when, what holds it, and what gave it its share of the traffic."""
+    """The status of a version, for how long, its open workflows, and who gave it its share of the traffic."""
     held = version.open_workflows
     state = status_phrase(version.plan.status, version.since, held, now)
     if held and version.oldest_open_at:
@@ -103,16 +103,16 @@ def pods_phrase(version: VersionView) -> str:
 
 
 def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
-    """What keeps a version from having its pods, in the words of the cluster."""
+    """Why a version lacks pods, in the words of the cluster."""
     live = version.plan.live
     if live and live.terminating:
-        yield "its Deployment has been deleted and is not gone yet"
+        yield "its Deployment is being deleted"
     if live and live.paused:
         yield f"its Deployment is paused: {how_to_resume(live.name, namespace)}"
     if live and live.stalled:
         yield f"its Deployment cannot progress: {live.stalled}"
     if version.pod_problem:
-        yield f"its newest Pod: {version.pod_problem}"
+        yield f"its newest Pod {version.pod_problem}"
     for item in version.attached:
         if item.state is AttachedState.MISSING:
             yield f"{item.kind} {item.name} is missing: {item.says}"
@@ -121,22 +121,22 @@ def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
 
 
 def outlook_phrase(version: VersionView, now: datetime) -> str:
-    """What becomes of a version's Deployment, where it does not simply stay; empty: it stays."""
+    """What happens to a version's Deployment; empty: it stays as it is."""
     plan, later = version.plan, version.later
     outlook = _ACTIONS[plan.action](version)
     if outlook and plan.action in _EXPLAINED:
         return f"{outlook}: {plan.because}"
-    told = ["is patched"] if plan.live and plan.live.patch else []
+    outlooks = ["is patched"] if plan.live and plan.live.patch else []
     if outlook:
-        told.append(outlook)
+        outlooks.append(outlook)
     elif later and later.action in _LATER:
-        told.append(f"{_LATER[later.action]} in {spoken(later.at - now)}")
-    return ", ".join(told)
+        outlooks.append(f"{_LATER[later.action]} in {spoken(later.at - now)}")
+    return ", ".join(outlooks)
 
 
 def _create(version: VersionView) -> str:
     size = "" if version.plan.replicas is None else f" with {counted(version.plan.replicas, 'pod')}"
-    # in a cluster that was not read it may well be there
+    # if the cluster was not read, it may exist already
     return f"will be created{size}" if version.cluster_was_read else ""
 
 
@@ -152,12 +152,12 @@ _ACTIONS: Mapping[VersionAction, Callable[[VersionView], str]] = {
     VersionAction.KEEP: _scale,
     VersionAction.UPDATE: lambda _: "its pods will be replaced",
     VersionAction.SCALE_DOWN: _scale,
-    VersionAction.DROP: lambda _: "its Deployment will go",
+    VersionAction.DROP: lambda _: "its Deployment will be removed",
     VersionAction.NONE: lambda _: "is not rendered",
 }
 _EXPLAINED = {VersionAction.KEEP, VersionAction.UPDATE, VersionAction.SCALE_DOWN, VersionAction.DROP}
-"""A new Deployment needs no reason, and a warning tells of a missing one."""
+"""A new Deployment needs no reason, and a missing one has a warning."""
 _LATER: Mapping[VersionAction, str] = {
     VersionAction.SCALE_DOWN: "will be scaled to 0",
-    VersionAction.DROP: "its Deployment will go",
+    VersionAction.DROP: "its Deployment will be removed",
 }

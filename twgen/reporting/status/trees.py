@@ -20,11 +20,11 @@ _BRANCHES = ("├── ", "│   ")
 _LAST_BRANCH = ("└── ", "    ")
 
 Block = list[Text]
-"""The lines of one version: first where it stands, then what becomes of it."""
+"""The lines of one version: first its state, then what happens to it."""
 
 
 class Drawn(NamedTuple):
-    """What there is to read of a worker."""
+    """The lines of a worker."""
 
     head: Block
     versions: list[Block]
@@ -36,7 +36,7 @@ class Tree(NamedTuple):
     worker: str
     phase: Phase
     is_alarm: bool
-    """Something is wrong before everything else, such as a target that nobody serves."""
+    """It has a most urgent problem, such as a target that no worker polls for."""
     draw: Callable[[], Drawn]
 
 
@@ -54,7 +54,7 @@ class Layout(NamedTuple):
 def trees_text(trees: Iterable[Tree], warnings: Sequence[str], layout: Layout) -> str:
     """The trees, worst first.
 
-    Where there is no room for all of them, settled workers share a line, and what is left out is counted.
+    If there is no room for all of them, settled workers share a line, and the others are counted.
     """
     width, rows = layout.width, layout.rows
     ordered = sorted(trees, key=lambda tree: urgency(tree.phase, is_alarm=tree.is_alarm))
@@ -66,7 +66,7 @@ def trees_text(trees: Iterable[Tree], warnings: Sequence[str], layout: Layout) -
 
 
 def in_ascii(text: str) -> str:
-    """The text for a terminal that may know ASCII alone."""
+    """The text for a terminal that may support only ASCII."""
     return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
@@ -96,7 +96,7 @@ def _summary(trees: Sequence[Tree], width: int) -> Iterator[Text]:
 
 
 def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int) -> list[Text]:
-    """As much as there is room for: the most urgent workers, then what is settled and what is left out."""
+    """As much as fits: the most urgent workers, then a line for the settled and one for the others."""
     lines = list(_summary(trees, width)) if len(trees) > 1 else []
     urgent: list[Tree] = []
     settled: list[Tree] = []
@@ -116,8 +116,8 @@ def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int
         lines += [*([Text()] if lines else []), *_tree(drawn, width, room)]
         shown += 1
     if more := urgent[shown:]:
-        told = f"and {len(more)} more: {phase_counts([tree.phase for tree in more])}"
-        lines.append(_named(told, more, "bold", width))
+        left_out = f"and {len(more)} more: {phase_counts([tree.phase for tree in more])}"
+        lines.append(_named(left_out, more, "bold", width))
     return lines + ends
 
 

@@ -108,7 +108,7 @@ class Panel:
     @property
     def head(self) -> list[str]:
         """The words above."""
-        words = f"{rollout_phrase(self.worker.rollout)}. A drained version goes {sunset_phrase(self.worker)}."
+        words = f"{rollout_phrase(self.worker.rollout)}. Sunset: {sunset_phrase(self.worker)}."
         return self._lines(words)
 
     @property
@@ -124,11 +124,11 @@ class Panel:
 
     @property
     def axis(self) -> str:
-        """How the axis is to be read."""
+        """How to read the axis."""
         longest = spoken(self.scale.to_scale_up_to, 1)
         return (
-            f"Time is to scale up to about {longest} between two marks: what is longer is cut (//), what is"
-            " too short for its label is widened."
+            f"Times of up to about {longest} between two marks are to scale. Longer ones are cut (//), ones"
+            " that are too short for their label are widened."
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What the reports of a simulation say alike; their texts have been made printable."""
+"""Phrases that reports of a simulation share; their texts have been made printable."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -28,12 +28,12 @@ def exactly(length: timedelta) -> str:
 
 
 def version_name(build_id: str | None) -> str:
-    """What a version is called; empty or None: unversioned workers."""
+    """The name of a version; empty or None: unversioned workers."""
     return build_id or "unversioned workers"
 
 
 def route(worker: WorkerTimeline) -> str:
-    """From which version to which."""
+    """The current and the target version."""
     if worker.current_build_id == worker.target_build_id:
         return worker.target_build_id
     return f"{version_name(worker.current_build_id)} → {worker.target_build_id}"
@@ -41,37 +41,40 @@ def route(worker: WorkerTimeline) -> str:
 
 def rollout_phrase(rollout: Rollout) -> str:
     """The strategy with its steps, and the gate."""
-    steps = ", ".join(f"{step.percentage:g} % for {exactly(step.pause)}" for step in rollout.steps)
+    steps = ", ".join(f"{step.percentage:g}% for {exactly(step.pause)}" for step in rollout.steps)
     takes_steps = rollout.strategy is Strategy.PROGRESSIVE and steps
-    gate = f", behind gate {rollout.gate.workflow_type}" if rollout.gate else ""
+    gate = f", with gate {rollout.gate.workflow_type}" if rollout.gate else ""
     return f"{rollout.strategy}{f': {steps}' if takes_steps else ''}{gate}"
 
 
 def sunset_phrase(worker: WorkerTimeline) -> str:
-    """When a drained version goes."""
+    """When the Deployment of a drained version is scaled down and deleted."""
     scaledown, delete = exactly(worker.sunset.scaledown_delay), exactly(worker.sunset.delete_delay)
-    return f"to zero {scaledown} after it is drained, deleted {delete} later"
+    return f"scaled to zero {scaledown} after a version is drained, deleted {delete} later"
 
 
 def assumptions(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[str, str]]:
-    """Everything that was assumed and matters to this worker, each with the option that says otherwise."""
+    """Every assumption that matters to this worker, with the option that changes it."""
     assumed = timeline.assumptions
     if timeline.is_usual:
-        yield f"one earlier version, called {worker.current_build_id}, is current", "--snapshot"
+        yield f"an earlier version ({worker.current_build_id}) is current", "--snapshot"
     yield f"pinned workflows run {exactly(assumed.workflow_duration)}", "--workflow-duration"
-    yield f"pods poll after {exactly(assumed.startup)}", "--startup"
+    yield f"new pods poll after {exactly(assumed.startup)}", "--startup"
     if worker.rollout.gate:
         ends = "passes" if assumed.gate_passes else "fails"
         yield f"the gate {ends} after {exactly(assumed.gate_duration)}", "--gate"
     yield f"Temporal checks drainage every {exactly(assumed.drainage_interval)}", "--drainage-interval"
     yield f"twgen renders every {exactly(assumed.render_interval)}", "--render-interval"
     if worker.noticing and assumed.traffic:
-        yield f"{assumed.traffic.starts_per_hour:g} workflows start an hour", "--starts-per-hour"
-        yield f"{100 * assumed.traffic.failing:.3g} % of those on a bad version fail, at once", "--failing"
+        yield f"{assumed.traffic.starts_per_hour:g} workflows start per hour", "--starts-per-hour"
+        yield (
+            f"{100 * assumed.traffic.failing:.3g}% of workflows on a bad version fail immediately",
+            "--failing",
+        )
 
 
 def summary(worker: WorkerTimeline) -> Iterator[str]:
-    """What it comes to, a sentence each."""
+    """The outcome, in sentences."""
     yield _traffic(worker)
     yield from map(_noticing, worker.noticing)
     for lane in worker.lanes:
@@ -86,7 +89,7 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
         since = worker.ends if worker.outcome is Outcome.UNFINISHED else worker.stands_since
         yield f"{_ENDS[worker.outcome]} {offset(since)}: {worker.because}."
     if worker.most_replicas is None:
-        yield "How many replicas run at once is not known: the spec leaves the number to others."
+        yield "The number of replicas is not known: an autoscaler sets it."
     else:
         replicas = counted(worker.most_replicas, "replica")
         yield f"At most {replicas} run{'s' if worker.most_replicas == 1 else ''} at once."
@@ -94,27 +97,29 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
 
 def _noticing(one: Noticing) -> str:
     if one.is_allowed:
-        return f"The bound of metric {one.metric} allows a version that fails so."
+        return f"The bound of metric {one.metric} allows this failure rate."
     if not one.half:
         return (
-            f"Metric {one.metric} would not notice a version that fails so: in {100 * one.unnoticed:.3g} % of"
-            " all ramps it becomes current."
+            f"Metric {one.metric} would not detect this failure rate in time: in {100 * one.unnoticed:.3g}%"
+            " of all ramps the version becomes current."
         )
-    found = f"within {spoken(one.half.after)} in half of all ramps ({_met(one.half)} had started on it)"
+    found = (
+        f"within {spoken(one.half.after)} in half of all ramps ({_met(one.half)} had started on the version)"
+    )
     if one.most:
         found += f", within {spoken(one.most.after)} in 9 of 10 ({_met(one.most)} had)"
-    ends = f"; in {100 * one.unnoticed:.3g} % it becomes current" if one.unnoticed else ""
-    return f"Metric {one.metric} would notice a version that fails so {found}{ends}."
+    ends = f"; in {100 * one.unnoticed:.3g}% the version becomes current" if one.unnoticed else ""
+    return f"Metric {one.metric} would detect this failure rate {found}{ends}."
 
 
 def _met(notice: Notice) -> str:
-    return f"at {notice.percentage:g} %, when {100 * notice.met:.2g} % of all new workflows"
+    return f"at {notice.percentage:g}%, when {100 * notice.met:.2g}% of all new workflows"
 
 
 _ENDS = {
     Outcome.WAITING: "It waits from",
     Outcome.BLOCKED: "It is blocked from",
-    Outcome.UNFINISHED: "The simulation was ended at",
+    Outcome.UNFINISHED: "The simulation was stopped at",
 }
 _MILESTONES = {
     Happening.TAKEN_BACK: "taken back",
@@ -136,7 +141,7 @@ def _traffic(worker: WorkerTimeline) -> str:
         default=0,
     )
     return (
-        f"{target} gets at most {share:g} % of new workflows."
+        f"{target} gets at most {share:g}% of new workflows."
         if share
         else f"No new workflow goes to {target}."
     )

@@ -34,7 +34,7 @@ _INK = "#1e293b"
 _FAINT = "#64748b"
 _RULE = "#cbd5e1"
 _WRONG = "#b3261e"
-# of colours that people who see fewer of them tell apart: https://jfly.uni-koeln.de/color/
+# colours that colour-blind people can distinguish: https://jfly.uni-koeln.de/color/
 _FILLS = {
     Stage.STARTING: ("#e0f2fe", _INK),
     Stage.IDLE: ("#bfe5d7", _INK),
@@ -115,7 +115,7 @@ def _shares(root: Element, panel: Panel) -> None:
     _write_text(root, "new workflows", MARGIN, panel.share_top + 27, 12, fill=_FAINT)
     for percentage in (0, 50, 100):
         y = _height_of(panel, percentage)
-        _write_text(root, f"{percentage} %", x_of(-8), y + 4, LABEL_SIZE, text_anchor="end", fill=_FAINT)
+        _write_text(root, f"{percentage}%", x_of(-8), y + 4, LABEL_SIZE, text_anchor="end", fill=_FAINT)
     target, colours = panel.worker.target_build_id, _colours(panel.worker)
     lanes = sorted(panel.worker.lanes, key=lambda lane: lane.build_id != target)
     labels = []
@@ -137,7 +137,7 @@ def _shares(root: Element, panel: Panel) -> None:
                 place = {"x": left, "y": top, "width": right - left, "height": bottom - top}
                 _draw(root, "rect", fill=fill, stroke="#ffffff", **place)
                 inks = (ink, above[0] if above else _INK)
-                labels.append(((version_name(lane.build_id), f"{percentage:g} %"), place, inks))
+                labels.append(((version_name(lane.build_id), f"{percentage:g}%"), place, inks))
     for label in labels:  # above every band, also where one is written above its own
         _share_label(root, *label)
 
@@ -230,7 +230,7 @@ def _stage(root: Element, panel: Panel, lane: Lane, span: Span, top: float) -> N
     left, right = (x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
     bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), span.stage, fill)
     until = offset(span.end) if span.end is not None else "the end"
-    SubElement(bar, "title").text = (  # what a viewer shows beside the pointer
+    SubElement(bar, "title").text = (  # a viewer shows it next to the pointer
         f"{version_name(lane.build_id)}: {_span_label(span)}, from {offset(span.begin)} to {until}"
     )
     for words in (_span_label(span), span.stage.value):

@@ -31,7 +31,7 @@ _STYLES = {
 
 
 def timeline_text(timeline: Timeline, *, colour: bool, width: int) -> str:
-    """The simulation, worker by worker: what happens when, and what it comes to; `width` in characters."""
+    """The simulation, worker by worker: its events, and the outcome; `width` in characters."""
     timeline = printable_copy(timeline)
     lines: list[Text] = []
     for worker in timeline.workers:

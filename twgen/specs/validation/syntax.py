@@ -138,7 +138,7 @@ def finalizer(value: str) -> str:
     """What holds an object's removal back; a ReplicaSet whose pods have another one never makes any."""
     if "/" in value or value in _FINALIZERS:
         return qualified_name(value)
-    return f"{quoted(value)} needs the prefix of the program that removes it, such as example.com/{value}"
+    return f"{quoted(value)} needs a domain as prefix, such as example.com/{value}"
 
 
 def port(value: int | str) -> str:

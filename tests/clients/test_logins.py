@@ -10,8 +10,8 @@ import pytest
 from urllib3.exceptions import InsecureRequestWarning, SSLError
 
 from testing.credentials import SERVER_NAME, Authority
-from tests.clients.logins.servers import Served, ask, kubeconfig, serving, session
-from twgen.clients.logins import contexts, proofs
+from tests.clients.tls_server import Served, ask, kubeconfig, serving, session, session_of
+from twgen.clients import logins
 from twgen.errors import StateUnavailable
 
 V1 = "client.authentication.k8s.io/v1"
@@ -50,7 +50,7 @@ def credential(status: dict[str, str]) -> str:
 )
 def test_token_or_password_is_sent(tmp_path: Path, user: dict[str, str] | None, sent: str) -> None:
     with serving(tmp_path) as served:
-        assert ask(session(kubeconfig(tmp_path / "config", trusted(served), user), tmp_path)) == 200
+        assert ask(session_of(tmp_path, trusted(served), user)) == 200
     assert served.authorizations == [sent]
 
 
@@ -58,15 +58,15 @@ def test_token_of_a_file_is_read_again_in_time(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "token").write_text("one\n")
     with serving(tmp_path) as served:
         user = {"tokenFile": "token", "token": "older"}
-        opened = session(kubeconfig(tmp_path / "config", trusted(served), user), tmp_path)
+        opened = session_of(tmp_path, trusted(served), user)
         ask(opened)
         (tmp_path / "token").write_text("two\n")
         ask(opened)
-        now = proofs.time.monotonic()
-        monkeypatch.setattr(proofs.time, "monotonic", lambda: now + 61)
+        now = logins.time.monotonic()
+        monkeypatch.setattr(logins.time, "monotonic", lambda: now + 61)
         ask(opened)
         (tmp_path / "token").write_text("\n")
-        monkeypatch.setattr(proofs.time, "monotonic", lambda: now + 122)
+        monkeypatch.setattr(logins.time, "monotonic", lambda: now + 122)
         with pytest.raises(StateUnavailable, match=r"cannot be renewed: .*token is empty"):
             ask(opened)
     assert served.authorizations == ["Bearer one", "Bearer one", "Bearer two"]
@@ -93,7 +93,7 @@ def test_login_program_is_asked_again_when_its_token_ends(tmp_path: Path) -> Non
     script = f"echo >> runs; cat <<END\n{ended}\nEND"
     with serving(tmp_path) as served:
         user = program(tmp_path, f"cd {tmp_path}; {script}")
-        opened = session(kubeconfig(tmp_path / "config", trusted(served), user), tmp_path)
+        opened = session_of(tmp_path, trusted(served), user)
         ask(opened)
         ask(opened)
     assert [sent.split() for sent in served.authorizations] == [["Bearer", "t2"], ["Bearer", "t3"]]
@@ -102,9 +102,7 @@ def test_login_program_is_asked_again_when_its_token_ends(tmp_path: Path) -> Non
 def test_token_that_does_not_end_is_asked_for_once(tmp_path: Path) -> None:
     script = f"echo >> {tmp_path}/runs; echo '{credential({'token': 't'})}'"
     with serving(tmp_path) as served:
-        opened = session(
-            kubeconfig(tmp_path / "config", trusted(served), program(tmp_path, script)), tmp_path
-        )
+        opened = session_of(tmp_path, trusted(served), program(tmp_path, script))
         ask(opened)
         ask(opened)
     assert served.authorizations == ["Bearer t", "Bearer t"]
@@ -118,7 +116,7 @@ def test_certificate_from_a_login_program_is_shown(tmp_path: Path) -> None:
         texts = {"clientCertificateData": own.certificate.read_text(), "clientKeyData": own.key.read_text()}
         (tmp_path / "credential").write_text(credential(texts))
         user = program(tmp_path, f"cat {tmp_path}/credential")
-        assert ask(session(kubeconfig(tmp_path / "config", trusted(served), user), tmp_path)) == 200
+        assert ask(session_of(tmp_path, trusted(served), user)) == 200
 
 
 def test_login_program_gets_its_arguments_its_variables_and_the_cluster(tmp_path: Path) -> None:
@@ -152,16 +150,20 @@ echo '{credential({"token": "t"})}'"""
     ],
 )
 def test_login_program_that_gives_no_credential_is_an_error(tmp_path: Path, script: str, told: str) -> None:
-    file = kubeconfig(tmp_path / "config", {"server": "https://127.0.0.1:1"}, program(tmp_path, script))
     with pytest.raises(StateUnavailable, match=rf"is not configured: .*{told}"):
-        session(file, tmp_path)
+        session_of(tmp_path, {"server": "https://127.0.0.1:1"}, program(tmp_path, script))
 
 
-def test_login_program_that_is_not_installed_comes_with_its_hint(tmp_path: Path) -> None:
-    user = {"exec": {"apiVersion": V1, "command": "absent-login", "installHint": "install it from the shop"}}
-    file = kubeconfig(tmp_path / "config", {"server": "https://127.0.0.1:1"}, user)
-    with pytest.raises(StateUnavailable, match=r"its login failed \(install it from the shop\)"):
-        session(file, tmp_path)
+@pytest.mark.parametrize(
+    ("hint", "why"),
+    [({"installHint": "install it from the shop"}, "install it from the shop"), ({}, ".*absent")],
+)
+def test_login_program_that_is_not_installed_comes_with_its_hint_or_its_name(
+    tmp_path: Path, hint: dict[str, str], why: str
+) -> None:
+    user = {"exec": {"apiVersion": V1, "command": "absent-login", **hint}}
+    with pytest.raises(StateUnavailable, match=rf"is not configured: its login failed \({why}"):
+        session_of(tmp_path, {"server": "https://127.0.0.1:1"}, user)
 
 
 def test_server_of_another_authority_is_not_trusted_unless_the_kubeconfig_says_so(tmp_path: Path) -> None:
@@ -170,20 +172,20 @@ def test_server_of_another_authority_is_not_trusted_unless_the_kubeconfig_says_s
     with serving(tmp_path) as served:
         wrong = {"server": served.address, "certificate-authority-data": other}
         for cluster in (wrong, {"server": served.address}):
-            opened = session(kubeconfig(tmp_path / "config", cluster, {"token": "t"}), tmp_path)
+            opened = session_of(tmp_path, cluster, {"token": "t"})
             with pytest.raises(SSLError, match="certificate verify failed"):
                 ask(opened)
         assert served.authorizations == [], "no token goes to it"
         open_to_all = {"server": served.address, "insecure-skip-tls-verify": True}
         with pytest.warns(InsecureRequestWarning):
-            assert ask(session(kubeconfig(tmp_path / "config", open_to_all), tmp_path)) == 200
+            assert ask(session_of(tmp_path, open_to_all)) == 200
 
 
 def test_certificate_of_the_server_may_be_for_another_name(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         cluster = trusted(served)
         for name, is_right in ((SERVER_NAME, True), ("other.example", False)):
-            opened = session(kubeconfig(tmp_path / "config", {**cluster, "tls-server-name": name}), tmp_path)
+            opened = session_of(tmp_path, {**cluster, "tls-server-name": name})
             if is_right:
                 assert ask(opened) == 200
             else:
@@ -194,7 +196,7 @@ def test_certificate_of_the_server_may_be_for_another_name(tmp_path: Path) -> No
 def test_account_of_a_pod_is_used_with_its_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     account = tmp_path / "account"
     account.mkdir()
-    monkeypatch.setattr(contexts, "_ACCOUNT", account)
+    monkeypatch.setattr("twgen.clients.kubeconfig._ACCOUNT", account)
     with serving(tmp_path) as served:
         assert served.authority
         _, host, port = served.address.replace("//", "").split(":")
@@ -226,7 +228,6 @@ def test_account_of_a_pod_is_used_with_its_authority(tmp_path: Path, monkeypatch
 def test_kubeconfig_that_cannot_be_used_is_one_line(
     tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], told: str
 ) -> None:
-    file = kubeconfig(tmp_path / "config", cluster, user)
     with pytest.raises(StateUnavailable, match=f"is not configured: .*{told}") as failed:
-        session(file, tmp_path)
+        session_of(tmp_path, cluster, user)
     assert "the-secret" not in str(failed.value)

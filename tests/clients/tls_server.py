@@ -11,7 +11,8 @@ from threading import Thread
 from typing import Any
 
 from testing.credentials import Authority
-from twgen.clients.kubeconfig import ClusterAccess, Session, open_session
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.logins import Session, open_session
 
 
 @dataclass
@@ -88,6 +89,11 @@ def kubeconfig(file: Path, cluster: Mapping[str, Any], user: Mapping[str, Any] |
 def session(file: Path | str, folder: Path, context: str = "") -> Session:
     """The way that a kubeconfig describes."""
     return open_session(ClusterAccess(str(file), context), str(folder))
+
+
+def session_of(folder: Path, cluster: Mapping[str, Any], user: Mapping[str, Any] | None = None) -> Session:
+    """The way that a kubeconfig in this folder describes."""
+    return session(kubeconfig(folder / "config", cluster, user), folder)
 
 
 def ask(session: Session) -> int:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.logins.servers import kubeconfig
-from twgen.clients.logins import contexts
-from twgen.clients.logins.contexts import Unusable, context_of_files, context_of_pod
+from tests.clients.tls_server import kubeconfig
+from twgen.clients.kubeconfig import Unusable, context_of_files, context_of_pod
 
 
 def test_first_file_that_has_an_entry_decides_and_a_missing_file_is_left_out(tmp_path: Path) -> None:
@@ -65,7 +64,7 @@ def test_file_that_does_not_lead_to_a_cluster_is_an_error(
 def test_pod_has_its_account_where_kubernetes_puts_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, server: str
 ) -> None:
-    monkeypatch.setattr(contexts, "_ACCOUNT", tmp_path)
+    monkeypatch.setattr("twgen.clients.kubeconfig._ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     found = context_of_pod()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.logins.servers import Served, ask, kubeconfig, serving, session
+from tests.clients.tls_server import Served, ask, kubeconfig, serving, session, session_of
 from twgen.errors import StateUnavailable
 
 PAST, FUTURE = 1_500_000_000, 4_100_000_000
@@ -37,9 +37,7 @@ def test_token_that_lasts_is_sent_as_it_is(tmp_path: Path, claims: dict[str, int
     with serving(tmp_path, plain=True) as served:
         lasting = token(**claims)
         config = user(served, **{"id-token": lasting})
-        assert (
-            ask(session(kubeconfig(tmp_path / "config", {"server": served.address}, config), tmp_path)) == 200
-        )
+        assert ask(session_of(tmp_path, {"server": served.address}, config)) == 200
     assert served.authorizations == [f"Bearer {lasting}"]
 
 
@@ -49,9 +47,7 @@ def test_token_that_has_ended_is_renewed_as_the_client(tmp_path: Path, secret: s
     with serving(tmp_path, plain=True) as served:
         offered(served, {"id_token": renewed, "refresh_token": "next"})
         more = {"id-token": token(exp=PAST), "refresh-token": "now", "client-secret": secret}
-        opened = session(
-            kubeconfig(tmp_path / "config", {"server": served.address}, user(served, **more)), tmp_path
-        )
+        opened = session_of(tmp_path, {"server": served.address}, user(served, **more))
         ask(opened)
         ask(opened)
     _, asked, *requests = served.authorizations
@@ -63,12 +59,7 @@ def test_token_that_has_ended_is_renewed_as_the_client(tmp_path: Path, secret: s
 def test_refresh_token_that_the_provider_replaced_is_used_next(tmp_path: Path) -> None:
     with serving(tmp_path, plain=True) as served:
         offered(served, {"id_token": token(exp=PAST), "refresh_token": "second"})
-        opened = session(
-            kubeconfig(
-                tmp_path / "config", {"server": served.address}, user(served, **{"refresh-token": "first"})
-            ),
-            tmp_path,
-        )
+        opened = session_of(tmp_path, {"server": served.address}, user(served, **{"refresh-token": "first"}))
         ask(opened)
     forms = [body for body in served.bodies if body]
     assert ["refresh_token=first" in forms[0], "refresh_token=second" in forms[1]] == [True, True]
@@ -101,6 +92,6 @@ def test_provider_is_trusted_by_the_authority_of_the_kubeconfig_alone(tmp_path: 
         cluster = {"server": served.address, "certificate-authority": str(served.authority.file)}
         more = {"refresh-token": "now"}
         with pytest.raises(StateUnavailable, match="certificate verify failed"):
-            session(kubeconfig(tmp_path / "config", cluster, user(served, **more)), tmp_path)
+            session_of(tmp_path, cluster, user(served, **more))
         more["idp-certificate-authority"] = "ca.crt"
-        assert ask(session(kubeconfig(tmp_path / "config", cluster, user(served, **more)), tmp_path)) == 200
+        assert ask(session_of(tmp_path, cluster, user(served, **more))) == 200

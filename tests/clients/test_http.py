@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from urllib3.contrib.socks import SOCKSProxyManager
 
-from twgen.clients.logins.transport import pool_to
+from twgen.clients.http import pool_to
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

@@ -1,0 +1,360 @@
+"""The Jobs of a worker: one carries out its rollout, one replays histories on the target's own image."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import field, replace
+from datetime import timedelta
+from hashlib import sha256
+from math import ceil
+from typing import Any
+
+from twgen.model.histories import Replay
+from twgen.model.operator import GroupKind, PrometheusServer, RolloutPod
+from twgen.model.plan import WorkerVersions
+from twgen.model.policy import Driver, EnvironmentNames
+from twgen.model.spec import Connection, WorkerSpec
+from twgen.model.values import dataclass
+from twgen.planning.routing.replay import replay_of
+from twgen.records.intent import Intent
+from twgen.versioning.injection import DEPLOYMENT, TASK_QUEUE, TRUSTED, Identity, Injection, injection
+from twgen.versioning.names import (
+    API_KEY_FILE,
+    HOOK,
+    HOOK_DELETE_POLICY,
+    INTENT_HASH,
+    PROMETHEUS_KEYS,
+    PROMETHEUS_SECRETS,
+    REPLAY_OF,
+    SYNC_WAVE,
+    generated_name,
+    replay_labels,
+    rollout_labels,
+    rollout_name,
+)
+from twgen.versioning.pod_templates import described_template
+
+Manifest = dict[str, Any]
+
+_USER = 999
+"""The user of twgen's image."""
+_DEADLINE = timedelta(days=7)
+"""How long a rollout may take in addition to the pauses of its steps: people pause one over a weekend."""
+_LONGEST_DEADLINE = 2**31 - 1
+"""Seconds, 68 years: a Job would end at once if Kubernetes could not count them in nanoseconds of 64 bits."""
+_RETRIES = 6
+_ENDS_FOR_GOOD = [1, 2, 4]
+"""Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, out of time."""
+_RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
+_UNPRIVILEGED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+_SECCOMP = {"type": "RuntimeDefault"}
+_TMP = "/tmp"  # noqa: S108 - a volume of its own
+_CA_FOLDER = "/etc/temporal/ca"
+_CA_VOLUME = "temporal-ca"
+_KEY_FOLDER = "/etc/temporal/key"
+_KEY_VOLUME = "temporal-key"
+
+_REPLAY_RETRIES = 2
+"""For failures that are not about the histories: a lost node, an unreachable server."""
+_NOT_REPLAYED = [1]
+"""The exit code of a replay that another attempt cannot change."""
+_FOLDER = "/histories"
+_MEMORY = {"requests": "128Mi", "limits": "1Gi"}
+"""Of the container that fetches histories: it needs more than other Pods of twgen."""
+_OF_THE_POD = (
+    "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
+    "hostUsers", "imagePullSecrets", "nodeSelector", "os", "priorityClassName", "runtimeClassName",
+    "schedulerName", "securityContext", "serviceAccount", "serviceAccountName", "tolerations", "volumes",
+)  # fmt: skip
+_OF_THE_CONTAINER = (
+    "env", "envFrom", "image", "imagePullPolicy", "name", "resources", "securityContext", "volumeMounts",
+    "workingDir",
+)  # fmt: skip
+"""The fields that a replay copies from the worker: none that serves, probes or waits for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutJobs:
+    """How the rollouts of a render are carried out."""
+
+    driver: Driver
+    """Hook or Job."""
+    image: str
+    """Empty: none is configured, and no Job is rendered."""
+    more_kinds: tuple[GroupKind, ...] = ()
+    """Kinds that the operator allows to be attached, in addition to those that twgen knows."""
+    pod: RolloutPod = field(default_factory=RolloutPod)
+    prometheus: tuple[PrometheusServer, ...] = ()
+    """The servers that this render may use."""
+    warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Warnings that an intent repeats in addition to those of its plan, by worker deployment."""
+
+
+def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
+    """The Job that carries out an intent, under an account."""
+    is_hook = jobs.driver is Driver.HOOK
+    labels = rollout_labels(spec.name)
+    longest = spec.policy.hold_for if is_hook else _DEADLINE + spec.rollout.pauses
+    body: Manifest = {
+        "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, _LONGEST_DEADLINE),
+        "backoffLimit": _RETRIES,
+        "podFailurePolicy": _failing_at(_ENDS_FOR_GOOD),
+        "template": {
+            # a later rollout recognises its own Pods by it
+            "metadata": {
+                "labels": {**jobs.pod.labels, **labels},
+                "annotations": {**jobs.pod.annotations, INTENT_HASH: intent.hash},
+            },
+            "spec": _rollout_pod(spec, intent, account, jobs),
+        },
+    }
+    parts, annotations = ["rollout"], {INTENT_HASH: intent.hash}
+    if is_hook:
+        annotations |= {HOOK: "Sync,PostSync", HOOK_DELETE_POLICY: "BeforeHookCreation", SYNC_WAVE: "1"}
+    else:
+        parts.append(_digest(intent.hash, body))
+    return _job(spec, parts, labels, annotations, body)
+
+
+def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Manifest]:
+    """The Job that replays histories for the target; none without a replay in the policy, or an image."""
+    spec, replay = worker.spec, worker.spec.policy.replay
+    is_there = any(version.build_id == spec.build_id and version.is_rendered for version in worker.versions)
+    if not replay or not jobs.image or not is_there:
+        return
+    labels, of = replay_labels(spec.name), replay_of(spec)
+    metadata: Manifest = {"labels": {**jobs.pod.labels, **labels}}
+    if jobs.pod.annotations:
+        metadata["annotations"] = dict(jobs.pod.annotations)
+    body: Manifest = {
+        "activeDeadlineSeconds": int(replay.within.total_seconds()),
+        "backoffLimit": _REPLAY_RETRIES,
+        "podFailurePolicy": _failing_at(_NOT_REPLAYED),
+        "template": {"metadata": metadata, "spec": _replay_pod(spec, replay, jobs)},
+    }
+    yield _job(spec, ["replay", _digest(of, body)], labels, {REPLAY_OF: of}, body)
+
+
+def _job(
+    spec: WorkerSpec, parts: Sequence[str], labels: Mapping[str, str], annotations: Manifest, body: Manifest
+) -> Manifest:
+    metadata = {
+        "name": generated_name(spec.name, *parts),
+        "namespace": spec.namespace,
+        "labels": labels,
+        "annotations": annotations,
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
+
+
+def _digest(purpose: str, body: Manifest) -> str:
+    """A part of a Job's name: a changed Job is another object, since its template cannot be changed."""
+    return sha256(json.dumps([purpose, body], sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _failing_at(exit_codes: Sequence[int]) -> Manifest:
+    return {
+        "rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": exit_codes}},
+        ]
+    }
+
+
+def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
+    connection, own = _control_plane(spec), jobs.pod
+    identity = Identity(spec.temporal_namespace, spec.worker_deployment, "")
+    connects = injection(connection, identity, EnvironmentNames.CURRENT)
+    of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
+    variables = [variable for variable in connects.variables if variable["name"] not in of_worker]
+    needs = [
+        _folder("tmp", _TMP),
+        Injection(tuple(variables), connects.mounts, connects.volumes),
+        _api_key(connection),
+        _trusted_bundle(own, connection, _CA_VOLUME),
+        *_prometheus_secrets(intent),
+    ]
+    arguments = ["--intent", f"{spec.namespace}/{rollout_name(spec.name)}", "--intent-hash", intent.hash]
+    if jobs.driver is Driver.HOOK:
+        arguments += ["--within", f"{max(1, ceil(spec.policy.hold_for.total_seconds()))}s"]
+    container: Manifest = {
+        "name": "rollout",
+        "image": jobs.image,
+        "command": ["twgen"],
+        "args": ["rollout", *arguments],
+        "env": [variable for need in needs for variable in need.variables],
+        "resources": dict(own.resources) or _RESOURCES,
+        "securityContext": _UNPRIVILEGED,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [mount for need in needs for mount in need.mounts],
+    }
+    placed = {
+        "imagePullSecrets": list(own.image_pull_secrets),
+        "nodeSelector": dict(own.node_selector),
+        "tolerations": list(own.tolerations),
+    }
+    return {
+        **{name: value for name, value in placed.items() if value},
+        "containers": [container],
+        "restartPolicy": "Never",
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": _SECCOMP,
+        },
+        "serviceAccountName": account,
+        "volumes": [volume for need in needs for volume in need.volumes],
+    }
+
+
+def _control_plane(spec: WorkerSpec) -> Connection:
+    """The worker's connection, with other credentials if the policy names some for rollouts."""
+    connection, secret = spec.connection, spec.policy.control_plane_secret
+    if not secret or not connection.secret_name:
+        return connection
+    if connection.api_key_secret:
+        return replace(connection, api_key_secret=replace(connection.api_key_secret, name=secret))
+    return replace(connection, mutual_tls_secret=secret)
+
+
+def _api_key(connection: Connection) -> Injection:
+    """The API key as a file: a Job outlives a key, and only a file follows its Secret."""
+    if not (key := connection.api_key_secret):
+        return Injection(())
+    secret = {"secretName": key.name, "items": [{"key": key.key, "path": key.key}]}
+    return Injection(
+        ({"name": API_KEY_FILE, "value": f"{_KEY_FOLDER}/{key.key}"},),
+        ({"name": _KEY_VOLUME, "mountPath": _KEY_FOLDER},),
+        ({"name": _KEY_VOLUME, "secret": secret},),
+    )
+
+
+def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Injection:
+    """The operator's own certificates, unless the connection says which ones its server has."""
+    if not pod.ca_bundle or not connection.needs_credentials or connection.ca_secret:
+        return Injection(())
+    return Injection(
+        ({"name": TRUSTED, "value": f"{_CA_FOLDER}/{pod.ca_bundle.key}"},),
+        ({"name": volume, "mountPath": _CA_FOLDER},),
+        ({"name": volume, "configMap": {"name": pod.ca_bundle.config_map}},),
+    )
+
+
+def _folder(name: str, path: str, **storage: str) -> Injection:
+    """An empty folder of the pod."""
+    return Injection((), ({"name": name, "mountPath": path},), ({"name": name, "emptyDir": storage},))
+
+
+def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
+    """The Secret of each server; without it the Pod runs all the same, and its ramp waits."""
+    for index, server in enumerate(intent.prometheus):
+        if server.secret_name:
+            name = f"prometheus-{index}"
+            items = [{"key": key, "path": key} for key in PROMETHEUS_KEYS]
+            secret = {"secretName": server.secret_name, "items": items, "optional": True}
+            mount = {"name": name, "mountPath": f"{PROMETHEUS_SECRETS}/{server.name}", "readOnly": True}
+            yield Injection((), (mount,), ({"name": name, "secret": secret},))
+
+
+def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
+    template = described_template(spec)["spec"]
+    worker, of_worker = template["containers"][0], template.get("volumes", ())
+    pod = {name: template[name] for name in _OF_THE_POD if name in template}
+    own = {name: worker[name] for name in _OF_THE_CONTAINER if name in worker}
+    if "claims" in (resources := own.get("resources") or {}):
+        # of devices, which the pod no longer claims
+        own["resources"] = {name: value for name, value in resources.items() if name != "claims"}
+    if "env" in own:
+        own["env"] = [_of_its_own(variable) for variable in own["env"]]
+    taken = {volume["name"] for volume in of_worker}
+    tmp, histories, trusted = (_unlike(name, taken) for name in ("twgen-tmp", "twgen-histories", _CA_VOLUME))
+    storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
+    if replay.in_memory:
+        storage["medium"] = "Memory"
+    # neither intent nor specs: a newer commit must not redirect an older Job, and another release of twgen
+    # need not read its documents
+    identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    needs = [
+        injection(spec.connection, identity, EnvironmentNames.CURRENT),
+        _trusted_bundle(jobs.pod, spec.connection, trusted),
+        _folder(tmp, _TMP),
+        _folder(histories, _FOLDER, **storage),
+    ]
+    volumes = [volume for need in needs for volume in need.volumes]
+    mounts = [
+        mount
+        for mount in own.get("volumeMounts", ())
+        if not f"{mount['mountPath']}/".startswith(f"{_FOLDER}/")
+    ]
+    if node_affinity := (pod.pop("affinity", None) or {}).get("nodeAffinity"):
+        # affinity to other Pods is for those that serve: a replay would wait for a node without one
+        pod["affinity"] = {"nodeAffinity": node_affinity}
+    if secrets := [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]:
+        pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
+    replaying = {
+        **own,
+        "command": [*replay.command],
+        "volumeMounts": [*mounts, {"name": histories, "mountPath": _FOLDER, "readOnly": True}],
+    }
+    return {
+        **pod,
+        "initContainers": [_fetching(spec, replay, jobs, needs)],
+        "containers": [replaying],
+        "restartPolicy": "Never",
+        "volumes": [*of_worker, *(volume for volume in volumes if volume not in of_worker)],
+    }
+
+
+def _of_its_own(variable: Manifest) -> Manifest:
+    """A variable with a share of resources takes this container's: the pod has no other of the worker."""
+    source = (variable.get("valueFrom") or {}).get("resourceFieldRef")
+    if not source or "containerName" not in source:
+        return variable
+    own = {name: value for name, value in source.items() if name != "containerName"}
+    return {**variable, "valueFrom": {"resourceFieldRef": own}}
+
+
+def _unlike(name: str, others: AbstractSet[str]) -> str:
+    """The name, with as many x as make it differ from the others."""
+    while name in others:
+        name += "x"
+    return name
+
+
+def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequence[Injection]) -> Manifest:
+    """The container that fetches the histories as the worker itself would."""
+    worker, resources = described_template(spec)["spec"]["containers"][0], jobs.pod.resources
+    task_queues = [each.get("value") for each in worker.get("env", ()) if each["name"] == TASK_QUEUE]
+    arguments = [
+        *("histories", "--deployment-name", spec.worker_deployment, "--folder", _FOLDER, "--shared"),
+        *("--sample", str(replay.sample.of_each_type)),
+        *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
+        *(["--upgrading"] if replay.upgrading_only else []),
+        # the first version continues the workflows that the worker had without versions
+        *(["--task-queue", task_queues[0]] if any(task_queues) else []),
+    ]
+    return {
+        "image": jobs.image,
+        "command": ["twgen"],
+        "args": arguments,
+        "env": [variable for need in needs for variable in need.variables],
+        "resources": {
+            **resources,
+            "requests": {"cpu": "10m", **resources.get("requests", {}), "memory": _MEMORY["requests"]},
+            "limits": {**resources.get("limits", {}), "memory": _MEMORY["limits"]},
+        },
+        "securityContext": {
+            **_UNPRIVILEGED,
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "seccompProfile": _SECCOMP,
+        },
+        "volumeMounts": [mount for need in needs for mount in need.mounts],
+        "name": _unlike("histories", {worker["name"]}),
+    }
