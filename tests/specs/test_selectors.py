@@ -9,7 +9,7 @@ import pytest
 from tests.specs.parsing import CONNECTION, budget, parsed, told, worker
 from twgen.model.problem import Document
 from twgen.specs.parse import parse_specs
-from twgen.specs.selectors import shared_pods
+from twgen.specs.neighbours import shared_pods
 from twgen.specs.spec_document import NamespaceRule
 
 MANY = range(600)

@@ -10,9 +10,8 @@ from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.doubts import warn_of_hidden_characters
 from twgen.specs.fields import Fields
-from twgen.specs.keda import SAME_FOR_ALL, check_copies, check_triggers, warn_of_rest_at_zero
+from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
 from twgen.specs.limits import ONLY_PLACEHOLDERS
-from twgen.specs.temporal_trigger import VERSION_FIELDS
 from twgen.specs.together import doubt_of_limit
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
@@ -95,8 +94,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
             "minReplicas", "must not be 0: without a polling worker, the autoscaler cannot see the backlog"
         )
     if group_kind == _SCALED_OBJECT:
-        warn_of_rest_at_zero(inner)
-        check_copies(template, inner)
+        check_scaled_object(template, inner)
     if group_kind.group == _SCALED_OBJECT.group:
         check_triggers(inner)
     kind = KINDS.get(group_kind)

@@ -9,10 +9,10 @@ from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
-from twgen.specs.doubts import doubts_of_pod, unmeasured, warn_of_hidden_characters
+from twgen.specs.doubts import doubts_beside_others, doubts_of_pod, warn_of_hidden_characters
 from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
-from twgen.specs.side_by_side import doubts_beside_others
+from twgen.specs.together import unmeasured
 from twgen.specs.validation.walk import refusals
 from twgen.specs.variables import late_references, misspelt_references
 from twgen.versioning.build_ids import image_tag, is_image

@@ -1,4 +1,4 @@
-"""What the objects attached to one version do to each other, or make of the number of its pods."""
+"""What the objects attached to one version make of its pods, of each other and of Temporal."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,12 +6,15 @@ from typing import Any, NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.problem import quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
-from twgen.specs.doubts import utilizations
+from twgen.specs.doubts import running_containers
+from twgen.specs.keda import warn_of_servers
 from twgen.specs.limits import PERCENTAGE
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.when import may_meet
 
+_KEDA = "keda.sh"
 _VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
 _BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
@@ -22,6 +25,7 @@ Of no pods none can be evicted, so that 1 is the fewest.
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
 _ALL = 100
+_MEASURED = ("cpu", "memory")
 _EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
 _PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
 
@@ -35,17 +39,22 @@ class _Pods(NamedTuple):
     most_field: str
 
 
-def warn_of_neighbours(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each budget that fits no number of pods, and each VPA that changes what an HPA measures by."""
-    documents = {id(spec.document): spec for spec in templates}
-    for worker in workers:
-        for resource in worker.attached:
-            fields = documents[id(resource.document)].fields
-            kind = GroupKind.of(resource.template)
-            if kind == _BUDGET and (found := next(_doubts_of_budget(resource, worker), None)):
-                fields.warning(f"template.spec.{found[0]}", found[1])
-            for doubt in _doubts_of_vpa(resource, worker) if kind == _VPA else ():
-                fields.warning("template.spec", doubt)
+def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note in each template what is doubtful about it next to its worker and what else that has attached."""
+    owners = {id(resource.document): (resource, worker) for worker in workers for resource in worker.attached}
+    for document in templates:
+        resource, worker = owners.get(id(document.document), (None, None))
+        template = document.fields.mapping("template")
+        kind = GroupKind.of(template.value)
+        if not resource or not worker:
+            continue
+        if kind.group == _KEDA:
+            warn_of_servers(template.mapping("spec"), worker)
+        elif kind == _BUDGET and (doubt := next(_doubts_of_budget(resource, worker), None)):
+            template.warning(f"spec.{doubt[0]}", doubt[1])
+        elif kind == _VPA and resource.template:
+            for why in _doubts_of_vpa(resource, worker):
+                template.warning("spec", why)
 
 
 def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -131,3 +140,42 @@ def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
                     apart = f", or controlledResources: [{', '.join(rest)}]" if rest else ""
                     yield f'{why}: write updateMode: "Off"{apart}'
                     return
+
+
+def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What an autoscaler cannot measure of a pod, each with its path in it: utilization is of a request.
+
+    https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
+    """
+    if value_at(pod, "resources", "requests"):
+        return  # the whole pod has some
+    running = list(running_containers(pod))
+    for resource, only in utilizations(value_at(autoscaler.template, "spec")):
+        if only and not any(container.get("name") == only for _, container in running):
+            yield "containers", f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
+        for place, container in running:
+            asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
+            if only in {"", container.get("name")} and not any(asked):
+                why = f"{autoscaler.name} scales on its utilization; a LimitRange may set it"
+                yield f"{place}.resources.requests.{resource}", f"is missing, but {why}"
+
+
+def utilizations(spec: Any) -> Iterator[tuple[str, str]]:
+    """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
+    if value_at(spec, "targetCPUUtilizationPercentage"):
+        yield "cpu", ""
+    for metric in _items(spec, "metrics"):
+        for field in ("resource", "containerResource"):
+            name = value_at(metric, field, "name")
+            if name in _MEASURED and value_at(metric, field, "target", "type") == "Utilization":
+                yield name, str(value_at(metric, field, "container") or "")
+    for trigger in _items(spec, "triggers"):
+        kind = value_at(trigger, "type")
+        measure = value_at(trigger, "metricType") or value_at(trigger, "metadata", "type") or "Utilization"
+        if kind in _MEASURED and measure == "Utilization":
+            yield kind, str(value_at(trigger, "metadata", "containerName") or "")
+
+
+def _items(spec: Any, field: str) -> list[Any]:
+    items = value_at(spec, field)
+    return items if isinstance(items, list) else []

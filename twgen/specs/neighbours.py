@@ -1,4 +1,4 @@
-"""Documents beside the specs that select the pods of versions, or carry the labels of one."""
+"""Documents next to the specs that scale or select the pods of versions, or carry the labels of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,15 @@ from twgen.model.operator import GroupKind
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
+from twgen.specs.attached import KINDS
+from twgen.specs.doubts import selects
+from twgen.specs.kinds import WORKER_KINDS
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    DEPLOYMENT_NAME_LABEL,
+    selector_labels,
+    versioned_deployment_name,
+)
 
 _BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _WITH_PODS = {
@@ -25,6 +33,47 @@ _WITHOUT_PODS = (_BUDGET, GroupKind("autoscaling", "HorizontalPodAutoscaler"))
 _MOST_COMPARED = 100
 """Workers with the rarest of a selector's labels, or of its namespace: no more are looked through for one."""
 _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
+
+
+def misplaced_scalers(
+    documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
+) -> Iterator[Problem]:
+    """A warning for each document that scales the Deployment of one version, or one called like a worker.
+
+    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
+    """
+    kinds = ((document, KINDS.get(GroupKind.of(document.value))) for document in documents)
+    scalers = [(document, kind.target) for document, kind in kinds if kind and kind.target]
+    places: dict[tuple[str, str], WorkerSpec] = {}
+    # a dict keeps what was put in last: the first worker of a name that may be any
+    for worker in reversed(workers if scalers else ()):
+        names = [worker.name]
+        if worker.build_id:
+            names.append(versioned_deployment_name(worker.name, worker.build_id))
+        places |= {(place, name): worker for place in ("", worker.namespace) for name in names}
+
+    def place(document: Document, name: Any) -> tuple[str, str]:
+        return str(value_at(document.value, "metadata", "namespace") or namespace), str(name)
+
+    there = {
+        place(document, value_at(document.value, "metadata", "name"))
+        for document in documents
+        if GroupKind.of(document.value) == GroupKind("apps", "Deployment")
+    }
+    for document, field in scalers:
+        target = value_at(document.value, "spec", field)
+        scaled = place(document, value_at(target, "name"))
+        found = places.get(scaled)
+        kind = value_at(target, "kind") or "Deployment"
+        is_there = kind == "Deployment" and scaled in there
+        if not found or is_there or kind not in ("Deployment", *WORKER_KINDS):
+            continue
+        what = "not a version" if kind != "Deployment" or scaled[1] == found.name else "only one version"
+        message = (
+            f"scales {kind} {scaled[1]}, which is {what} of worker {found.worker_deployment}:"
+            " make it a WorkerResourceTemplate"
+        )
+        yield Problem.at(document, f"spec.{field}.name", message)
 
 
 def shared_pods(
@@ -101,29 +150,3 @@ def _marked(
             path = join_path("", *steps, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
             yield Problem.at(document, path, f"{message}: remove it{and_other}")
             return
-
-
-def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
-    wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
-    if not isinstance(expressions, list):
-        return False
-    return all(labels.get(name) == value for name, value in wanted.items()) and all(
-        _fits(expression, labels) for expression in expressions
-    )
-
-
-def _fits(expression: Any, labels: Mapping[str, str]) -> bool:
-    name, values = str(value_at(expression, "key")), value_at(expression, "values")
-    found = labels.get(name)
-    within = isinstance(values, list) and found in values
-    match value_at(expression, "operator"):
-        case "In":
-            return within
-        case "NotIn":
-            return not within
-        case "Exists":
-            return found is not None
-        case "DoesNotExist":
-            return found is None
-    return False

@@ -1,10 +1,11 @@
-"""The syntaxes of Kubernetes (k8s.io/apimachinery/pkg/util/validation), and ranges of numbers.
+"""Checks of one value, by the syntaxes of Kubernetes, and rules between the fields of one struct.
 
-A check takes a value of the right type and says what is wrong with it, or "" when nothing is.
+The syntaxes are those of k8s.io/apimachinery/pkg/util/validation. A check takes a value of the right type and
+returns what is wrong with it, or "". A rule takes a struct whose fields are of the right types.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,11 @@ from twgen.model.values import dataclass
 from twgen.versioning.quantities import quantity_nanos
 
 Check = Callable[[Any], str]
+Steps = tuple[str | int, ...]
+Struct = Mapping[str, Any]
+Wrong = Iterator[tuple[Steps, str]]
+"""The steps from the struct to a place, and what is wrong there."""
+Rule = Callable[[Struct], Wrong]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +32,8 @@ class Range:
         """The check."""
         if self.least <= value and (self.most is None or value <= self.most):
             return ""
-        end = "at least" if self.most is None else "from"
-        most = "" if self.most is None else f" to {self.most}"
-        return f"must be {end} {self.least}{most}, not {value}"
+        end = f"at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
+        return f"must be {end}, not {value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +47,11 @@ class Form:
 
     def __call__(self, value: str) -> str:
         """The check."""
-        if (not value and self.may_be_empty) or (
-            len(value) <= self.longest and re.fullmatch(self.pattern, value)
-        ):
-            return ""
+        if not value:
+            return "" if self.may_be_empty else f"is empty: it must be {self.words}"
         if len(value) > self.longest:
             return f"is longer than {self.longest} characters"
-        return f"{quoted(value)} is not {self.words}" if value else f"is empty: it must be {self.words}"
+        return "" if re.fullmatch(self.pattern, value) else f"{quoted(value)} is not {self.words}"
 
 
 def one_of(values: tuple[str, ...]) -> Check:
@@ -74,8 +77,8 @@ def when_filled(check: Check) -> Check:
 
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _LONGEST_SUBDOMAIN = 253
 _LONGEST_NAME = 63
 
@@ -84,11 +87,6 @@ SUBDOMAIN = Form(
     _SUBDOMAIN,
     _LONGEST_SUBDOMAIN,
     "a DNS name: lower-case letters and digits, and - or . between them",
-)
-SEARCH_DOMAIN = Form(
-    r"\.|_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*\.?",
-    _LONGEST_SUBDOMAIN,
-    "a DNS name",
 )
 LABEL_VALUE = Form(
     _NAME,
@@ -108,17 +106,13 @@ CONFIG_KEY = Form(
     "a key: letters, digits, -, _ and ., but no .. at its start",
 )
 HEADER_NAME = Form(r"[-A-Za-z0-9]+", 2**20, "the name of an HTTP header: letters, digits and -")
-SYSCTL_NAME = Form(
-    r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?",
-    _LONGEST_SUBDOMAIN,
-    "the name of a sysctl",
-)
 CSI_DRIVER = Form(rf"(?i:{_SUBDOMAIN})", _LONGEST_NAME, "the name of a CSI driver, a DNS name")
 PATH_SEGMENT = Form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., or contain / or %")
 _FINALIZERS = {"foregroundDeletion", "kubernetes", "orphan"}
 PORT = Range(1, 65535)
 FILE_MODE = Range(0, 0o777)
 USER_ID = Range(0, 2**31 - 1)
+_MOST_ANNOTATIONS = 256 * 1024
 
 
 @lru_cache(maxsize=4096)
@@ -135,7 +129,7 @@ def qualified_name(value: str) -> str:
 
 
 def finalizer(value: str) -> str:
-    """What holds an object's removal back; a ReplicaSet whose pods have another one never makes any."""
+    """A finalizer: a ReplicaSet whose pods have an unknown one never makes any, and nothing reports it."""
     if "/" in value or value in _FINALIZERS:
         return qualified_name(value)
     return f"{quoted(value)} needs a domain as prefix, such as example.com/{value}"
@@ -149,6 +143,11 @@ def port(value: int | str) -> str:
 def api_version(value: str) -> str:
     """A version of an API, after its group and / when it has one."""
     return f"{quoted(value)} is not an API version such as apps/v1" if value.count("/") > 1 else ""
+
+
+def absolute_path(value: str) -> str:
+    """A path from the root."""
+    return "" if value.startswith("/") else f"{quoted(value)} is not an absolute path"
 
 
 def inner_path(value: str) -> str:
@@ -198,3 +197,87 @@ def share(value: int | str) -> str:
     if not re.fullmatch(r"[0-9]+%", value):
         return f"{quoted(value)} is not a percentage such as 25%"
     return "" if re.fullmatch(r"0*(100|[0-9]{1,2})%", value) else f"{quoted(value)} is above 100%"
+
+
+def required(*names: str) -> Rule:
+    """Fields that must be there and not be empty, though Go's types let one leave them out."""
+
+    def rule(struct: Struct) -> Wrong:
+        for name in names:
+            if not struct.get(name):
+                yield (name,), "is required" if struct.get(name) is None else "must not be empty"
+
+    return rule
+
+
+def exactly_one(*names: str) -> Rule:
+    """Of these fields one must be there, and no more."""
+    *others, last = names
+    needed = f"needs {', '.join(others)} or {last}"
+
+    def rule(struct: Struct) -> Wrong:
+        present = [name for name in names if name in struct]
+        if not present:
+            yield (), needed
+        yield from _conflicts(present)
+
+    return rule
+
+
+def at_most_one(*names: str) -> Rule:
+    """Of these fields no more than one may be there."""
+    return lambda struct: _conflicts([name for name in names if name in struct])
+
+
+def one_besides(*others: str) -> Rule:
+    """Of all fields but these no more than one may be there."""
+    return lambda struct: _conflicts(sorted(struct.keys() - set(others)))
+
+
+def _conflicts(present: list[str]) -> Wrong:
+    for name in present[1:]:
+        yield (name,), f"conflicts with {present[0]}: set only one of them"
+
+
+def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
+    """The first number must not be above the second, which counts as `when_absent` when it is left out."""
+
+    def rule(struct: Struct) -> Wrong:
+        low, high = struct.get(least), struct.get(most, when_absent)
+        if low is not None and high is not None and low > high:
+            limit = f"{most} ({high})" if most in struct else f"the default of {most} ({high})"
+            yield (least,), f"{low} is above {limit}"
+
+    return rule
+
+
+def labels(name: str) -> Rule:
+    """The labels in a field."""
+
+    def rule(struct: Struct) -> Wrong:
+        for key, value in (struct.get(name) or {}).items():
+            if wrong := qualified_name(key) or LABEL_VALUE(value):
+                yield (name, key), wrong
+
+    return rule
+
+
+def annotations(struct: Struct) -> Wrong:
+    """The annotations of an object."""
+    texts: Mapping[str, str] = struct.get("annotations") or {}
+    for key in texts:
+        if wrong := qualified_name(key.lower()):
+            yield ("annotations", key), wrong
+    if sum(len(key.encode()) + len(value.encode()) for key, value in texts.items()) > _MOST_ANNOTATIONS:
+        yield ("annotations",), f"are larger than {_MOST_ANNOTATIONS // 1024} KiB together"
+
+
+def requirement(struct: Struct) -> Wrong:
+    """A requirement of a selector: how many values its operator takes."""
+    operator, values = struct["operator"], struct.get("values") or []
+    if operator in {"In", "NotIn"} and not values:
+        yield ("values",), f"is required: {operator} needs at least one value"
+    if operator in {"Exists", "DoesNotExist"} and values:
+        yield ("values",), f"must be left out: {operator} takes no values"
+    if operator in {"Gt", "Lt"} and len(values) != 1:
+        yield ("values",), f"must hold one value: {operator} takes one"
