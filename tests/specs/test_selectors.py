@@ -8,8 +8,8 @@ import pytest
 
 from tests.specs.parsing import CONNECTION, budget, parsed, told, worker
 from twgen.model.problem import Document
+from twgen.specs.neighbours import warnings_of_neighbours
 from twgen.specs.parse import parse_specs
-from twgen.specs.neighbours import shared_pods
 from twgen.specs.spec_document import NamespaceRule
 
 MANY = range(600)
@@ -176,5 +176,5 @@ def test_many_budgets_beside_many_workers_are_looked_through_quickly(
     alone = process_time() - started
     documents = [Document("f.yaml", at, value) for at, value in enumerate([*budgets, *expressions])]
     started = process_time()
-    assert list(shared_pods(documents, specs, "shop")) == []
+    assert list(warnings_of_neighbours(documents, specs, "shop")) == []
     assert process_time() - started < 3 * max(alone, 0.1)

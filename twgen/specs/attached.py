@@ -1,14 +1,14 @@
 """Reading WorkerResourceTemplates: what every version of a worker gets a copy of."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
-from twgen.model.paths import Path, join_path, value_at, written_path
+from twgen.model.paths import join_path, value_at, written_path
 from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
-from twgen.specs.doubts import warn_of_hidden_characters
+from twgen.specs.doubts import entries, warn_of_hidden_characters
 from twgen.specs.fields import Fields
 from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
 from twgen.specs.limits import ONLY_PLACEHOLDERS
@@ -115,7 +115,7 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     """
     kind = KINDS.get(GroupKind.of(template))
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
-    if not struct or not _may_have_placeholders(template):
+    if not struct or not may_have_placeholders(str(template)):
         return []
     found: list[Finding] = []
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
@@ -267,13 +267,13 @@ def _warn_of_budget(spec: Fields) -> None:
 
 def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
-    for path, item in _entries(template.value) if _may_have_placeholders(template.value) else ():
+    for path, item in entries(template.value) if may_have_placeholders(str(template.value)) else ():
         if may_have_placeholders(str(path[1])):
             template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
         # the controller leaves unknown ones as they are; here they are typos or an unrendered chart
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
-    for path, item in _entries(spec.value):
+    for path, item in entries(spec.value):
         if path[1] == "scaleTargetRef" and not is_sentinel(item):
             spec.problem(written_path(path), f"must point at each version's own Deployment: {_INJECT}")
         selects_all = (
@@ -311,17 +311,3 @@ def _check_metrics(spec: Fields) -> None:
             if isinstance(labels, dict) and label in labels:
                 path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
                 spec.problem(path, "is filled in for each version: remove it")
-
-
-def _may_have_placeholders(template: Mapping[str, Any]) -> bool:
-    """A string in it may hold a placeholder; the text of a mapping has no two braces side by side itself."""
-    return may_have_placeholders(str(template))
-
-
-def _entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
-    """Every value below one at a path, with its own path."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield (path, key), item
-        if isinstance(item, dict | list):
-            yield from _entries(item, (path, key))

@@ -4,11 +4,12 @@ Also what the pods of two versions cannot both have, though an old version keeps
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from json import dumps
 from typing import Any
 
 from twgen.model.operator import GroupKind
-from twgen.model.paths import join_path, value_at
+from twgen.model.paths import Path, value_at, written_path
 from twgen.model.problem import Document, hidden_character, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
@@ -16,7 +17,6 @@ from twgen.specs.spec_document import SpecDocument
 from twgen.versioning.names import BUILD_ID_LABEL, selector_labels
 from twgen.versioning.quantities import quantity_nanos
 
-_MEASURED = ("cpu", "memory")
 _BYTES = ("memory", "ephemeral-storage")
 _LEAST_BYTES = 2**20
 _NANOS = 10**9
@@ -27,7 +27,7 @@ _LONG_GRACE = 30 * 86_400
 """Activities may take days; from here on milliseconds were meant."""
 _LONGEST_SHORT_TEXT = 253
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_ASKED = ("httpGet", "tcpSocket")
+_ACTIONS = ("httpGet", "tcpSocket")
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
 _OF_ONE_POD, _OF_ONE_NODE = "ReadWriteOncePod", "ReadWriteOnce"
 _OF_MANY = ("ReadWriteMany", "ReadOnlyMany")
@@ -54,32 +54,31 @@ def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str
     """What is doubtful about the stored form of one container of it, each with its path in that."""
     resources = container.get("resources") or {}
     for field in ("limits", "requests"):
+        amounts = resources.get(field) or {}
         for name in _BYTES:
-            amount = value_at(resources, field, name)
-            if amount and 0 < quantity_nanos(amount) < _LEAST_BYTES * _NANOS:
-                why = f"{amount} is less than a mebibyte, too little for any container: write Mi or Gi"
-                yield f"resources.{field}.{name}", why
+            if 0 < _units(amounts, name) < _LEAST_BYTES:
+                why = "is less than a mebibyte, too little for any container"
+                yield f"resources.{field}.{name}", f"{amounts[name]} {why}: write Mi or Gi"
     for field in ("limits", "requests"):
-        cores, memory = (quantity_nanos(value_at(resources, field, name) or 0) / _NANOS for name in _MEASURED)
+        amounts = resources.get(field) or {}
+        cores, memory = _units(amounts, "cpu"), _units(amounts, "memory")
         if memory >= _MUCH_MEMORY:
-            amount = container["resources"][field]["memory"]
-            yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
+            why = f"{amounts['memory']} is more than a node has: write Mi or Gi"
+            yield f"resources.{field}.memory", why
         elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
-            amount = str(container["resources"][field]["cpu"])
+            amount = str(amounts["cpu"])
             meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
-            yield (
-                f"resources.{field}.cpu",
-                f"is {int(cores)} whole cores: write {meant} for thousandths of a core",
-            )
+            why = f"is {int(cores)} whole cores: write {meant} for thousandths of a core"
+            yield f"resources.{field}.cpu", why
     ports = {port.get("name") for port in container.get("ports") or ()}
-    for probe in _PROBES:
-        for asked in _ASKED if container.get(probe) else ():
-            port = value_at(container, probe, asked, "port")
-            if isinstance(port, str) and port not in ports:
-                yield (
-                    f"{probe}.{asked}.port",
-                    f"there is no port named {quoted(port)}: the probe always fails",
-                )
+    for probe, action in product(_PROBES, _ACTIONS):
+        port = value_at(container, probe, action, "port")
+        if isinstance(port, str) and port not in ports:
+            yield f"{probe}.{action}.port", f"there is no port named {quoted(port)}: the probe always fails"
+
+
+def _units(amounts: Mapping[str, Any], name: str) -> float:
+    return quantity_nanos(amounts.get(name) or 0) / _NANOS
 
 
 def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -91,33 +90,27 @@ def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
 
 
 def warn_of_hidden_characters(template: Fields) -> None:
-    """Note what a template holds that nobody sees, but where something is wrong already."""
+    """Note the invisible characters of a template, but not where something is wrong already.
+
+    A text with ordinary blanks is for people: a blank that breaks no line has its place there.
+    """
     if "\\u" not in dumps(template.value):  # it escapes what is not ASCII
         return
-    found = template.diagnostics
-    told = {finding.path for finding in (*found.problems, *found.unknown)}
-    for place, doubt in _hidden(template.value):
-        if template.at(place) not in told:
-            template.warning(place, doubt)
+    wrong = {finding.path for finding in (*template.diagnostics.problems, *template.diagnostics.unknown)}
+    for path, item in entries(template.value):
+        is_text = isinstance(item, str) and len(item) <= _LONGEST_SHORT_TEXT and " " not in item
+        if is_text and hidden_character(item) and template.at(written_path(path)) not in wrong:
+            why = f"{quoted(item)} contains an invisible character: retype it"
+            template.warning(written_path(path), why)
 
 
-def _hidden(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The short texts of a value that hold what nobody sees, each with its path.
-
-    One with ordinary blanks is for people, where a blank that breaks no line has its place.
-    """
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _hidden(item, join_path(path, name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _hidden(item, join_path(path, index))
-    elif isinstance(value, str) and hidden_character(value) and _is_short(value):
-        yield path, f"{quoted(value)} contains an invisible character: retype it"
-
-
-def _is_short(text: str) -> bool:
-    return len(text) <= _LONGEST_SHORT_TEXT and " " not in text
+def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
+    """Every value below one at a path, with its own path."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (path, key), item
+        if isinstance(item, dict | list):
+            yield from entries(item, (path, key))
 
 
 def doubts_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
@@ -184,18 +177,16 @@ def warn_of_claims(
             name = value_at(volume, "persistentVolumeClaim", "claimName")
             modes = claims.get((worker.namespace, name)) or claims.get(("", name)) or []
             may_be_shared = any(mode in modes for mode in _OF_MANY) or _is_on_one_node(pod)
+            why = ""
             if _OF_ONE_POD in modes:
                 why = f"{_OF_ONE_POD}, so no pod of a new version starts while an old version has one"
             elif _OF_ONE_NODE in modes and not may_be_shared:
-                why = (
-                    f"{_OF_ONE_NODE}, so a new version's pods start only on the node of the old"
-                    " version's pods"
-                )
-            else:
-                continue
-            place = f"template.spec.volumes[{index}].persistentVolumeClaim.claimName"
-            doubt = f"claim {name} is {why}: use a ReadWriteMany claim"
-            fields[id(worker.document)].warning(place, doubt)
+                so = "so a new version's pods start only on the node of the old version's pods"
+                why = f"{_OF_ONE_NODE}, {so}"
+            if why:
+                place = f"template.spec.volumes[{index}].persistentVolumeClaim.claimName"
+                doubt = f"claim {name} is {why}: use a ReadWriteMany claim"
+                fields[id(worker.document)].warning(place, doubt)
 
 
 def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
@@ -210,24 +201,15 @@ def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
     wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
-    if not isinstance(expressions, list):
-        return False
-    return all(labels.get(name) == value for name, value in wanted.items()) and all(
-        _fits(expression, labels) for expression in expressions
+    return (
+        isinstance(expressions, list)
+        and all(labels.get(name) == value for name, value in wanted.items())
+        and all(_fits(expression, labels) for expression in expressions)
     )
 
 
 def _fits(expression: Any, labels: Mapping[str, str]) -> bool:
     name, values = str(value_at(expression, "key")), value_at(expression, "values")
-    found = labels.get(name)
-    within = isinstance(values, list) and found in values
-    match value_at(expression, "operator"):
-        case "In":
-            return within
-        case "NotIn":
-            return not within
-        case "Exists":
-            return found is not None
-        case "DoesNotExist":
-            return found is None
-    return False
+    within = isinstance(values, list) and labels.get(name) in values
+    fits = {"In": within, "NotIn": not within, "Exists": name in labels, "DoesNotExist": name not in labels}
+    return fits.get(str(value_at(expression, "operator")), False)

@@ -1,7 +1,6 @@
 """Documents next to the specs that scale or select the pods of versions, or carry the labels of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import join_path, value_at
@@ -18,32 +17,57 @@ from twgen.versioning.names import (
 )
 
 _BUDGET = GroupKind("policy", "PodDisruptionBudget")
+_DEPLOYMENT = GroupKind("apps", "Deployment")
+_APPS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
 _WITH_PODS = {
-    GroupKind("apps", "Deployment"): ("spec", "template"),
-    GroupKind("apps", "StatefulSet"): ("spec", "template"),
-    GroupKind("apps", "DaemonSet"): ("spec", "template"),
-    GroupKind("apps", "ReplicaSet"): ("spec", "template"),
+    **{GroupKind("apps", kind): ("spec", "template") for kind in _APPS},
     GroupKind("batch", "Job"): ("spec", "template"),
     GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     GroupKind("", "Pod"): (),
 }
-"""Where the pods of each kind stand in it."""
+"""The path of the pods in each kind."""
 _WITHOUT_PODS = (_BUDGET, GroupKind("autoscaling", "HorizontalPodAutoscaler"))
-"""What versions have beside their pods."""
+"""What versions have next to their pods."""
 _MOST_COMPARED = 100
 """Workers with the rarest of a selector's labels, or of its namespace: no more are looked through for one."""
 _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
 
 
-def misplaced_scalers(
+def warnings_of_neighbours(
     documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
 ) -> Iterator[Problem]:
-    """A warning for each document that scales the Deployment of one version, or one called like a worker.
+    """A warning for each document that scales or selects pods of versions, or passes for a version.
 
-    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
+    `namespace` is for documents without one; empty: it is not known, and may be any worker's.
     """
-    kinds = ((document, KINDS.get(GroupKind.of(document.value))) for document in documents)
-    scalers = [(document, kind.target) for document, kind in kinds if kind and kind.target]
+    placed = [
+        (document, GroupKind.of(document.value), _namespace(document) or namespace)
+        for document in documents
+        if workers
+    ]
+    yield from _misplaced_scalers(placed, workers)
+    pods = _pods(workers if any(kind == _BUDGET for _, kind, _ in placed) else ())
+    named = {(place, worker.name): worker for worker in reversed(workers) for place in ("", worker.namespace)}
+    for document, kind, own in placed:
+        if kind == _BUDGET:
+            yield from _budget(document, own, pods)
+        if kind in _WITH_PODS or kind in _WITHOUT_PODS:
+            yield from _marked(document, kind, own, named)
+
+
+def _namespace(document: Document) -> str:
+    return str(value_at(document.value, "metadata", "namespace") or "")
+
+
+def _misplaced_scalers(
+    placed: Sequence[tuple[Document, GroupKind, str]], workers: Sequence[WorkerSpec]
+) -> Iterator[Problem]:
+    """A warning for each document that scales the Deployment of one version, or one called like a worker."""
+    scalers = [
+        (document, own, KINDS[kind].target)
+        for document, kind, own in placed
+        if kind in KINDS and KINDS[kind].target
+    ]
     places: dict[tuple[str, str], WorkerSpec] = {}
     # a dict keeps what was put in last: the first worker of a name that may be any
     for worker in reversed(workers if scalers else ()):
@@ -51,47 +75,23 @@ def misplaced_scalers(
         if worker.build_id:
             names.append(versioned_deployment_name(worker.name, worker.build_id))
         places |= {(place, name): worker for place in ("", worker.namespace) for name in names}
-
-    def place(document: Document, name: Any) -> tuple[str, str]:
-        return str(value_at(document.value, "metadata", "namespace") or namespace), str(name)
-
-    there = {
-        place(document, value_at(document.value, "metadata", "name"))
-        for document in documents
-        if GroupKind.of(document.value) == GroupKind("apps", "Deployment")
+    deployments = {
+        (own, str(value_at(document.value, "metadata", "name")))
+        for document, kind, own in placed
+        if kind == _DEPLOYMENT
     }
-    for document, field in scalers:
+    for document, own, field in scalers:
         target = value_at(document.value, "spec", field)
-        scaled = place(document, value_at(target, "name"))
-        found = places.get(scaled)
-        kind = value_at(target, "kind") or "Deployment"
-        is_there = kind == "Deployment" and scaled in there
-        if not found or is_there or kind not in ("Deployment", *WORKER_KINDS):
-            continue
-        what = "not a version" if kind != "Deployment" or scaled[1] == found.name else "only one version"
-        message = (
-            f"scales {kind} {scaled[1]}, which is {what} of worker {found.worker_deployment}:"
-            " make it a WorkerResourceTemplate"
-        )
-        yield Problem.at(document, f"spec.{field}.name", message)
-
-
-def shared_pods(
-    documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
-) -> Iterator[Problem]:
-    """A warning for each budget of the pods of versions, and for each object that passes for a version.
-
-    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
-    """
-    kinds = ((document, GroupKind.of(document.value)) for document in documents if workers)
-    found = [(document, kind) for document, kind in kinds if kind in _WITH_PODS or kind in _WITHOUT_PODS]
-    pods = _pods(workers if any(kind == _BUDGET for _, kind in found) else ())
-    named = {(place, worker.name): worker for worker in reversed(workers) for place in ("", worker.namespace)}
-    for document, kind in found:
-        own = str(value_at(document.value, "metadata", "namespace") or namespace)
-        if kind == _BUDGET:
-            yield from _budget(document, own, pods)
-        yield from _marked(document, kind, own, named)
+        name, kind = str(value_at(target, "name")), value_at(target, "kind") or "Deployment"
+        owner = places.get((own, name))
+        is_other = kind == "Deployment" and (own, name) in deployments
+        if owner and not is_other and kind in ("Deployment", *WORKER_KINDS):
+            what = "not a version" if kind != "Deployment" or name == owner.name else "only one version"
+            message = (
+                f"scales {kind} {name}, which is {what} of worker {owner.worker_deployment}:"
+                " make it a WorkerResourceTemplate"
+            )
+            yield Problem.at(document, f"spec.{field}.name", message)
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:

@@ -20,7 +20,7 @@ from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.doubts import warn_of_claims
 from twgen.specs.hooks import hooks_on_versions, marks_on_versions
-from twgen.specs.neighbours import misplaced_scalers, shared_pods
+from twgen.specs.neighbours import warnings_of_neighbours
 from twgen.specs.policies import default_policy, parse_policy, warn_of_idle_replicas
 from twgen.specs.policy_steps import check_steps
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
@@ -135,8 +135,7 @@ def parse_specs(
                 if (why := kinds.why_nameless(document.value))
             ),
             *marks_on_versions(first_ones.values()),
-            *misplaced_scalers(found.passthrough, workers, rule.default),
-            *shared_pods(found.passthrough, workers, rule.default),
+            *warnings_of_neighbours(found.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is not a spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -18,7 +18,7 @@ _KEDA = "keda.sh"
 _VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
 _BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
-"""How the kinds of autoscalers call their bounds, and what those are when they are left out.
+"""The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
 
 Of no pods none can be evicted, so that 1 is the fewest.
 """
@@ -28,26 +28,19 @@ _ALL = 100
 _MEASURED = ("cpu", "memory")
 _EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
 _PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
-
-
-class _Pods(NamedTuple):
-    """How many pods a version has, and what the fields are called that say so."""
-
-    fewest: int
-    most: int
-    least_field: str
-    most_field: str
+_Bound = tuple[int, str]
+"""A number of pods, and the name of the field that sets it."""
 
 
 def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
     """Note in each template what is doubtful about it next to its worker and what else that has attached."""
     owners = {id(resource.document): (resource, worker) for worker in workers for resource in worker.attached}
     for document in templates:
-        resource, worker = owners.get(id(document.document), (None, None))
+        if id(document.document) not in owners:
+            continue
+        resource, worker = owners[id(document.document)]
         template = document.fields.mapping("template")
         kind = GroupKind.of(template.value)
-        if not resource or not worker:
-            continue
         if kind.group == _KEDA:
             warn_of_servers(template.mapping("spec"), worker)
         elif kind == _BUDGET and (doubt := next(_doubts_of_budget(resource, worker), None)):
@@ -78,18 +71,21 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
         return
     for words in (_WITH_TRAFFIC, _DRAINING):
         pods = _pods(worker, words) if may_meet(budget.when, words) else None
-        for field in ("minAvailable", "maxUnavailable") if pods else ():
-            limit = spec.get(field)
-            # at the fewest pods that an autoscaler leaves: a draining version is idle for days, and all
-            # that time such a budget would block every drain of a node
-            if field == "minAvailable" and pods and _of(limit, pods.fewest) >= pods.fewest:
-                yield field, f"{limit} with {pods.least_field} at {pods.fewest} {_EVICTS_NONE}"
-            elif field == "maxUnavailable" and pods and _of(limit, pods.most) >= pods.most > 1:
-                yield field, f"{limit} with {pods.most_field} at {pods.most} {_PROTECTS_NONE}"
+        if not pods:
+            continue
+        (fewest, least_field), (most, most_field) = pods
+        # at the fewest pods that an autoscaler leaves: a draining version is idle for days, and all
+        # that time such a budget would block every drain of a node
+        limit = spec.get("minAvailable")
+        if _of(limit, fewest) >= fewest:
+            yield "minAvailable", f"{limit} with {least_field} at {fewest} {_EVICTS_NONE}"
+        limit = spec.get("maxUnavailable")
+        if _of(limit, most) >= most > 1:
+            yield "maxUnavailable", f"{limit} with {most_field} at {most} {_PROTECTS_NONE}"
 
 
-def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
-    """How many pods the versions of these words have; None: nobody here says."""
+def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, _Bound] | None:
+    """The fewest and the most pods that the versions of these words have; None: nothing here says so."""
     scalers = [item for item in worker.attached if item.autoscales and may_meet(item.when, words)]
     if scalers and scalers[0].when and not words <= scalers[0].when:
         return None
@@ -98,25 +94,23 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
         low, high = (value_at(scalers[0].template, "spec", field) for field in (least, most))
         if not scalers[0].template or {type(low), type(high)} - {int, type(None)}:
             return None  # its own check reports the error
-        return _Pods(
-            low or fewest, high or at_most, *(f"{field} of {scalers[0].name}" for field in (least, most))
-        )
+        of = f"of {scalers[0].name}"
+        return (low or fewest, f"{least} {of}"), (high or at_most, f"{most} {of}")
     draining = worker.policy.draining_replicas if words == _DRAINING else None
-    field = "drainingReplicas" if draining else "replicas"
-    pods = draining or worker.replicas
-    return _Pods(pods, pods, field, field) if pods else None
+    pods, field = draining or worker.replicas, "drainingReplicas" if draining else "replicas"
+    return ((pods, field), (pods, field)) if pods else None
 
 
 def _of(limit: Any, pods: int) -> int:
-    """The pods that a limit means, of so many; a share is rounded up, as Kubernetes does it."""
+    """How many of these pods a limit means; a share is rounded up, as Kubernetes does it."""
     share = _share(limit)
     return limit if isinstance(limit, int) else -(-pods * share // _ALL) if share is not None else 0
 
 
 def _share(limit: Any) -> int | None:
-    """The percentage that a limit is; None: it is none, or one that is refused."""
-    share = int(limit[:-1]) if isinstance(limit, str) and re.search(PERCENTAGE, limit) else None
-    return None if share is None or share > _ALL else share
+    """The percentage that a limit is; None: it is not one, or it is refused."""
+    is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
+    return int(limit[:-1]) if is_share and int(limit[:-1]) <= _ALL else None
 
 
 def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
