@@ -11,8 +11,7 @@ from twgen.model.spec import AttachedResource
 from twgen.specs.doubts import entries, warn_of_hidden_characters
 from twgen.specs.fields import Fields
 from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
-from twgen.specs.limits import ONLY_PLACEHOLDERS
-from twgen.specs.together import doubt_of_limit
+from twgen.specs.limits import ONLY_PLACEHOLDERS, PERCENTAGE
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -45,21 +44,21 @@ class AttachedKind(NamedTuple):
     """It sets them also when there are none."""
 
 
-_PDB = GroupKind("policy", "PodDisruptionBudget")
-_SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
+HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
+SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
+VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
 KINDS = {
-    GroupKind("autoscaling", "HorizontalPodAutoscaler"): AttachedKind(
+    HPA: AttachedKind(
         {"v2": "HorizontalPodAutoscalerSpec", "v1": "V1HorizontalPodAutoscalerSpec"},
         "scaleTargetRef",
         autoscales=True,
     ),
-    _PDB: AttachedKind({"v1": "PodDisruptionBudgetSpec"}),
-    _SCALED_OBJECT: AttachedKind(
+    BUDGET: AttachedKind({"v1": "PodDisruptionBudgetSpec"}),
+    SCALED_OBJECT: AttachedKind(
         {"v1alpha1": "ScaledObjectSpec"}, "scaleTargetRef", autoscales=True, scales_from_zero=True
     ),
-    GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"): AttachedKind(
-        {"v1": "VerticalPodAutoscalerSpec"}, "targetRef"
-    ),
+    VPA: AttachedKind({"v1": "VerticalPodAutoscalerSpec"}, "targetRef"),
 }
 """The kinds that may always be attached; specs.validation.attached has the rules for their fields."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
@@ -72,6 +71,10 @@ _OWN_MARKS = {
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _FILLED_SELECTORS = re.compile(r"selector|metrics\[\d+\]\.external\.metric\.selector")
 """The paths in a `spec` whose matchLabels are filled in, by the controller too."""
+EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
+PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
+"""What is wrong with a limit of a budget."""
+_ALL = 100
 _INJECT = "write {} to have it filled in for each version"
 
 
@@ -86,16 +89,15 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
     inner = template.mapping("spec")
     _check_references(template, inner)
     _check_metrics(inner)
-    if group_kind == _PDB:
+    if group_kind == BUDGET:
         _warn_of_budget(inner)
     inner.warn_of_many_pods("minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount")
     if inner.raw("minReplicas") == 0:
-        inner.problem(
-            "minReplicas", "must not be 0: without a polling worker, the autoscaler cannot see the backlog"
-        )
-    if group_kind == _SCALED_OBJECT:
+        why = "without a polling worker, the autoscaler cannot see the backlog"
+        inner.problem("minReplicas", f"must not be 0: {why}")
+    if group_kind == SCALED_OBJECT:
         check_scaled_object(template, inner)
-    if group_kind.group == _SCALED_OBJECT.group:
+    if group_kind.group == SCALED_OBJECT.group:
         check_triggers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
@@ -117,13 +119,13 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
     if not struct or not may_have_placeholders(str(template)):
         return []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
         part = template.get(field) or {}
         usual = {wrong.path for wrong in refusals(_filled_in(part, _SAMPLE_NAMES), field_struct, field)}
         theirs = refusals(_filled_in(part, names), field_struct, field)
-        found += [wrong for wrong in theirs if wrong.path not in usual]
-    return found
+        findings += [wrong for wrong in theirs if wrong.path not in usual]
+    return findings
 
 
 def why_cluster_scoped(kind: GroupKind) -> str:
@@ -253,9 +255,8 @@ def _warn_of_budget(spec: Fields) -> None:
     selector = spec.value.get("selector")
     if is_sentinel(selector):
         whose = "no pods" if selector is None else "every pod of the namespace"
-        spec.warning(
-            "selector", f"selects {whose}: write {{matchLabels: {{}}}} to select the pods of each version"
-        )
+        remedy = "write {matchLabels: {}} to select the pods of each version"
+        spec.warning("selector", f"selects {whose}: {remedy}")
     elif (
         isinstance(selector, dict)
         and selector.keys() == {"matchExpressions"}
@@ -263,6 +264,26 @@ def _warn_of_budget(spec: Fields) -> None:
     ):
         why = "selects the same pods for every version, and a pod with two budgets cannot be evicted"
         spec.warning("selector", f"{why}: write matchLabels: {{}} next to matchExpressions")
+
+
+def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Why a budget protects nothing, or lets nothing be evicted, however many pods there are, and where."""
+    for field, none, nothing in (
+        ("maxUnavailable", EVICTS_NONE, PROTECTS_NONE),
+        ("minAvailable", PROTECTS_NONE, EVICTS_NONE),
+    ):
+        limit = budget.get(field)
+        if share_of(limit) == 0 or (limit == 0 and not isinstance(limit, bool)):
+            return field, f"{limit} {none}"
+        if share_of(limit) == _ALL:
+            return field, f"{limit} {nothing}"
+    return None
+
+
+def share_of(limit: Any) -> int | None:
+    """The percentage that a limit is; None: it is not one, or it is refused."""
+    is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
+    return int(limit[:-1]) if is_share and int(limit[:-1]) <= _ALL else None
 
 
 def _check_references(template: Fields, spec: Fields) -> None:
@@ -294,20 +315,16 @@ def _check_metrics(spec: Fields) -> None:
     """Refuse labels of metrics that name a version: twgen fills them in."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
-        described = value_at(metric, "object")
+        described, selected = value_at(metric, "object"), value_at(metric, "external", "metric")
+        selector = f"metrics[{index}].external.metric.selector"
         if described and not tells_versions_apart(str(described)):
-            spec.warning(join_path("metrics", index, "object"), SAME_FOR_ALL)
-        selected = value_at(metric, "external", "metric")
+            spec.warning(f"metrics[{index}].object", SAME_FOR_ALL)
         if isinstance(selected, dict) and is_sentinel(selected.get("selector")):
             what = "is not filled in" if "selector" in selected else "is missing"
-            why = (
-                f"{what}, so each version scales on the total of all: write {{matchLabels: {{}}}}"
-                " for its own total"
-            )
+            remedy = "write {matchLabels: {}} for its own total"
             if not tells_versions_apart(str(selected.get("name"))):
-                spec.warning(join_path("metrics", index, "external", "metric", "selector"), why)
+                spec.warning(selector, f"{what}, so each version scales on the total of all: {remedy}")
         labels = value_at(selected, "selector", "matchLabels")
-        for label in METRIC_LABELS:
-            if isinstance(labels, dict) and label in labels:
-                path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
-                spec.problem(path, "is filled in for each version: remove it")
+        for label in METRIC_LABELS if isinstance(labels, dict) else ():
+            if label in labels:
+                spec.problem(f"{selector}.matchLabels.{label}", "is filled in for each version: remove it")

@@ -6,7 +6,7 @@ from twgen.model.operator import GroupKind
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
-from twgen.specs.attached import KINDS
+from twgen.specs.attached import BUDGET, HPA, KINDS
 from twgen.specs.doubts import selects
 from twgen.specs.kinds import WORKER_KINDS
 from twgen.versioning.names import (
@@ -16,7 +16,6 @@ from twgen.versioning.names import (
     versioned_deployment_name,
 )
 
-_BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _DEPLOYMENT = GroupKind("apps", "Deployment")
 _APPS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
 _WITH_PODS = {
@@ -26,7 +25,7 @@ _WITH_PODS = {
     GroupKind("", "Pod"): (),
 }
 """The path of the pods in each kind."""
-_WITHOUT_PODS = (_BUDGET, GroupKind("autoscaling", "HorizontalPodAutoscaler"))
+_WITHOUT_PODS = (BUDGET, HPA)
 """What versions have next to their pods."""
 _MOST_COMPARED = 100
 """Workers with the rarest of a selector's labels, or of its namespace: no more are looked through for one."""
@@ -46,10 +45,10 @@ def warnings_of_neighbours(
         if workers
     ]
     yield from _misplaced_scalers(placed, workers)
-    pods = _pods(workers if any(kind == _BUDGET for _, kind, _ in placed) else ())
+    pods = _pods(workers if any(kind == BUDGET for _, kind, _ in placed) else ())
     named = {(place, worker.name): worker for worker in reversed(workers) for place in ("", worker.namespace)}
     for document, kind, own in placed:
-        if kind == _BUDGET:
+        if kind == BUDGET:
             yield from _budget(document, own, pods)
         if kind in _WITH_PODS or kind in _WITHOUT_PODS:
             yield from _marked(document, kind, own, named)
@@ -117,7 +116,7 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
     for worker, labels in fewest[:_MOST_COMPARED]:
         if not selects(selector, labels):
             continue
-        attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
+        attached = next((item for item in worker.attached if item.kind == BUDGET.kind), None)
         whose = f"the pods of all versions of worker {worker.worker_deployment}"
         message = f"counts {whose} together, so an old version may lose its last pod"
         if BUILD_ID_LABEL in wanted:

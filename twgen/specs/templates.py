@@ -1,7 +1,7 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -94,26 +94,21 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
 
 
 def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Note each `$(NAME)` that Kubernetes leaves as it is, since nothing before it is called so."""
+    """Note each `$(NAME)` that Kubernetes leaves as it is, because no variable before it has this name."""
     for field, added in (("initContainers", frozenset[str]()), ("containers", injected.names)):
         for index, container in _items(pod, field):
-            late = list(late_references(container, added))
-            found = [(place, name, f"{_who(name, added)} after it") for place, name in late]
-            for place, name in misspelt_references(container, {*added, *(name for _, name in late)}):
-                is_ours = name in injected.names
-                why = (
-                    f"twgen does not set {name} in init containers"
-                    if is_ours
-                    else "no variable has this name"
-                )
-                found.append((place, name, why))
-            for place, name, why in found:
+            reasons = []
+            for place, name in late_references(container, added):
+                setter = f"twgen sets {name}" if name in added else f"{name} is set"
+                reasons.append((place, name, f"{setter} after it"))
+            for place, name in misspelt_references(container, {*added, *(name for _, name, _ in reasons)}):
+                why = "no variable has this name"
+                if name in injected.names:
+                    why = f"twgen does not set {name} in init containers"
+                reasons.append((place, name, why))
+            for place, name, why in reasons:
                 doubt = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
                 path.warning(f"{field}[{index}].{place}", doubt)
-
-
-def _who(name: str, added: Collection[str]) -> str:
-    return f"twgen sets {name}" if name in added else f"{name} is set"
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:

@@ -1,6 +1,5 @@
 """What the objects attached to one version make of its pods, of each other and of Temporal."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -8,15 +7,20 @@ from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
+from twgen.specs.attached import (
+    BUDGET,
+    EVICTS_NONE,
+    PROTECTS_NONE,
+    SCALED_OBJECT,
+    VPA,
+    doubt_of_limit,
+    share_of,
+)
 from twgen.specs.doubts import running_containers
 from twgen.specs.keda import warn_of_servers
-from twgen.specs.limits import PERCENTAGE
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.when import may_meet
 
-_KEDA = "keda.sh"
-_VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
-_BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
 """The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
 
@@ -24,10 +28,7 @@ Of no pods none can be evicted, so that 1 is the fewest.
 """
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
-_ALL = 100
 _MEASURED = ("cpu", "memory")
-_EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
-_PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
 _Bound = tuple[int, str]
 """A number of pods, and the name of the field that sets it."""
 
@@ -41,27 +42,13 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
         resource, worker = owners[id(document.document)]
         template = document.fields.mapping("template")
         kind = GroupKind.of(template.value)
-        if kind.group == _KEDA:
+        if kind.group == SCALED_OBJECT.group:
             warn_of_servers(template.mapping("spec"), worker)
-        elif kind == _BUDGET and (doubt := next(_doubts_of_budget(resource, worker), None)):
+        elif kind == BUDGET and (doubt := next(_doubts_of_budget(resource, worker), None)):
             template.warning(f"spec.{doubt[0]}", doubt[1])
-        elif kind == _VPA and resource.template:
+        elif kind == VPA and resource.template:
             for why in _doubts_of_vpa(resource, worker):
                 template.warning("spec", why)
-
-
-def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Why a budget protects nothing, or lets nothing be evicted, however many pods there are, and where."""
-    for field, none, nothing in (
-        ("maxUnavailable", _EVICTS_NONE, _PROTECTS_NONE),
-        ("minAvailable", _PROTECTS_NONE, _EVICTS_NONE),
-    ):
-        limit = budget.get(field)
-        if _share(limit) == 0 or (limit == 0 and not isinstance(limit, bool)):
-            return field, f"{limit} {none}"
-        if _share(limit) == _ALL:
-            return field, f"{limit} {nothing}"
-    return None
 
 
 def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
@@ -78,10 +65,10 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
         # that time such a budget would block every drain of a node
         limit = spec.get("minAvailable")
         if _of(limit, fewest) >= fewest:
-            yield "minAvailable", f"{limit} with {least_field} at {fewest} {_EVICTS_NONE}"
+            yield "minAvailable", f"{limit} with {least_field} at {fewest} {EVICTS_NONE}"
         limit = spec.get("maxUnavailable")
         if _of(limit, most) >= most > 1:
-            yield "maxUnavailable", f"{limit} with {most_field} at {most} {_PROTECTS_NONE}"
+            yield "maxUnavailable", f"{limit} with {most_field} at {most} {PROTECTS_NONE}"
 
 
 def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, _Bound] | None:
@@ -103,14 +90,8 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, 
 
 def _of(limit: Any, pods: int) -> int:
     """How many of these pods a limit means; a share is rounded up, as Kubernetes does it."""
-    share = _share(limit)
-    return limit if isinstance(limit, int) else -(-pods * share // _ALL) if share is not None else 0
-
-
-def _share(limit: Any) -> int | None:
-    """The percentage that a limit is; None: it is not one, or it is refused."""
-    is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
-    return int(limit[:-1]) if is_share and int(limit[:-1]) <= _ALL else None
+    share = share_of(limit)
+    return limit if isinstance(limit, int) else -(-pods * share // 100) if share is not None else 0
 
 
 def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:

@@ -12,10 +12,8 @@ from twgen.model.paths import value_at
 from twgen.model.problem import did_you_mean, quoted
 from twgen.specs.validation import checks
 from twgen.specs.validation.checks import (
-    FILE_MODE,
     LABEL_VALUE,
     PORT,
-    USER_ID,
     Check,
     Range,
     Rule,
@@ -33,82 +31,66 @@ from twgen.specs.validation.checks import (
 )
 from twgen.versioning.quantities import canonical_quantity, quantity_nanos, quantity_text
 
-FIELDS: dict[str, Check] = {
-    "ConfigMapEnvSource.name": checks.SUBDOMAIN,
-    "ConfigMapKeySelector.key": checks.CONFIG_KEY,
-    "ConfigMapKeySelector.name": checks.SUBDOMAIN,
-    "ConfigMapVolumeSource.defaultMode": FILE_MODE,
-    "Container.name": checks.DNS_LABEL,
-    "ContainerPort.containerPort": PORT,
-    "ContainerPort.hostPort": when_filled(PORT),
-    "ContainerPort.name": when_filled(checks.PORT_NAME),
-    "CSIVolumeSource.driver": checks.CSI_DRIVER,
-    "DownwardAPIVolumeFile.mode": FILE_MODE,
-    "DownwardAPIVolumeFile.path": checks.file_in_volume,
-    "DownwardAPIVolumeSource.defaultMode": FILE_MODE,
-    "EmptyDirVolumeSource.sizeLimit": checks.not_negative,
-    "EnvFromSource.prefix": when_filled(checks.VARIABLE_NAME),
-    "EnvVar.name": checks.VARIABLE_NAME,
-    "GRPCAction.port": PORT,
-    "HostAlias.hostnames[]": checks.SUBDOMAIN,
-    "HostAlias.ip": checks.address,
-    "HostPathVolumeSource.path": checks.path_without_backsteps,
-    "HTTPGetAction.port": checks.port,
-    "HTTPHeader.name": checks.HEADER_NAME,
-    "KeyToPath.mode": FILE_MODE,
-    "KeyToPath.path": checks.file_in_volume,
-    "LabelSelectorRequirement.key": qualified_name,
-    "LabelSelectorRequirement.values[]": LABEL_VALUE,
-    "NFSVolumeSource.path": checks.absolute_path,
-    "NodeSelectorRequirement.key": qualified_name,
-    "ObjectMeta.finalizers[]": checks.finalizer,
-    "PersistentVolumeClaimSpec.storageClassName": when_filled(checks.SUBDOMAIN),
-    "PodAffinityTerm.matchLabelKeys[]": qualified_name,
-    "PodAffinityTerm.mismatchLabelKeys[]": qualified_name,
-    "PodAffinityTerm.namespaces[]": checks.DNS_LABEL,
-    "PodAffinityTerm.topologyKey": qualified_name,
-    "PodSecurityContext.fsGroup": USER_ID,
-    "PodSecurityContext.runAsGroup": USER_ID,
-    "PodSecurityContext.runAsUser": USER_ID,
-    "PodSecurityContext.supplementalGroups[]": USER_ID,
-    "PodSpec.activeDeadlineSeconds": when_filled(
-        lambda _: "must be left out: a Deployment's pods run until they are replaced"
+_FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
+    (checks.DNS_LABEL, ("Container.name", "PodAffinityTerm.namespaces[]", "Volume.name")),
+    (checks.SUBDOMAIN, (
+        "ConfigMapEnvSource.name", "ConfigMapKeySelector.name", "PodSpec.runtimeClassName",
+        "SecretEnvSource.name", "SecretKeySelector.name",
+    )),
+    (when_filled(checks.SUBDOMAIN), (
+        "PersistentVolumeClaimSpec.storageClassName", "PodSpec.nodeName", "PodSpec.priorityClassName",
+        "PodSpec.serviceAccount", "PodSpec.serviceAccountName",
+    )),
+    (checks.qualified_name, (
+        "LabelSelectorRequirement.key", "NodeSelectorRequirement.key", "PodAffinityTerm.matchLabelKeys[]",
+        "PodAffinityTerm.mismatchLabelKeys[]", "PodAffinityTerm.topologyKey",
+        "TopologySpreadConstraint.matchLabelKeys[]",
+    )),
+    (LABEL_VALUE, ("LabelSelectorRequirement.values[]",)),
+    (checks.finalizer, ("ObjectMeta.finalizers[]",)),
+    (checks.CONFIG_KEY, ("ConfigMapKeySelector.key", "SecretKeySelector.key")),
+    (checks.VARIABLE_NAME, ("EnvVar.name",)),
+    (when_filled(checks.VARIABLE_NAME), ("EnvFromSource.prefix",)),
+    (PORT, ("ContainerPort.containerPort", "GRPCAction.port")),
+    (when_filled(PORT), ("ContainerPort.hostPort",)),
+    (when_filled(checks.PORT_NAME), ("ContainerPort.name",)),
+    (checks.port, ("HTTPGetAction.port", "TCPSocketAction.port")),
+    (checks.HEADER_NAME, ("HTTPHeader.name",)),
+    (checks.not_negative, ("EmptyDirVolumeSource.sizeLimit",)),
+    (checks.file_in_volume, (
+        "DownwardAPIVolumeFile.path", "KeyToPath.path", "ServiceAccountTokenProjection.path",
+    )),
+    (checks.path_without_backsteps, ("HostPathVolumeSource.path",)),
+    (when_filled(checks.inner_path), ("VolumeMount.subPath", "VolumeMount.subPathExpr")),
+    (Range(0, 0o777), (
+        "ConfigMapVolumeSource.defaultMode", "DownwardAPIVolumeFile.mode",
+        "DownwardAPIVolumeSource.defaultMode", "KeyToPath.mode", "ProjectedVolumeSource.defaultMode",
+        "SecretVolumeSource.defaultMode",
+    )),
+    (Range(0, 2**31 - 1), (
+        "PodSecurityContext.fsGroup", "PodSecurityContext.runAsGroup", "PodSecurityContext.runAsUser",
+        "PodSecurityContext.supplementalGroups[]", "SecurityContext.runAsGroup", "SecurityContext.runAsUser",
+    )),
+    (Range(0), (
+        "Probe.failureThreshold", "Probe.initialDelaySeconds", "Probe.periodSeconds",
+        "Probe.successThreshold", "Probe.timeoutSeconds",
+    )),
+    (Range(1), (
+        "Probe.terminationGracePeriodSeconds", "TopologySpreadConstraint.maxSkew",
+        "TopologySpreadConstraint.minDomains",
+    )),
+    (Range(1, 100), ("PreferredSchedulingTerm.weight", "WeightedPodAffinityTerm.weight")),
+    (Range(600, 2**32), ("ServiceAccountTokenProjection.expirationSeconds",)),
+    (
+        lambda value: "" if value in {"Always", ""} else "must be Always in a Deployment",
+        ("PodSpec.restartPolicy",),
     ),
-    "PodSpec.hostname": when_filled(checks.DNS_LABEL),
-    "PodSpec.nodeName": when_filled(checks.SUBDOMAIN),
-    "PodSpec.priorityClassName": when_filled(checks.SUBDOMAIN),
-    "PodSpec.restartPolicy": lambda value: (
-        "" if value in {"Always", ""} else "must be Always in a Deployment"
+    (
+        when_filled(lambda _: "must be left out: a Deployment's pods run until they are replaced"),
+        ("PodSpec.activeDeadlineSeconds",),
     ),
-    "PodSpec.runtimeClassName": checks.SUBDOMAIN,
-    "PodSpec.serviceAccount": when_filled(checks.SUBDOMAIN),
-    "PodSpec.serviceAccountName": when_filled(checks.SUBDOMAIN),
-    "PodSpec.subdomain": when_filled(checks.DNS_LABEL),
-    "PreferredSchedulingTerm.weight": Range(1, 100),
-    "Probe.failureThreshold": Range(0),
-    "Probe.initialDelaySeconds": Range(0),
-    "Probe.periodSeconds": Range(0),
-    "Probe.successThreshold": Range(0),
-    "Probe.terminationGracePeriodSeconds": Range(1),
-    "Probe.timeoutSeconds": Range(0),
-    "ProjectedVolumeSource.defaultMode": FILE_MODE,
-    "SecretEnvSource.name": checks.SUBDOMAIN,
-    "SecretKeySelector.key": checks.CONFIG_KEY,
-    "SecretKeySelector.name": checks.SUBDOMAIN,
-    "SecretVolumeSource.defaultMode": FILE_MODE,
-    "SecurityContext.runAsGroup": USER_ID,
-    "SecurityContext.runAsUser": USER_ID,
-    "ServiceAccountTokenProjection.expirationSeconds": Range(600, 2**32),
-    "ServiceAccountTokenProjection.path": checks.file_in_volume,
-    "TCPSocketAction.port": checks.port,
-    "TopologySpreadConstraint.matchLabelKeys[]": qualified_name,
-    "TopologySpreadConstraint.maxSkew": Range(1),
-    "TopologySpreadConstraint.minDomains": Range(1),
-    "Volume.name": checks.DNS_LABEL,
-    "VolumeMount.subPath": when_filled(checks.inner_path),
-    "VolumeMount.subPathExpr": when_filled(checks.inner_path),
-    "WeightedPodAffinityTerm.weight": Range(1, 100),
-}
+)  # fmt: skip
+FIELDS = {name: check for check, names in _FIELDS for name in names}
 """By struct and field of kubernetes_types, `[]`: of each item of a list."""
 
 _DEFAULT_GRACE_PERIOD = 30
@@ -303,18 +285,6 @@ def _lifecycles(pod: Struct) -> Wrong:
                 yield place, f"{seconds} is not from 0 to terminationGracePeriodSeconds ({grace})"
 
 
-def _projection(struct: Struct) -> Wrong:
-    """The files of all sources lie in one folder."""
-    seen: set[str] = set()
-    for index, source in _each(struct, "sources"):
-        for kind in ("secret", "configMap", "downwardAPI"):
-            for place, item in _each(source.get(kind) or {}, "items"):
-                path = item["path"]
-                if path and path in seen:
-                    yield ("sources", index, kind, "items", place, "path"), f"{quoted(path)} appears twice"
-                seen.add(path)
-
-
 def _claim(struct: Struct) -> Wrong:
     storage = value_at(struct, "resources", "requests", "storage")
     wrong = "is required" if storage is None else checks.positive(storage)
@@ -358,12 +328,11 @@ def _required_node_labels(struct: Struct) -> Wrong:
                     yield ("nodeSelectorTerms", index, "matchExpressions", place, "values", at), wrong
 
 
+_NAMED = ("ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
+          "SecretEnvSource", "SecretKeySelector", "SecretProjection")  # fmt: skip
 STRUCTS: dict[str, tuple[Rule, ...]] = {
+    **dict.fromkeys(_NAMED, (required("name"),)),
     "AppArmorProfile": (_local_profile,),
-    "ConfigMapEnvSource": (required("name"),),
-    "ConfigMapKeySelector": (required("name"),),
-    "ConfigMapProjection": (required("name"),),
-    "ConfigMapVolumeSource": (required("name"),),
     "Container": (required("image"), _named_ports, _probes),
     "DownwardAPIVolumeFile": (exactly_one("fieldRef", "resourceFieldRef"), _downward_file),
     "EnvFromSource": (exactly_one("configMapRef", "secretRef"),),
@@ -390,12 +359,8 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
         _lifecycles,
     ),
     "Probe": (exactly_one("exec", "httpGet", "tcpSocket", "grpc"),),
-    "ProjectedVolumeSource": (_projection,),
     "ResourceRequirements": (_resources,),
     "SeccompProfile": (_local_profile,),
-    "SecretEnvSource": (required("name"),),
-    "SecretKeySelector": (required("name"),),
-    "SecretProjection": (required("name"),),
     "SecretVolumeSource": (required("secretName"),),
     "SecurityContext": (_security,),
     "Toleration": (_toleration,),
