@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -14,7 +15,7 @@ from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
 from twgen.specs.together import unmeasured
 from twgen.specs.validation.walk import refusals
-from twgen.specs.variables import late_references, misspelt_references
+from twgen.specs.variables import unfilled_references
 from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.injection import Identity, Injection, injection
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
@@ -97,16 +98,12 @@ def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injectio
     """Note each `$(NAME)` that Kubernetes leaves as it is, because no variable before it has this name."""
     for field, added in (("initContainers", frozenset[str]()), ("containers", injected.names)):
         for index, container in _items(pod, field):
-            reasons = []
-            for place, name in late_references(container, added):
-                setter = f"twgen sets {name}" if name in added else f"{name} is set"
-                reasons.append((place, name, f"{setter} after it"))
-            for place, name in misspelt_references(container, {*added, *(name for _, name, _ in reasons)}):
+            for place, name, is_late in unfilled_references(container, added):
                 why = "no variable has this name"
-                if name in injected.names:
+                if is_late:
+                    why = f"{f'twgen sets {name}' if name in added else f'{name} is set'} after it"
+                elif name in injected.names:
                     why = f"twgen does not set {name} in init containers"
-                reasons.append((place, name, why))
-            for place, name, why in reasons:
                 doubt = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
                 path.warning(f"{field}[{index}].{place}", doubt)
 
@@ -173,13 +170,10 @@ def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:
-    """What is told to be required is there, and empty: Go leaves such a field out."""
-    if wrong.message != "is required":
-        return False
+    """A field that is said to be required is there, and empty: Go leaves such a field out."""
     value: Any = spec.value
-    for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
-        try:
+    with suppress(LookupError, TypeError):
+        for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
             value = value[step]
-        except (LookupError, TypeError):
-            return False
-    return value in ("", [], {})
+        return wrong.message == "is required" and value in ("", [], {})
+    return False

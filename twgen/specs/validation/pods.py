@@ -29,7 +29,7 @@ from twgen.specs.validation.checks import (
     requirement,
     when_filled,
 )
-from twgen.versioning.quantities import canonical_quantity, quantity_nanos, quantity_text
+from twgen.versioning.quantities import quantity_nanos
 
 _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (checks.DNS_LABEL, ("Container.name", "PodAffinityTerm.namespaces[]", "Volume.name")),
@@ -102,9 +102,6 @@ _POD_FIELDS = frozenset({
 _FILE_FIELDS = frozenset({
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
 })  # fmt: skip
-_BYTES = frozenset({"1", *(f"1{suffix}" for suffix in ("k", "M", "G", "T", "P", "E"))}) | frozenset(
-    f"1{suffix}i" for suffix in ("K", "M", "G", "T", "P", "E")
-)
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 _KUBERNETES = "kubernetes.io/"
@@ -174,9 +171,6 @@ def _resource_reference(reference: Struct, steps: Steps) -> Wrong:
     of, _, name = reference["resource"].partition(".")
     if of not in {"limits", "requests"} or not (name in _NATIVE_RESOURCES or name.startswith(_HUGE_PAGES)):
         yield (*steps, "resource"), f"{quoted(reference['resource'])} is not a resource such as limits.cpu"
-    divisor = canonical_quantity(quantity_text(reference.get("divisor", "0")))
-    if divisor != "0" and divisor not in ({"1", "1m"} if name == "cpu" else _BYTES):
-        yield (*steps, "divisor"), f"{divisor} is not a valid divisor of {name or 'it'}"
 
 
 def _paths_below(struct: Struct) -> Wrong:
