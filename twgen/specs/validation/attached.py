@@ -16,49 +16,39 @@ from twgen.specs.validation.checks import (
 )
 from twgen.specs.validation.pods import resource_name
 
-_LONGEST_PERIOD = 1800
-_LONGEST_WINDOW = 3600
 _KEDA_MOST_REPLICAS = 100
-"""What KEDA takes maxReplicaCount for when it is left out."""
-_METRICS = {
-    "ContainerResource": "containerResource",
-    "External": "external",
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-}
+"""KEDA's default of maxReplicaCount."""
+_METRICS = {"ContainerResource", "External", "Object", "Pods", "Resource"}
 
-FIELDS: dict[str, Check] = {
-    "ContainerResourceMetricSource.container": checks.DNS_LABEL,
-    "ContainerResourceMetricSource.name": resource_name,
-    "CrossVersionObjectReference.apiVersion": checks.api_version,
-    "CrossVersionObjectReference.kind": checks.PATH_SEGMENT,
-    "CrossVersionObjectReference.name": checks.PATH_SEGMENT,
-    "HPAScalingPolicy.periodSeconds": Range(1, _LONGEST_PERIOD),
-    "HPAScalingPolicy.value": Range(1),
-    "HPAScalingRules.policies": not_empty,
-    "HPAScalingRules.stabilizationWindowSeconds": Range(0, _LONGEST_WINDOW),
-    "HPAScalingRules.tolerance": not_negative,
-    "HorizontalPodAutoscalerSpec.maxReplicas": Range(1),
-    "HorizontalPodAutoscalerSpec.minReplicas": Range(1),
-    "MetricIdentifier.name": checks.PATH_SEGMENT,
-    "MetricTarget.averageUtilization": Range(1),
-    "MetricTarget.averageValue": positive,
-    "MetricTarget.value": positive,
-    "PodDisruptionBudgetSpec.maxUnavailable": checks.share,
-    "PodDisruptionBudgetSpec.minAvailable": checks.share,
-    "V1HorizontalPodAutoscalerSpec.maxReplicas": Range(1),
-    "V1HorizontalPodAutoscalerSpec.minReplicas": Range(1),
-    "V1HorizontalPodAutoscalerSpec.targetCPUUtilizationPercentage": Range(1),
-}
+_FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
+    (checks.DNS_LABEL, ("ContainerResourceMetricSource.container",)),
+    (resource_name, ("ContainerResourceMetricSource.name",)),
+    (checks.api_version, ("CrossVersionObjectReference.apiVersion",)),
+    (checks.PATH_SEGMENT, (
+        "CrossVersionObjectReference.kind", "CrossVersionObjectReference.name", "MetricIdentifier.name",
+    )),
+    (Range(1), (
+        "HPAScalingPolicy.value", "HorizontalPodAutoscalerSpec.maxReplicas",
+        "HorizontalPodAutoscalerSpec.minReplicas", "MetricTarget.averageUtilization",
+        "V1HorizontalPodAutoscalerSpec.maxReplicas", "V1HorizontalPodAutoscalerSpec.minReplicas",
+        "V1HorizontalPodAutoscalerSpec.targetCPUUtilizationPercentage",
+    )),
+    (Range(1, 1800), ("HPAScalingPolicy.periodSeconds",)),
+    (Range(0, 3600), ("HPAScalingRules.stabilizationWindowSeconds",)),
+    (not_empty, ("HPAScalingRules.policies",)),
+    (not_negative, ("HPAScalingRules.tolerance",)),
+    (positive, ("MetricTarget.averageValue", "MetricTarget.value")),
+    (checks.share, ("PodDisruptionBudgetSpec.maxUnavailable", "PodDisruptionBudgetSpec.minAvailable")),
+)  # fmt: skip
+FIELDS = {name: check for check, names in _FIELDS for name in names}
 """By struct and field of kubernetes_types."""
 
 
 def _metric(struct: Struct) -> Wrong:
     """The type of a metric names the one field that is there."""
-    wanted = _METRICS.get(struct["type"], "")
-    if not wanted:
+    if struct["type"] not in _METRICS:
         return
+    wanted = struct["type"][0].lower() + struct["type"][1:]
     if wanted not in struct:
         yield (wanted,), f"is required: the type is {struct['type']}"
     for name in struct:

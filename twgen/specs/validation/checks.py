@@ -36,22 +36,17 @@ class Range:
         return f"must be {end}, not {value}"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+def form(pattern: str, longest: int, words: str, *, may_be_empty: bool = False) -> Check:
     """A text of one form, in words for people; a text that may be absent may be empty as well."""
 
-    pattern: str
-    longest: int
-    words: str
-    may_be_empty: bool = False
-
-    def __call__(self, value: str) -> str:
-        """The check."""
+    def check(value: str) -> str:
         if not value:
-            return "" if self.may_be_empty else f"is empty: it must be {self.words}"
-        if len(value) > self.longest:
-            return f"is longer than {self.longest} characters"
-        return "" if re.fullmatch(self.pattern, value) else f"{quoted(value)} is not {self.words}"
+            return "" if may_be_empty else f"is empty: it must be {words}"
+        if len(value) > longest:
+            return f"is longer than {longest} characters"
+        return "" if re.fullmatch(pattern, value) else f"{quoted(value)} is not {words}"
+
+    return check
 
 
 def one_of(values: tuple[str, ...]) -> Check:
@@ -81,31 +76,31 @@ _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _LONGEST_SUBDOMAIN = 253
 _LONGEST_NAME = 63
 
-DNS_LABEL = Form(_LABEL, _LONGEST_NAME, "a DNS label: lower-case letters and digits, and - between them")
-SUBDOMAIN = Form(
+DNS_LABEL = form(_LABEL, _LONGEST_NAME, "a DNS label: lower-case letters and digits, and - between them")
+SUBDOMAIN = form(
     rf"{_LABEL}(\.{_LABEL})*",
     _LONGEST_SUBDOMAIN,
     "a DNS name: lower-case letters and digits, and - or . between them",
 )
-LABEL_VALUE = Form(
+LABEL_VALUE = form(
     _NAME,
     _LONGEST_NAME,
     "a label value: letters and digits, and -, _ or . between them",
     may_be_empty=True,
 )
-PORT_NAME = Form(
+PORT_NAME = form(
     r"(?=[-0-9]*[a-z])[a-z0-9]+(-[a-z0-9]+)*",
     15,
     "a port name: lower-case letters (at least one) and digits, and single - between them",
 )
-VARIABLE_NAME = Form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters, but no =")
-CONFIG_KEY = Form(
+VARIABLE_NAME = form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters, but no =")
+CONFIG_KEY = form(
     r"(?!\.\.)(?!\.$)[-._a-zA-Z0-9]+",
     _LONGEST_SUBDOMAIN,
     "a key: letters, digits, -, _ and ., but no .. at its start",
 )
-HEADER_NAME = Form(r"[-A-Za-z0-9]+", 2**20, "the name of an HTTP header: letters, digits and -")
-PATH_SEGMENT = Form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., or contain / or %")
+HEADER_NAME = form(r"[-A-Za-z0-9]+", 2**20, "the name of an HTTP header: letters, digits and -")
+PATH_SEGMENT = form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., or contain / or %")
 _FINALIZERS = {"foregroundDeletion", "kubernetes", "orphan"}
 PORT = Range(1, 65535)
 
