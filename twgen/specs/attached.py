@@ -79,7 +79,7 @@ _INJECT = "write {} to have it filled in for each version"
 
 
 def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -> AttachedResource:
-    """The attached resource of a document's `spec`; the operator allows `more_kinds` beside ours."""
+    """The attached resource of a document's `spec`; the operator allows `more_kinds` in addition to ours."""
     template = spec.mapping("template")
     if not spec.has("template"):
         spec.problem("template", "is required")
@@ -101,7 +101,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         check_triggers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
-        if "items" in template.value:  # whatever that holds, nobody has allowed it
+        if "items" in template.value:  # its items have not been allowed
             template.problem("items", "makes kubectl and Argo CD read this as a List: remove them")
         return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
@@ -111,9 +111,9 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
-    """What an API server would refuse of one version's copy of a template, because of that version's `names`.
+    """What an API server would refuse in one version's copy of a template because of that version's `names`.
 
-    They take the place of the placeholders, and can be too long or hold the wrong characters for that place.
+    They replace the placeholders, and can be too long or contain the wrong characters.
     """
     kind = KINDS.get(GroupKind.of(template))
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
@@ -247,7 +247,7 @@ def _check_metadata(template: Fields) -> None:
 def _warn_of_budget(spec: Fields) -> None:
     """A budget that protects no pods, or all, or whose copies for two versions select the same ones."""
     written = {name for name, item in spec.value.items() if item is not None}
-    # any other field is one of the two, or told of as unknown
+    # any other field is one of the two, or reported as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
         spec.warning("", "protects no pods: write minAvailable or maxUnavailable")
     if doubt := doubt_of_limit(spec.value):

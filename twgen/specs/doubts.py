@@ -1,4 +1,4 @@
-"""What an API server takes of a worker's pods and nobody means.
+"""What an API server accepts in a worker's pods although it is hardly meant.
 
 Also what the pods of two versions cannot both have, though an old version keeps its pods until it is drained.
 """
@@ -22,7 +22,7 @@ _LEAST_BYTES = 2**20
 _NANOS = 10**9
 # machines with more exist, and --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
-"""From here on a unit was mistaken; of cores, unless the memory beside them is a whole machine's."""
+"""From here on a unit was mistaken; for cores, unless the memory is a whole machine's."""
 _LONG_GRACE = 30 * 86_400
 """Activities may take days; from here on milliseconds were meant."""
 _LONGEST_SHORT_TEXT = 253
@@ -159,7 +159,7 @@ def warn_of_claims(
 ) -> None:
     """Note each volume of a worker whose claim, one of these documents, only one pod or one node mounts.
 
-    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
+    `namespace` is for documents without one; empty: it is not known, and may be any worker's.
     """
     # from the documents only: no Role of twgen reads claims, and a warning does not justify another right
     claims = {

@@ -1,7 +1,7 @@
-"""What KEDA refuses or ignores of a ScaledObject, though an API server takes it.
+"""What KEDA refuses or ignores in a ScaledObject, although an API server accepts it.
 
-Fields and rules of a `temporal` trigger are those of pkg/scalers/temporal_scaler.go in
-github.com/kedacore/keda, from 2.17 to 2.22.
+The fields and rules of a `temporal` trigger come from pkg/scalers/temporal_scaler.go in
+github.com/kedacore/keda, 2.17 to 2.22.
 """
 
 import re
@@ -20,11 +20,11 @@ from twgen.versioning.names import filled, may_have_placeholders, placeholders, 
 
 _TEMPORAL = "temporal"
 _NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
-"""Triggers that go by the version's own pods or by the time, or tell their scaler which object they scale."""
+"""Triggers on the version's own pods or on the time, and those whose scaler gets the name of the object."""
 SAME_FOR_ALL = (
     "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
 )
-"""What is wrong with a metric that no placeholder makes that of a version."""
+"""The warning for a metric without a placeholder that selects a version."""
 _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 _HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _EXTERNAL_METRICS = ("AverageValue", "Value")
@@ -48,7 +48,7 @@ _LARGEST_NUMBER = 2**63 - 1
 _IN_A_QUERY = re.compile("[a-zA-Z0-9_./:-]+")
 _SAMPLES = placeholders("deployment", "build-id", "namespace", "shop/worker")
 _SCHEME = re.compile("[a-z]+:(?![0-9])")
-"""How an address begins that names a resolver of gRPC, such as `dns:///`; a port follows a host's name."""
+"""The start of an address with a gRPC resolver, such as `dns:///`; a host name is followed by a port."""
 _QUEUE_TYPE = one_of(("activity", "nexus", "workflow"))
 
 
@@ -74,7 +74,7 @@ def check_scaled_object(template: Fields, spec: Fields) -> None:
 
 
 def check_triggers(spec: Fields) -> None:
-    """Note triggers that KEDA has no scaler for, or whose scaler would not look at each version."""
+    """Note triggers that KEDA has no scaler for, or whose scaler would not measure each version."""
     is_composed, names = bool(value_at(spec.value, "advanced", "scalingModifiers", "target")), set[str]()
     for path, trigger, kind in _triggers(spec):
         if isinstance(name := trigger.get("name"), str) and name:
@@ -100,7 +100,7 @@ def check_triggers(spec: Fields) -> None:
 
 
 def warn_of_servers(spec: Fields, worker: WorkerSpec) -> None:
-    """Note each trigger that asks Temporal where the worker is not, or where KEDA is not let in."""
+    """Note each trigger that asks another Temporal than its worker's, or has no credentials."""
     for path, trigger, kind in _triggers(spec):
         if kind == _TEMPORAL and isinstance(trigger.get("metadata"), dict):
             _warn_of_server(spec, path, trigger, worker)
@@ -185,7 +185,7 @@ class _Metadata(NamedTuple):
 
     @property
     def pair(self) -> list[str]:
-        """Those of the two fields that select a version together that are there; twgen fills a blank one."""
+        """The fields that are there, also blank, of the two that only together select a version."""
         return [name for name in _PAIR if name in self.names or self.has(name)]
 
 
@@ -262,7 +262,6 @@ def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_
 
 
 def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: WorkerSpec) -> None:
-    """Note a trigger that asks another Temporal than its worker's, or has no credentials."""
     connection, theirs = worker.connection, worker.temporal_namespace or _DEFAULT_NAMESPACE
     metadata, host_port = trigger["metadata"], connection.host_port
     read = _read(path, metadata)

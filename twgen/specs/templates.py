@@ -58,7 +58,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     spec.refused(
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
     )
-    # what is doubtful beside something wrong may follow from that
+    # a doubt next to an error may follow from the error
     doubts = chain(doubts_of_pod(pod), doubts_beside_others(worker))
     for place, doubt in () if refused or problems else doubts:
         path.warning(place, doubt)
@@ -120,7 +120,7 @@ def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec
 
 
 def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Refuse what twgen puts into the pods itself: variables and, beside mTLS, a volume and its mounts."""
+    """Refuse what twgen puts into the pods itself: variables and, with mTLS, a volume and its mounts."""
     folders = {mount["mountPath"]: mount["name"] for mount in injected.mounts}
     for index, container in _items(pod, "containers"):
         for place, variable in _items(container, "env"):
@@ -170,7 +170,7 @@ def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:
-    """A field that is said to be required is there, and empty: Go leaves such a field out."""
+    """A field that is reported as required is there, and empty: Go leaves such a field out."""
     value: Any = spec.value
     with suppress(LookupError, TypeError):
         for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):

@@ -1,4 +1,4 @@
-"""What connects a version's pods to Temporal: the variables and volumes that the controller injects."""
+"""The variables and volumes by which a version's pods connect to Temporal, as the controller injects them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -147,9 +147,9 @@ def with_injection(pod: Pod, wanted: Injection, replacing: Iterable[str] = ()) -
 
 
 def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, Any]:
-    """The pod template, as the spec says it, whose containers are told a task queue.
+    """The pod template of the spec with a task queue in the variables of its containers.
 
-    It is hashed with that, and keeps it for as long as its version lives: it is never injected anew.
+    It is hashed with that, and keeps it as long as its version lives: it is never injected again.
     """
     variable = {"name": TASK_QUEUE, "value": task_queue}
     return {**template, "spec": with_injection(template.get("spec") or {}, Injection((variable,)))}
@@ -167,7 +167,7 @@ def task_queue_of(template: Mapping[str, Any]) -> str:
 
 
 def build_id_variable(environment: EnvironmentNames) -> str:
-    """The variable that tells a pod its build ID."""
+    """The variable with a pod's build ID."""
     return _NAMES[environment].build_id
 
 
@@ -224,7 +224,7 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
 def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
     """The values under these names have the recorded hash of a connection, or no hash was recorded.
 
-    So a key that the team added by hand is told from one that was injected.
+    So a key that the team added by hand differs from one that was injected.
     """
     return recorded_hash in {"", connection_hash(_connection_found(injection_found(pod, names)))}
 

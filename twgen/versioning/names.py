@@ -35,9 +35,9 @@ SKIP = "Skip"
 """As a hook: Argo CD keeps the object, and applies it in no sync."""
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 LINK = "link.argocd.argoproj.io/temporal"
-"""What Argo CD shows beside an object, as `title|URL`; the source is its user guide, "External URL Links"."""
+"""A link next to an object in Argo CD, as `title|URL`; the source is its user guide, "External URL Links"."""
 REFRESH = "argocd.argoproj.io/refresh"
-"""Of an Application: somebody asks Argo CD to look at it again."""
+"""Of an Application: asks Argo CD to read it again."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 INSTANCE = "app.kubernetes.io/instance"
@@ -124,7 +124,7 @@ def rollout_name(worker: str) -> str:
 
 
 def rollout_status_name(worker: str) -> str:
-    """Return the name of the ConfigMap that tells how a worker's rollout goes."""
+    """Return the name of the ConfigMap with the status of a worker's rollout."""
     return generated_name(worker, "rollout-status")
 
 
@@ -149,7 +149,7 @@ def replay_selector(worker: str) -> str:
 
 
 def resource_of_kind(kind: str) -> str:
-    """Return what the API calls the objects of a kind: by custom its English plural."""
+    """Return the name of a kind's resource in the API: by custom its English plural."""
     name = kind.lower()
     if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"

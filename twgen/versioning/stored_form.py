@@ -19,8 +19,8 @@ _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a wh
 class Stored(NamedTuple):
     """What is stored, the wrong types and missing fields in it, and the unknown fields, which are not kept.
 
-    The template is whole only when there are no problems. Of problems, as of unknown fields, at most one more
-    than the caller's `most` is listed, which tells that there are more.
+    The template is whole only if there are no problems. Of each list, at most one more than the caller's
+    `most` is kept, which shows that there are more.
     """
 
     template: dict[str, Any]
@@ -40,14 +40,14 @@ def stored_template(template: object, path: str, most: int = MOST_TOLD) -> Store
 
 
 def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_TOLD) -> Stored:
-    """As stored_template, for another struct of the table; `kind` is what people call what it is part of."""
+    """As stored_template, for another struct of the table; people call it, or the whole of it, `kind`."""
     walk = _Walk(path, kind, most, [], [])
     stored = _storer(struct)(value, None, walk)
     return Stored(stored or {}, tuple(walk.problems), tuple(walk.unknown))
 
 
 class _Walk(NamedTuple):
-    """What is wrong so far with a value whose path is `start`, and which is, or is part of, `kind`."""
+    """What is wrong so far with a value at `start` that is, or is part of, `kind`."""
 
     start: str
     kind: str

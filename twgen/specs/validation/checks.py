@@ -1,6 +1,6 @@
 """Checks of one value, by the syntaxes of Kubernetes, and rules between the fields of one struct.
 
-The syntaxes are those of k8s.io/apimachinery/pkg/util/validation. A check takes a value of the right type and
+The syntaxes are from k8s.io/apimachinery/pkg/util/validation. A check takes a value of the right type and
 returns what is wrong with it, or "". A rule takes a struct whose fields are of the right types.
 """
 

@@ -1,4 +1,4 @@
-"""The rules for pod templates: those of one field, and those between the fields of one struct.
+"""The rules for pod templates: for one field, and between the fields of one struct.
 
 They cover the fields that workers use. Others, such as those for Windows, settings of the kernel and disks of
 one cloud, are left to the API server, which refuses the object in the sync.
