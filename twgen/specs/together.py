@@ -46,9 +46,8 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
             warn_of_servers(template.mapping("spec"), worker)
         elif kind == BUDGET and (doubt := next(_doubts_of_budget(resource, worker), None)):
             template.warning(f"spec.{doubt[0]}", doubt[1])
-        elif kind == VPA and resource.template:
-            for why in _doubts_of_vpa(resource, worker):
-                template.warning("spec", why)
+        elif kind == VPA and resource.template and (why := _doubt_of_vpa(resource, worker)):
+            template.warning("spec", why)
 
 
 def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
@@ -94,18 +93,18 @@ def _of(limit: Any, pods: int) -> int:
     return limit if isinstance(limit, int) else -(-pods * share // 100) if share is not None else 0
 
 
-def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
+def _doubt_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
     """https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/known-limitations.md."""
     if value_at(vpa.template, "spec", "updatePolicy", "updateMode") == "Off":
-        return
+        return ""
     policies = value_at(vpa.template, "spec", "resourcePolicy", "containerPolicies") or []
     named = {value_at(policy, "containerName") or "*": policy for policy in policies}
     containers = value_at(worker.template.content, "spec", "containers") or ()
     for other in worker.attached:
         if not other.autoscales or not may_meet(vpa.when, other.when):
             continue
-        measured = list(utilizations(value_at(other.template, "spec")))
-        rest = {"cpu", "memory"}.difference(name for name, _ in measured)
+        measured = list(_utilizations(value_at(other.template, "spec")))
+        rest = set(_MEASURED).difference(name for name, _ in measured)
         for resource, only in measured:
             for name in (name for item in containers if only in {"", name := value_at(item, "name")}):
                 policy = named.get(name, named.get("*", {}))
@@ -113,8 +112,8 @@ def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
                 if value_at(policy, "mode") != "Off" and (controlled is None or resource in controlled):
                     why = f"changes the {resource} requests, but {other.kind} {other.name} scales on them"
                     apart = f", or controlledResources: [{', '.join(rest)}]" if rest else ""
-                    yield f'{why}: write updateMode: "Off"{apart}'
-                    return
+                    return f'{why}: write updateMode: "Off"{apart}'
+    return ""
 
 
 def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -125,7 +124,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
     if value_at(pod, "resources", "requests"):
         return  # the whole pod has some
     running = list(running_containers(pod))
-    for resource, only in utilizations(value_at(autoscaler.template, "spec")):
+    for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
         if only and not any(container.get("name") == only for _, container in running):
             yield "containers", f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
         for place, container in running:
@@ -135,7 +134,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
                 yield f"{place}.resources.requests.{resource}", f"is missing, but {why}"
 
 
-def utilizations(spec: Any) -> Iterator[tuple[str, str]]:
+def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
     """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
         yield "cpu", ""
