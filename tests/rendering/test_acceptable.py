@@ -13,7 +13,7 @@ from twgen.model.problem import Finding
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.specs.attached import KINDS
-from twgen.specs.validation.syntax import LABEL_VALUE, SUBDOMAIN
+from twgen.specs.validation.checks import LABEL_VALUE, SUBDOMAIN
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
 from twgen.versioning.stored_form import stored_struct

@@ -1,10 +1,11 @@
-"""What an API server takes of a worker's pods, and nobody means, is warned of."""
+"""What nobody means in a worker's pods, and what two versions cannot both have, is warned of."""
 
 from typing import Any
 
 import pytest
 
-from tests.specs.parsing import CONNECTION, attach, parsed, told, worker
+from tests.specs.parsing import CONNECTION, parsed, told, worker
+from twgen.specs.spec_document import NamespaceRule
 
 
 def doubts(**container: Any) -> list[str]:
@@ -37,85 +38,6 @@ def test_probe_of_a_port_that_is_not_there_is_warned_of(probe: str) -> None:
     assert doubts(**{probe: {"tcpSocket": {"port": 8080}}}) == []
 
 
-def scaled_by(
-    kind: str, spec: dict[str, Any], *containers: dict[str, Any], first: dict[str, Any] | None = None
-) -> list[str]:
-    api = {"HorizontalPodAutoscaler": "autoscaling/v2", "ScaledObject": "keda.sh/v1alpha1"}[kind]
-    autoscaler = {"scaleTargetRef": {}, "maxReplicas": 5, **spec}
-    if kind == "ScaledObject":
-        autoscaler["maxReplicaCount"] = autoscaler.pop("maxReplicas")
-    attached = attach({"apiVersion": api, "kind": kind, "spec": autoscaler})
-    pod = {"containers": [{"image": "payments:v3", **container} for container in containers]}
-    if first:
-        pod["initContainers"] = [{"name": "first", "image": "proxy:v1", **first}]
-    found = parsed(worker(template={"spec": pod}), CONNECTION, attached)
-    assert told(found.problems) == told(found.unknown_fields) == []
-    return told(found.warnings)
-
-
-def resource_metric(name: str, kind: str = "Utilization", container: str = "") -> dict[str, Any]:
-    target = {"type": kind, "averageUtilization" if kind == "Utilization" else "averageValue": 60}
-    found: dict[str, Any] = {"name": name, "target": target}
-    if container:
-        return {"type": "ContainerResource", "containerResource": {**found, "container": container}}
-    return {"type": "Resource", "resource": found}
-
-
-def unmeasured(index: int, resource: str, field: str = "containers") -> str:
-    place = f"spec.template.spec.{field}[{index}].resources.requests.{resource}"
-    return f"{place}: is missing, but scaler scales on its utilization; a LimitRange may set it"
-
-
-SMALL = {"resources": {"requests": {"cpu": "100m"}}}
-LIMITED = {"resources": {"limits": {"cpu": "1"}}}
-
-
-def test_utilization_of_what_no_container_requests_is_warned_of() -> None:
-    def scaled(metric: dict[str, Any], *containers: dict[str, Any]) -> list[str]:
-        return scaled_by("HorizontalPodAutoscaler", {"metrics": [metric]}, *containers)
-
-    cpu = resource_metric("cpu")
-    assert scaled(cpu, {"name": "w"}, {"name": "proxy", **SMALL}) == [unmeasured(0, "cpu")]
-    assert scaled(cpu, {"name": "w", **LIMITED}, {"name": "proxy", **SMALL}) == []
-    assert scaled(resource_metric("memory"), {"name": "w", **SMALL}) == [unmeasured(0, "memory")]
-    assert scaled(resource_metric("cpu", "AverageValue"), {"name": "w"}) == []
-    of_one = resource_metric("cpu", container="w")
-    assert scaled(of_one, {"name": "w", **SMALL}, {"name": "proxy"}) == []
-    assert scaled(of_one, {"name": "proxy", **SMALL}) == [
-        "spec.template.spec.containers: there is no 'w', but scaler scales on its cpu"
-    ]
-
-
-def test_sidecar_among_the_init_containers_is_measured_too() -> None:
-    def scaled(first: dict[str, Any], metric: dict[str, Any]) -> list[str]:
-        worker = {"name": "w", **SMALL}
-        return scaled_by("HorizontalPodAutoscaler", {"metrics": [metric]}, worker, first=first)
-
-    sidecar = {"restartPolicy": "Always"}
-    assert scaled(sidecar, resource_metric("cpu")) == [unmeasured(0, "cpu", "initContainers")]
-    assert scaled({**sidecar, **SMALL}, resource_metric("cpu")) == []
-    assert scaled({}, resource_metric("cpu")) == []
-    assert scaled({**sidecar, **SMALL}, resource_metric("cpu", container="first")) == []
-
-
-def test_utilization_that_keda_asks_for_is_warned_of_too() -> None:
-    def scaled(trigger: dict[str, Any], container: dict[str, Any]) -> list[str]:
-        return scaled_by("ScaledObject", {"minReplicaCount": 1, "triggers": [trigger]}, container)
-
-    cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "60"}}
-    assert scaled(cpu, {"name": "w"}) == [unmeasured(0, "cpu")]
-    assert scaled(cpu, {"name": "w", **SMALL}) == []
-    assert scaled({**cpu, "metricType": "AverageValue"}, {"name": "w"}) == []
-
-
-def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> None:
-    wrong = {"minReplicaCount": 1, "triggers": [{"type": {"cpu": 1}}, None]}
-    container = {"name": "w", "image": "payments:v3"}
-    pod = worker(template={"spec": {"containers": [None, container]}})
-    attached = attach({"apiVersion": "keda.sh/v9", "kind": "ScaledObject", "spec": wrong})
-    assert parsed(pod, CONNECTION, attached).problems
-
-
 @pytest.mark.parametrize("field", ["limits", "requests"])
 @pytest.mark.parametrize(
     ("amounts", "doubt"),
@@ -143,3 +65,158 @@ def test_resources_of_a_mistaken_unit_are_warned_of(field: str, amounts: dict[st
 )
 def test_resources_of_a_whole_machine_are_not(amounts: dict[str, str]) -> None:
     assert doubts(resources={"limits": amounts}) == []
+
+
+LABELS = {"app": "payments", "tier": "back"}
+BUILD = "temporal.io/build-id"
+HOST = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def warned(
+    pod: dict[str, Any], *documents: dict[str, Any], rule: NamespaceRule | None = None, **spec: Any
+) -> list[str]:
+    whole = {"containers": [{"name": "w", "image": "payments:v3"}], **pod}
+    template = {"metadata": {"labels": LABELS}, "spec": whole}
+    found = parsed(worker(template=template, **spec), CONNECTION, *documents, rule=rule)
+    assert told((*found.problems, *found.unknown_fields)) == []
+    return told(found.warnings)
+
+
+def apart(labels: dict[str, str] | None = None, **term: Any) -> dict[str, Any]:
+    selector = {} if labels is None else {"labelSelector": {"matchLabels": labels}}
+    return {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": HOST, **selector, **term}]}}}
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    written = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
+    return {"labelSelector": {"matchExpressions": [written]}}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        apart({"app": "payments"}),
+        apart({"temporal.io/deployment-name": "payments"}),
+        apart({}),
+        apart(**expression("app", "In", "payments", "orders")),
+        apart(**expression(BUILD, "Exists")),
+        apart({"app": "payments"}, namespaces=["infra", "shop"]),
+        apart({"app": "payments"}, namespaceSelector={}),
+        apart({"app": "payments"}, matchLabelKeys=["tier", "unknown"]),
+        apart({"app": "payments"}, mismatchLabelKeys=[BUILD]),
+    ],
+)
+def test_anti_affinity_to_the_pods_of_all_versions_is_warned_of(pod: dict[str, Any]) -> None:
+    place = f"spec.template.spec.affinity.podAntiAffinity.{REQUIRED}[0]"
+    why = f"keeps a new version's pods off each {HOST} where an old version runs until it is drained"
+    assert warned(pod) == [f"{place}: {why}: add matchLabelKeys: [{BUILD}]"]
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        apart({"app": "payments"}, matchLabelKeys=[BUILD]),
+        apart({"app": "payments"}, matchLabelKeys=["pod-template-hash"]),
+        apart({"app": "orders"}),
+        apart({"app": "payments", "tier": "front"}),
+        apart({"app": "payments"}, namespaces=["infra"]),
+        apart({"app": "payments"}, namespaceSelector={"matchLabels": {"team": "billing"}}),
+        apart({"app": "payments"}, mismatchLabelKeys=["tier"]),
+        apart(),
+        {"affinity": {"podAffinity": apart({"app": "payments"})["affinity"]["podAntiAffinity"]}},
+        {
+            "affinity": {
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "weight": 1,
+                            "podAffinityTerm": apart({})["affinity"]["podAntiAffinity"][REQUIRED][0],
+                        }
+                    ]
+                }
+            }
+        },
+    ],
+)
+def test_anti_affinity_within_a_version_or_to_others_is_in_order(pod: dict[str, Any]) -> None:
+    assert warned(pod) == []
+
+
+def listening(**port: Any) -> dict[str, Any]:
+    return {"name": "w", "image": "payments:v3", "ports": [{"containerPort": 8080, **port}]}
+
+
+def test_port_of_the_node_is_taken_by_the_version_that_has_it() -> None:
+    place, why = "spec.template.spec.containers[0].ports[0]", "where an old version runs until it is drained"
+    off = "keeps a new version's pods off each node"
+    taken = f"{place}.hostPort: 9090 {off} {why}: remove it"
+    assert warned({"containers": [listening(hostPort=9090)]}) == [taken]
+    on_host = f"{place}.containerPort: 8080 {off} {why}: remove hostNetwork"
+    assert warned({"containers": [listening()], "hostNetwork": True}) == [on_host]
+    assert warned({"containers": [listening()]}) == warned({"hostNetwork": True}) == []
+    sidecar = {**listening(hostPort=9090), "name": "proxy", "restartPolicy": "Always"}
+    assert warned({"initContainers": [sidecar]}) == [taken.replace("containers", "initContainers")]
+
+
+MOUNTED = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+PLACE = "spec.template.spec.volumes[0].persistentVolumeClaim.claimName: claim data is"
+
+
+def claim(*modes: Any, namespace: str = "shop", name: str = "data") -> dict[str, Any]:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    spec = {"accessModes": list(modes), "resources": {"requests": {"storage": "1Gi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("namespace", ["shop", ""])
+def test_claim_that_one_pod_mounts_keeps_a_new_version_from_starting(namespace: str) -> None:
+    why = "so no pod of a new version starts while an old version has one: use a ReadWriteMany claim"
+    documents = [claim("ReadWriteOncePod", namespace=namespace)]
+    assert warned(MOUNTED, *documents) == [f"{PLACE} ReadWriteOncePod, {why}"]
+    assert warned(MOUNTED, *documents, rule=NamespaceRule("shop")) == [f"{PLACE} ReadWriteOncePod, {why}"]
+
+
+def test_claim_that_one_node_mounts_keeps_a_new_version_there() -> None:
+    why = (
+        "so a new version's pods start only on the node of the old version's pods: use a ReadWriteMany claim"
+    )
+    assert warned(MOUNTED, claim("ReadWriteOnce")) == [f"{PLACE} ReadWriteOnce, {why}"]
+    for field in ("nodeSelector", "affinity"):
+        near = apart(LABELS)["affinity"]["podAntiAffinity"]
+        on_one_node = {"nodeSelector": {HOST: "a"}, "affinity": {"podAffinity": near}}[field]
+        assert warned({**MOUNTED, field: on_one_node}, claim("ReadWriteOnce")) == []
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [],
+        [claim("ReadWriteMany")],
+        [claim("ReadWriteOnce", "ReadWriteMany")],
+        [claim("ReadWriteOncePod", namespace="infra")],
+        [claim("ReadWriteOncePod", name="other")],
+        [claim({"a": 1}, None)],
+        [{**claim("ReadWriteOncePod"), "apiVersion": "example.com/v1"}],
+    ],
+    ids=["unknown", "of many", "of one or many", "another namespace", "another name", "odd", "another kind"],
+)
+def test_claim_that_many_mount_or_nobody_knows_is_in_order(documents: list[dict[str, Any]]) -> None:
+    assert warned(MOUNTED, *documents) == []
+
+
+def test_claim_of_pods_that_are_wrong_themselves_is_not_told_of() -> None:
+    affinity = {
+        "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [None, 7]}},
+        "podAffinity": {REQUIRED: ["a"]},
+    }
+    pod = {"containers": [{"name": "w", "image": "payments:v3"}], **MOUNTED, "affinity": affinity}
+    found = parsed(worker(template={"spec": pod}), CONNECTION, claim("ReadWriteOnce"))
+    assert (bool(found.problems), found.warnings) == (True, ())
+
+
+def test_claim_is_told_of_where_the_pods_stand_in_the_file() -> None:
+    whole = {"spec": {"containers": [{"name": "w", "image": "payments:v3"}], **MOUNTED}}
+    spec = worker(deployment={"template": whole}, template=None)
+    [told_of] = told(parsed(spec, CONNECTION, claim("ReadWriteOncePod")).warnings)
+    assert told_of.startswith("spec.deployment.template.spec.volumes[0]")

@@ -161,3 +161,82 @@ def test_vpa_beside_an_hpa_that_measures_by_something_else_is_in_order(
     vertical: dict[str, Any], horizontal: dict[str, Any]
 ) -> None:
     assert warned(vertical, horizontal, template=POD) == []
+
+
+def scaled_by(
+    kind: str, spec: dict[str, Any], *containers: dict[str, Any], first: dict[str, Any] | None = None
+) -> list[str]:
+    api = {"HorizontalPodAutoscaler": "autoscaling/v2", "ScaledObject": "keda.sh/v1alpha1"}[kind]
+    autoscaler = {"scaleTargetRef": {}, "maxReplicas": 5, **spec}
+    if kind == "ScaledObject":
+        autoscaler["maxReplicaCount"] = autoscaler.pop("maxReplicas")
+    attached = attach({"apiVersion": api, "kind": kind, "spec": autoscaler})
+    pod = {"containers": [{"image": "payments:v3", **container} for container in containers]}
+    if first:
+        pod["initContainers"] = [{"name": "first", "image": "proxy:v1", **first}]
+    found = parsed(worker(template={"spec": pod}), CONNECTION, attached)
+    assert told(found.problems) == told(found.unknown_fields) == []
+    return told(found.warnings)
+
+
+def resource_metric(name: str, kind: str = "Utilization", container: str = "") -> dict[str, Any]:
+    target = {"type": kind, "averageUtilization" if kind == "Utilization" else "averageValue": 60}
+    found: dict[str, Any] = {"name": name, "target": target}
+    if container:
+        return {"type": "ContainerResource", "containerResource": {**found, "container": container}}
+    return {"type": "Resource", "resource": found}
+
+
+def unmeasured(index: int, resource: str, field: str = "containers") -> str:
+    place = f"spec.template.spec.{field}[{index}].resources.requests.{resource}"
+    return f"{place}: is missing, but scaler scales on its utilization; a LimitRange may set it"
+
+
+SMALL = {"resources": {"requests": {"cpu": "100m"}}}
+LIMITED = {"resources": {"limits": {"cpu": "1"}}}
+
+
+def test_utilization_of_what_no_container_requests_is_warned_of() -> None:
+    def scaled(metric: dict[str, Any], *containers: dict[str, Any]) -> list[str]:
+        return scaled_by("HorizontalPodAutoscaler", {"metrics": [metric]}, *containers)
+
+    cpu = resource_metric("cpu")
+    assert scaled(cpu, {"name": "w"}, {"name": "proxy", **SMALL}) == [unmeasured(0, "cpu")]
+    assert scaled(cpu, {"name": "w", **LIMITED}, {"name": "proxy", **SMALL}) == []
+    assert scaled(resource_metric("memory"), {"name": "w", **SMALL}) == [unmeasured(0, "memory")]
+    assert scaled(resource_metric("cpu", "AverageValue"), {"name": "w"}) == []
+    of_one = resource_metric("cpu", container="w")
+    assert scaled(of_one, {"name": "w", **SMALL}, {"name": "proxy"}) == []
+    assert scaled(of_one, {"name": "proxy", **SMALL}) == [
+        "spec.template.spec.containers: there is no 'w', but scaler scales on its cpu"
+    ]
+
+
+def test_sidecar_among_the_init_containers_is_measured_too() -> None:
+    def scaled(first: dict[str, Any], metric: dict[str, Any]) -> list[str]:
+        worker = {"name": "w", **SMALL}
+        return scaled_by("HorizontalPodAutoscaler", {"metrics": [metric]}, worker, first=first)
+
+    sidecar = {"restartPolicy": "Always"}
+    assert scaled(sidecar, resource_metric("cpu")) == [unmeasured(0, "cpu", "initContainers")]
+    assert scaled({**sidecar, **SMALL}, resource_metric("cpu")) == []
+    assert scaled({}, resource_metric("cpu")) == []
+    assert scaled({**sidecar, **SMALL}, resource_metric("cpu", container="first")) == []
+
+
+def test_utilization_that_keda_asks_for_is_warned_of_too() -> None:
+    def scaled(trigger: dict[str, Any], container: dict[str, Any]) -> list[str]:
+        return scaled_by("ScaledObject", {"minReplicaCount": 1, "triggers": [trigger]}, container)
+
+    cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "60"}}
+    assert scaled(cpu, {"name": "w"}) == [unmeasured(0, "cpu")]
+    assert scaled(cpu, {"name": "w", **SMALL}) == []
+    assert scaled({**cpu, "metricType": "AverageValue"}, {"name": "w"}) == []
+
+
+def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> None:
+    wrong = {"minReplicaCount": 1, "triggers": [{"type": {"cpu": 1}}, None]}
+    container = {"name": "w", "image": "payments:v3"}
+    pod = worker(template={"spec": {"containers": [None, container]}})
+    attached = attach({"apiVersion": "keda.sh/v9", "kind": "ScaledObject", "spec": wrong})
+    assert parsed(pod, CONNECTION, attached).problems

@@ -1,19 +1,17 @@
 """Reading WorkerResourceTemplates: what every version of a worker gets a copy of."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
-from twgen.model.paths import Path, join_path, value_at, written_path
+from twgen.model.paths import join_path, value_at, written_path
 from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
-from twgen.specs.doubts import warn_of_hidden_characters
+from twgen.specs.doubts import entries, warn_of_hidden_characters
 from twgen.specs.fields import Fields
-from twgen.specs.keda import SAME_FOR_ALL, check_copies, check_triggers, warn_of_rest_at_zero
-from twgen.specs.limits import ONLY_PLACEHOLDERS
-from twgen.specs.temporal_trigger import VERSION_FIELDS
-from twgen.specs.together import doubt_of_limit
+from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
+from twgen.specs.limits import ONLY_PLACEHOLDERS, PERCENTAGE
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -46,21 +44,21 @@ class AttachedKind(NamedTuple):
     """It sets them also when there are none."""
 
 
-_PDB = GroupKind("policy", "PodDisruptionBudget")
-_SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
+HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
+SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
+VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
 KINDS = {
-    GroupKind("autoscaling", "HorizontalPodAutoscaler"): AttachedKind(
+    HPA: AttachedKind(
         {"v2": "HorizontalPodAutoscalerSpec", "v1": "V1HorizontalPodAutoscalerSpec"},
         "scaleTargetRef",
         autoscales=True,
     ),
-    _PDB: AttachedKind({"v1": "PodDisruptionBudgetSpec"}),
-    _SCALED_OBJECT: AttachedKind(
+    BUDGET: AttachedKind({"v1": "PodDisruptionBudgetSpec"}),
+    SCALED_OBJECT: AttachedKind(
         {"v1alpha1": "ScaledObjectSpec"}, "scaleTargetRef", autoscales=True, scales_from_zero=True
     ),
-    GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"): AttachedKind(
-        {"v1": "VerticalPodAutoscalerSpec"}, "targetRef"
-    ),
+    VPA: AttachedKind({"v1": "VerticalPodAutoscalerSpec"}, "targetRef"),
 }
 """The kinds that may always be attached; specs.validation.attached has the rules for their fields."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
@@ -73,11 +71,15 @@ _OWN_MARKS = {
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _FILLED_SELECTORS = re.compile(r"selector|metrics\[\d+\]\.external\.metric\.selector")
 """The paths in a `spec` whose matchLabels are filled in, by the controller too."""
+EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
+PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
+"""What is wrong with a limit of a budget."""
+_ALL = 100
 _INJECT = "write {} to have it filled in for each version"
 
 
 def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -> AttachedResource:
-    """The attached resource of a document's `spec`; the operator allows `more_kinds` beside ours."""
+    """The attached resource of a document's `spec`; the operator allows `more_kinds` in addition to ours."""
     template = spec.mapping("template")
     if not spec.has("template"):
         spec.problem("template", "is required")
@@ -87,21 +89,19 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
     inner = template.mapping("spec")
     _check_references(template, inner)
     _check_metrics(inner)
-    if group_kind == _PDB:
+    if group_kind == BUDGET:
         _warn_of_budget(inner)
     inner.warn_of_many_pods("minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount")
     if inner.raw("minReplicas") == 0:
-        inner.problem(
-            "minReplicas", "must not be 0: without a polling worker, the autoscaler cannot see the backlog"
-        )
-    if group_kind == _SCALED_OBJECT:
-        warn_of_rest_at_zero(inner)
-        check_copies(template, inner)
-    if group_kind.group == _SCALED_OBJECT.group:
+        why = "without a polling worker, the autoscaler cannot see the backlog"
+        inner.problem("minReplicas", f"must not be 0: {why}")
+    if group_kind == SCALED_OBJECT:
+        check_scaled_object(template, inner)
+    if group_kind.group == SCALED_OBJECT.group:
         check_triggers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
-        if "items" in template.value:  # whatever that holds, nobody has allowed it
+        if "items" in template.value:  # its items have not been allowed
             template.problem("items", "makes kubectl and Argo CD read this as a List: remove them")
         return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
@@ -111,21 +111,21 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
-    """What an API server would refuse of one version's copy of a template, because of that version's `names`.
+    """What an API server would refuse in one version's copy of a template because of that version's `names`.
 
-    They take the place of the placeholders, and can be too long or hold the wrong characters for that place.
+    They replace the placeholders, and can be too long or contain the wrong characters.
     """
     kind = KINDS.get(GroupKind.of(template))
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
-    if not struct or not _may_have_placeholders(template):
+    if not struct or not may_have_placeholders(str(template)):
         return []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
         part = template.get(field) or {}
         usual = {wrong.path for wrong in refusals(_filled_in(part, _SAMPLE_NAMES), field_struct, field)}
         theirs = refusals(_filled_in(part, names), field_struct, field)
-        found += [wrong for wrong in theirs if wrong.path not in usual]
-    return found
+        findings += [wrong for wrong in theirs if wrong.path not in usual]
+    return findings
 
 
 def why_cluster_scoped(kind: GroupKind) -> str:
@@ -247,7 +247,7 @@ def _check_metadata(template: Fields) -> None:
 def _warn_of_budget(spec: Fields) -> None:
     """A budget that protects no pods, or all, or whose copies for two versions select the same ones."""
     written = {name for name, item in spec.value.items() if item is not None}
-    # any other field is one of the two, or told of as unknown
+    # any other field is one of the two, or reported as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
         spec.warning("", "protects no pods: write minAvailable or maxUnavailable")
     if doubt := doubt_of_limit(spec.value):
@@ -255,9 +255,8 @@ def _warn_of_budget(spec: Fields) -> None:
     selector = spec.value.get("selector")
     if is_sentinel(selector):
         whose = "no pods" if selector is None else "every pod of the namespace"
-        spec.warning(
-            "selector", f"selects {whose}: write {{matchLabels: {{}}}} to select the pods of each version"
-        )
+        remedy = "write {matchLabels: {}} to select the pods of each version"
+        spec.warning("selector", f"selects {whose}: {remedy}")
     elif (
         isinstance(selector, dict)
         and selector.keys() == {"matchExpressions"}
@@ -267,15 +266,35 @@ def _warn_of_budget(spec: Fields) -> None:
         spec.warning("selector", f"{why}: write matchLabels: {{}} next to matchExpressions")
 
 
+def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Why a budget protects nothing, or lets nothing be evicted, however many pods there are, and where."""
+    for field, none, nothing in (
+        ("maxUnavailable", EVICTS_NONE, PROTECTS_NONE),
+        ("minAvailable", PROTECTS_NONE, EVICTS_NONE),
+    ):
+        limit = budget.get(field)
+        if share_of(limit) == 0 or (limit == 0 and not isinstance(limit, bool)):
+            return field, f"{limit} {none}"
+        if share_of(limit) == _ALL:
+            return field, f"{limit} {nothing}"
+    return None
+
+
+def share_of(limit: Any) -> int | None:
+    """The percentage that a limit is; None: it is not one, or it is refused."""
+    is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
+    return int(limit[:-1]) if is_share and int(limit[:-1]) <= _ALL else None
+
+
 def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
-    for path, item in _entries(template.value) if _may_have_placeholders(template.value) else ():
+    for path, item in entries(template.value) if may_have_placeholders(str(template.value)) else ():
         if may_have_placeholders(str(path[1])):
             template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
         # the controller leaves unknown ones as they are; here they are typos or an unrendered chart
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
-    for path, item in _entries(spec.value):
+    for path, item in entries(spec.value):
         if path[1] == "scaleTargetRef" and not is_sentinel(item):
             spec.problem(written_path(path), f"must point at each version's own Deployment: {_INJECT}")
         selects_all = (
@@ -296,34 +315,16 @@ def _check_metrics(spec: Fields) -> None:
     """Refuse labels of metrics that name a version: twgen fills them in."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
-        described = value_at(metric, "object")
+        described, selected = value_at(metric, "object"), value_at(metric, "external", "metric")
+        selector = f"metrics[{index}].external.metric.selector"
         if described and not tells_versions_apart(str(described)):
-            spec.warning(join_path("metrics", index, "object"), SAME_FOR_ALL)
-        selected = value_at(metric, "external", "metric")
+            spec.warning(f"metrics[{index}].object", SAME_FOR_ALL)
         if isinstance(selected, dict) and is_sentinel(selected.get("selector")):
             what = "is not filled in" if "selector" in selected else "is missing"
-            why = (
-                f"{what}, so each version scales on the total of all: write {{matchLabels: {{}}}}"
-                " for its own total"
-            )
+            remedy = "write {matchLabels: {}} for its own total"
             if not tells_versions_apart(str(selected.get("name"))):
-                spec.warning(join_path("metrics", index, "external", "metric", "selector"), why)
+                spec.warning(selector, f"{what}, so each version scales on the total of all: {remedy}")
         labels = value_at(selected, "selector", "matchLabels")
-        for label in METRIC_LABELS:
-            if isinstance(labels, dict) and label in labels:
-                path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
-                spec.problem(path, "is filled in for each version: remove it")
-
-
-def _may_have_placeholders(template: Mapping[str, Any]) -> bool:
-    """A string in it may hold a placeholder; the text of a mapping has no two braces side by side itself."""
-    return may_have_placeholders(str(template))
-
-
-def _entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
-    """Every value below one at a path, with its own path."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield (path, key), item
-        if isinstance(item, dict | list):
-            yield from _entries(item, (path, key))
+        for label in METRIC_LABELS if isinstance(labels, dict) else ():
+            if label in labels:
+                spec.problem(f"{selector}.matchLabels.{label}", "is filled in for each version: remove it")

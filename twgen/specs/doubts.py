@@ -1,27 +1,41 @@
-"""What an API server takes of a worker's pods, and nobody means."""
+"""What an API server accepts in a worker's pods although it is hardly meant.
 
-from collections.abc import Iterator, Mapping
+Also what the pods of two versions cannot both have, though an old version keeps its pods until it is drained.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from json import dumps
 from typing import Any
 
-from twgen.model.paths import join_path, value_at
-from twgen.model.problem import hidden_character, quoted
-from twgen.model.spec import AttachedResource
+from twgen.model.operator import GroupKind
+from twgen.model.paths import Path, value_at, written_path
+from twgen.model.problem import Document, hidden_character, quoted
+from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
+from twgen.specs.spec_document import SpecDocument
+from twgen.versioning.names import BUILD_ID_LABEL, selector_labels
 from twgen.versioning.quantities import quantity_nanos
 
-_MEASURED = ("cpu", "memory")
 _BYTES = ("memory", "ephemeral-storage")
 _LEAST_BYTES = 2**20
 _NANOS = 10**9
 # machines with more exist, and --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
-"""From here on a unit was mistaken; of cores, unless the memory beside them is a whole machine's."""
+"""From here on a unit was mistaken; for cores, unless the memory is a whole machine's."""
 _LONG_GRACE = 30 * 86_400
 """Activities may take days; from here on milliseconds were meant."""
 _LONGEST_SHORT_TEXT = 253
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_ASKED = ("httpGet", "tcpSocket")
+_ACTIONS = ("httpGet", "tcpSocket")
+_CLAIM = GroupKind("", "PersistentVolumeClaim")
+_OF_ONE_POD, _OF_ONE_NODE = "ReadWriteOncePod", "ReadWriteOnce"
+_OF_MANY = ("ReadWriteMany", "ReadOnlyMany")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_HOST_NAME = "kubernetes.io/hostname"
+_HASH = "pod-template-hash"
+"""What a Deployment labels the pods of each template with."""
+_UNTIL = " until it is drained"
 
 
 def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -40,50 +54,31 @@ def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str
     """What is doubtful about the stored form of one container of it, each with its path in that."""
     resources = container.get("resources") or {}
     for field in ("limits", "requests"):
+        amounts = resources.get(field) or {}
         for name in _BYTES:
-            amount = value_at(resources, field, name)
-            if amount and 0 < quantity_nanos(amount) < _LEAST_BYTES * _NANOS:
-                why = f"{amount} is less than a mebibyte, too little for any container: write Mi or Gi"
-                yield f"resources.{field}.{name}", why
+            if 0 < _units(amounts, name) < _LEAST_BYTES:
+                why = "is less than a mebibyte, too little for any container"
+                yield f"resources.{field}.{name}", f"{amounts[name]} {why}: write Mi or Gi"
     for field in ("limits", "requests"):
-        cores, memory = (quantity_nanos(value_at(resources, field, name) or 0) / _NANOS for name in _MEASURED)
+        amounts = resources.get(field) or {}
+        cores, memory = _units(amounts, "cpu"), _units(amounts, "memory")
         if memory >= _MUCH_MEMORY:
-            amount = container["resources"][field]["memory"]
-            yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
+            why = f"{amounts['memory']} is more than a node has: write Mi or Gi"
+            yield f"resources.{field}.memory", why
         elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
-            amount = str(container["resources"][field]["cpu"])
+            amount = str(amounts["cpu"])
             meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
-            yield (
-                f"resources.{field}.cpu",
-                f"is {int(cores)} whole cores: write {meant} for thousandths of a core",
-            )
+            why = f"is {int(cores)} whole cores: write {meant} for thousandths of a core"
+            yield f"resources.{field}.cpu", why
     ports = {port.get("name") for port in container.get("ports") or ()}
-    for probe in _PROBES:
-        for asked in _ASKED if container.get(probe) else ():
-            port = value_at(container, probe, asked, "port")
-            if isinstance(port, str) and port not in ports:
-                yield (
-                    f"{probe}.{asked}.port",
-                    f"there is no port named {quoted(port)}: the probe always fails",
-                )
+    for probe, action in product(_PROBES, _ACTIONS):
+        port = value_at(container, probe, action, "port")
+        if isinstance(port, str) and port not in ports:
+            yield f"{probe}.{action}.port", f"there is no port named {quoted(port)}: the probe always fails"
 
 
-def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What an autoscaler cannot measure of a pod, each with its path in it: utilization is of a request.
-
-    https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
-    """
-    if value_at(pod, "resources", "requests"):
-        return  # the whole pod has some
-    running = list(running_containers(pod))
-    for resource, only in utilizations(value_at(autoscaler.template, "spec")):
-        if only and not any(container.get("name") == only for _, container in running):
-            yield "containers", f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
-        for place, container in running:
-            asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
-            if only in {"", container.get("name")} and not any(asked):
-                why = f"{autoscaler.name} scales on its utilization; a LimitRange may set it"
-                yield f"{place}.resources.requests.{resource}", f"is missing, but {why}"
+def _units(amounts: Mapping[str, Any], name: str) -> float:
+    return quantity_nanos(amounts.get(name) or 0) / _NANOS
 
 
 def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -95,51 +90,126 @@ def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
 
 
 def warn_of_hidden_characters(template: Fields) -> None:
-    """Note what a template holds that nobody sees, but where something is wrong already."""
+    """Note the invisible characters of a template, but not where something is wrong already.
+
+    A text with ordinary blanks is for people: a blank that breaks no line has its place there.
+    """
     if "\\u" not in dumps(template.value):  # it escapes what is not ASCII
         return
-    found = template.diagnostics
-    told = {finding.path for finding in (*found.problems, *found.unknown)}
-    for place, doubt in _hidden(template.value):
-        if template.at(place) not in told:
-            template.warning(place, doubt)
+    wrong = {finding.path for finding in (*template.diagnostics.problems, *template.diagnostics.unknown)}
+    for path, item in entries(template.value):
+        is_text = isinstance(item, str) and len(item) <= _LONGEST_SHORT_TEXT and " " not in item
+        if is_text and hidden_character(item) and template.at(written_path(path)) not in wrong:
+            why = f"{quoted(item)} contains an invisible character: retype it"
+            template.warning(written_path(path), why)
 
 
-def _hidden(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The short texts of a value that hold what nobody sees, each with its path.
+def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
+    """Every value below one at a path, with its own path."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (path, key), item
+        if isinstance(item, dict | list):
+            yield from entries(item, (path, key))
 
-    One with ordinary blanks is for people, where a blank that breaks no line has its place.
+
+def doubts_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
+    """What keeps a new version's pods off the nodes of an old one's, each with its path in the pod."""
+    pod = worker.template.content.get("spec") or {}
+    for index, term in enumerate(value_at(pod, "affinity", "podAntiAffinity", _REQUIRED) or ()):
+        if _keeps_off(term, worker):
+            why = f"keeps a new version's pods off each {term['topologyKey']} where an old version runs"
+            remedy = f"{_UNTIL}: add matchLabelKeys: [{BUILD_ID_LABEL}]"
+            yield f"affinity.podAntiAffinity.{_REQUIRED}[{index}]", f"{why}{remedy}"
+    on_host = pod.get("hostNetwork")
+    for place, container in running_containers(pod):
+        for index, port in enumerate(container.get("ports") or ()):
+            number = port.get("hostPort") or (on_host and port["containerPort"])
+            if number:
+                why = f"{number} keeps a new version's pods off each node where an old version runs"
+                field = "hostPort" if port.get("hostPort") else "containerPort"
+                remedy = f"{_UNTIL}: remove {'hostNetwork' if on_host else 'it'}"
+                yield f"{place}.ports[{index}].{field}", f"{why}{remedy}"
+
+
+def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
+    """A term of an anti-affinity is about the pods of other versions too.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
     """
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _hidden(item, join_path(path, name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _hidden(item, join_path(path, index))
-    elif isinstance(value, str) and hidden_character(value) and _is_short(value):
-        yield path, f"{quoted(value)} contains an invisible character: retype it"
+    selector, spaces = term.get("labelSelector"), term.get("namespaces") or []
+    is_here = worker.namespace in spaces or term.get("namespaceSelector") == {}
+    if selector is None or not (is_here or not (spaces or term.get("namespaceSelector"))):
+        return False
+    own = value_at(worker.template.content, "metadata", "labels") or {}
+    ours, theirs = ({**own, **selector_labels(worker.name, name), _HASH: name} for name in "ab")
+    same, other = (term.get(field) or () for field in ("matchLabelKeys", "mismatchLabelKeys"))
+    return (
+        selects(selector, theirs)
+        and all(ours[key] == theirs[key] for key in same if key in ours)
+        and all(ours[key] != theirs[key] for key in other if key in ours)
+    )
 
 
-def _is_short(text: str) -> bool:
-    return len(text) <= _LONGEST_SHORT_TEXT and " " not in text
+def warn_of_claims(
+    specs: Iterable[SpecDocument],
+    workers: Iterable[WorkerSpec],
+    documents: Iterable[Document],
+    namespace: str,
+) -> None:
+    """Note each volume of a worker whose claim, one of these documents, only one pod or one node mounts.
+
+    `namespace` is for documents without one; empty: it is not known, and may be any worker's.
+    """
+    # from the documents only: no Role of twgen reads claims, and a warning does not justify another right
+    claims = {
+        (str(value_at(document.value, "metadata", "namespace") or namespace), name): modes
+        for document in documents
+        if GroupKind.of(document.value) == _CLAIM
+        and isinstance(name := value_at(document.value, "metadata", "name"), str)
+        and isinstance(modes := value_at(document.value, "spec", "accessModes"), list)
+    }
+    fields = {id(spec.document): spec.fields for spec in specs} if claims else {}
+    for worker in workers if claims else ():
+        # without a hash the pod template has errors, which are reported already
+        pod = worker.template.content["spec"] if worker.template.hash else {}
+        for index, volume in enumerate(pod.get("volumes") or ()):
+            name = value_at(volume, "persistentVolumeClaim", "claimName")
+            modes = claims.get((worker.namespace, name)) or claims.get(("", name)) or []
+            may_be_shared = any(mode in modes for mode in _OF_MANY) or _is_on_one_node(pod)
+            why = ""
+            if _OF_ONE_POD in modes:
+                why = f"{_OF_ONE_POD}, so no pod of a new version starts while an old version has one"
+            elif _OF_ONE_NODE in modes and not may_be_shared:
+                so = "so a new version's pods start only on the node of the old version's pods"
+                why = f"{_OF_ONE_NODE}, {so}"
+            if why:
+                place = f"template.spec.volumes[{index}].persistentVolumeClaim.claimName"
+                doubt = f"claim {name} is {why}: use a ReadWriteMany claim"
+                fields[id(worker.document)].warning(place, doubt)
 
 
-def utilizations(spec: Any) -> Iterator[tuple[str, str]]:
-    """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
-    if value_at(spec, "targetCPUUtilizationPercentage"):
-        yield "cpu", ""
-    for metric in _items(spec, "metrics"):
-        for field in ("resource", "containerResource"):
-            name = value_at(metric, field, "name")
-            if name in _MEASURED and value_at(metric, field, "target", "type") == "Utilization":
-                yield name, str(value_at(metric, field, "container") or "")
-    for trigger in _items(spec, "triggers"):
-        kind = value_at(trigger, "type")
-        measure = value_at(trigger, "metricType") or value_at(trigger, "metadata", "type") or "Utilization"
-        if kind in _MEASURED and measure == "Utilization":
-            yield kind, str(value_at(trigger, "metadata", "containerName") or "")
+def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
+    """All pods of the worker may be meant for one node."""
+    nodes = value_at(pod, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or ()
+    keys = {item.get("key") for term in nodes for item in term.get("matchExpressions") or ()}
+    near = value_at(pod, "affinity", "podAffinity", _REQUIRED) or ()
+    keys |= {term.get("topologyKey") for term in near} | (pod.get("nodeSelector") or {}).keys()
+    return bool(pod.get("nodeName")) or _HOST_NAME in keys
 
 
-def _items(spec: Any, field: str) -> list[Any]:
-    items = value_at(spec, field)
-    return items if isinstance(items, list) else []
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
+    wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
+    return (
+        isinstance(expressions, list)
+        and all(labels.get(name) == value for name, value in wanted.items())
+        and all(_fits(expression, labels) for expression in expressions)
+    )
+
+
+def _fits(expression: Any, labels: Mapping[str, str]) -> bool:
+    name, values = str(value_at(expression, "key")), value_at(expression, "values")
+    within = isinstance(values, list) and labels.get(name) in values
+    fits = {"In": within, "NotIn": not within, "Exists": name in labels, "DoesNotExist": name not in labels}
+    return fits.get(str(value_at(expression, "operator")), False)

@@ -1,6 +1,6 @@
 """Annotations that a render cannot have: hooks and waves of Argo CD, and what others act on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from twgen.model.paths import join_path, value_at
@@ -20,20 +20,20 @@ def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     A Deployment has the annotations of its pod template.
     """
     message = "Argo CD would delete this object, pods included, in every sync: remove the annotation"
-    for document, annotations in _templates(workers):
+    for document, path, annotations in _templates(workers):
         for name in (HOOK, HELM_HOOK):
-            if isinstance(annotations, dict) and name in annotations:
-                yield Problem.at(document, join_path(_annotations(document), name), message)
+            if name in annotations:
+                yield Problem.at(document, join_path(path, name), message)
 
 
 def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each annotation in a template by which somebody else acts on a version's objects."""
-    for document, annotations in _templates(workers):
+    """A warning for each annotation in a template by which another program acts on a version's objects."""
+    for document, path, annotations in _templates(workers):
         is_worker = document.value.get("kind") in WORKER_KINDS
-        for name in annotations if isinstance(annotations, dict) else ():
-            # what acts on Deployments alone does nothing elsewhere
+        for name in annotations:
+            # an annotation for Deployments alone does nothing elsewhere
             if (is_worker or name == RESOURCE_POLICY) and (why := why_not_of_versions(name)):
-                yield Problem.at(document, join_path(_annotations(document), name), why)
+                yield Problem.at(document, join_path(path, name), why)
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
@@ -50,9 +50,9 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
                     " RolloutPolicy to None or Hook"
                 )
                 yield Problem.at(document, join_path("metadata.annotations", name), message)
-    for document, annotations in _templates(workers):
-        if isinstance(annotations, dict) and annotations.get(SYNC_WAVE) not in {None, "0"}:
-            yield Problem.at(document, join_path(_annotations(document), SYNC_WAVE), f"{waits}: remove it")
+    for document, path, annotations in _templates(workers):
+        if annotations.get(SYNC_WAVE) not in {None, "0"}:
+            yield Problem.at(document, join_path(path, SYNC_WAVE), f"{waits}: remove it")
 
 
 def is_test_of_helm(value: Any) -> bool:
@@ -67,15 +67,12 @@ def is_test_of_helm(value: Any) -> bool:
     return {hook.strip() for hook in str(annotations.get(HELM_HOOK)).split(",")} <= _TESTS
 
 
-def _annotations(document: Document) -> str:
-    """Where a document has those of its template."""
-    is_inside = value_at(document.value, "spec", "template") is None
-    return f"spec.{'deployment.' if is_inside else ''}template.metadata.annotations"
-
-
-def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, Any]]:
-    """Each document with a template that a version is made of, and the annotations in that."""
+def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, str, Mapping[str, Any]]]:
+    """Each document with a template for versions, the path of the template's annotations, and these."""
     for worker in workers:
-        yield worker.document, value_at(worker.template.content, "metadata", "annotations")
-        for resource in worker.attached:
-            yield resource.document, value_at(resource.template, "metadata", "annotations")
+        templates = [(worker.document, worker.template.content)]
+        for document, template in templates + [(item.document, item.template) for item in worker.attached]:
+            annotations = value_at(template, "metadata", "annotations")
+            is_inside = value_at(document.value, "spec", "template") is None
+            path = f"spec.{'deployment.' if is_inside else ''}template.metadata.annotations"
+            yield document, path, annotations if isinstance(annotations, dict) else {}

@@ -1,47 +1,68 @@
-"""What KEDA refuses or ignores of a ScaledObject, though an API server takes it."""
+"""What KEDA refuses or ignores in a ScaledObject, although an API server accepts it.
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+The fields and rules of a `temporal` trigger come from pkg/scalers/temporal_scaler.go in
+github.com/kedacore/keda, 2.17 to 2.22.
+"""
 
-from twgen.model.operator import GroupKind
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Finding, did_you_mean, quoted
+from twgen.model.problem import Finding, did_you_mean, quoted, unknown_field
 from twgen.model.spec import WorkerSpec
+from twgen.specs.connections import is_cloud, why_not_of_cloud
 from twgen.specs.fields import Fields
-from twgen.specs.spec_document import SpecDocument
-from twgen.specs.temporal_trigger import check_temporal, warn_of_server
-from twgen.versioning.injection import BUILD_IDS
-from twgen.versioning.names import tells_versions_apart
+from twgen.specs.limits import HOST_PORT
+from twgen.specs.validation.checks import Check, Range, one_of
+from twgen.versioning.injection import ADDRESS, BUILD_IDS
+from twgen.versioning.names import filled, may_have_placeholders, placeholders, tells_versions_apart
 
-_TEMPORAL, _GROUP = "temporal", "keda.sh"
+_TEMPORAL = "temporal"
 _NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
-"""Triggers that go by the version's own pods or by the time, or tell their scaler which object they scale."""
+"""Triggers on the version's own pods or on the time, and those whose scaler gets the name of the object."""
 SAME_FOR_ALL = (
     "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
 )
-"""What is wrong with a metric that no placeholder makes that of a version."""
+"""The warning for a metric without a placeholder that selects a version."""
 _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 _HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _EXTERNAL_METRICS = ("AverageValue", "Value")
 """The metricType of a trigger other than `cpu` and `memory`, which have a Utilization too."""
+VERSION_FIELDS = {
+    "workerDeploymentName": "",
+    "workerDeploymentBuildId": "BuildID",
+    "namespace": "TemporalNamespace",
+}
+"""The fields that are filled in where they are "", and the placeholder that each may hold instead."""
+_PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
+_WRITE_PAIR = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'
+_REQUIRED = ("endpoint", "taskQueue")
+_COUNTS, _COUNTED = "includeRunningWorkflowCount", "workflowTaskQueueForCount"
+_REMOVED = ("buildId", "buildIdFromEnv", "selectAllActive", "selectUnversioned")
+_CREDENTIALS = ("apiKey", "ca", "cert", "key", "keyPassword")
+_DEFAULT_NAMESPACE = "default"
+_TRUE, _FALSE = ("1", "t", "T", "true", "True", "TRUE"), ("0", "f", "F", "false", "False", "FALSE")
+_NUMBER = re.compile("-?(0|[1-9][0-9]{0,18})")
+_LARGEST_NUMBER = 2**63 - 1
+_IN_A_QUERY = re.compile("[a-zA-Z0-9_./:-]+")
+_SAMPLES = placeholders("deployment", "build-id", "namespace", "shop/worker")
+_SCHEME = re.compile("[a-z]+:(?![0-9])")
+"""The start of an address with a gRPC resolver, such as `dns:///`; a host name is followed by a port."""
+_QUEUE_TYPE = one_of(("activity", "nexus", "workflow"))
 
 
-def warn_of_rest_at_zero(spec: Fields) -> None:
-    """KEDA takes 0 for a minimum that is left out, and whoever has a share of the traffic can be idle."""
+def check_scaled_object(template: Fields, spec: Fields) -> None:
+    """Note a rest at zero, and refuse what would be the same for every version."""
+    # KEDA takes 0 for a minimum that is left out, and a version with a share of the traffic can be idle
     idle, least = spec.raw("idleReplicaCount"), spec.raw("minReplicaCount") or 0
+    rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
     if type(idle) is type(least) is int and idle >= least:
         _refuse(spec, "idleReplicaCount", f"{idle} is not below minReplicaCount ({least}): remove it")
-        return
-    rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
-    if (spec.raw(rests) or 0) == 0:
-        told = "is 0" if spec.raw(rests) == 0 else "is 0 by default"
-        spec.warning(
-            rests, f"{told}, so an idle version loses its pods, but a rollout waits for pods: {remedy}"
-        )
-
-
-def check_copies(template: Fields, spec: Fields) -> None:
-    """Refuse what would be the same for every version, and must not be."""
+    elif (spec.raw(rests) or 0) == 0:
+        is_zero = "is 0" if spec.raw(rests) == 0 else "is 0 by default"
+        why = "so an idle version loses its pods, but a rollout waits for pods"
+        spec.warning(rests, f"{is_zero}, {why}: {remedy}")
     annotations = template.mapping("metadata").value.get("annotations")
     if isinstance(annotations, dict) and annotations.get(_PAUSED_REPLICAS) is not None:
         why = "would keep every version at this number, even one that workflows need: remove it"
@@ -53,7 +74,7 @@ def check_copies(template: Fields, spec: Fields) -> None:
 
 
 def check_triggers(spec: Fields) -> None:
-    """Note triggers that KEDA has no scaler for, or whose scaler would not look at each version."""
+    """Note triggers that KEDA has no scaler for, or whose scaler would not measure each version."""
     is_composed, names = bool(value_at(spec.value, "advanced", "scalingModifiers", "target")), set[str]()
     for path, trigger, kind in _triggers(spec):
         if isinstance(name := trigger.get("name"), str) and name:
@@ -72,22 +93,17 @@ def check_triggers(spec: Fields) -> None:
         if not isinstance(metadata, dict):
             continue
         if kind == _TEMPORAL:
-            check_temporal(spec, f"{path}.metadata", metadata, is_composed=is_composed)
+            _check_temporal(spec, f"{path}.metadata", metadata, is_composed=is_composed)
         elif kind not in _NEED_NO_VERSION and not _tells_version(trigger):
             place = "metadata.query" if isinstance(metadata.get("query"), str) else "metadata"
             spec.warning(f"{path}.{place}", SAME_FOR_ALL)
 
 
-def warn_of_servers(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each trigger that asks Temporal where the worker is not, or where KEDA is not let in."""
-    owners = {id(resource.document): worker for worker in workers for resource in worker.attached}
-    for document in templates:
-        template, worker = document.fields.mapping("template"), owners.get(id(document.document))
-        if worker and GroupKind.of(template.value).group == _GROUP:
-            spec = template.mapping("spec")
-            for path, trigger, kind in _triggers(spec):
-                if kind == _TEMPORAL and isinstance(trigger.get("metadata"), dict):
-                    warn_of_server(spec, path, trigger, worker)
+def warn_of_servers(spec: Fields, worker: WorkerSpec) -> None:
+    """Note each trigger that asks another Temporal than its worker's, or has no credentials."""
+    for path, trigger, kind in _triggers(spec):
+        if kind == _TEMPORAL and isinstance(trigger.get("metadata"), dict):
+            _warn_of_server(spec, path, trigger, worker)
 
 
 def _triggers(spec: Fields) -> Iterator[tuple[str, Mapping[str, Any], str]]:
@@ -107,3 +123,164 @@ def _tells_version(trigger: Mapping[str, Any]) -> bool:
 def _refuse(spec: Fields, path: str, message: str) -> None:
     """Note what KEDA would refuse or ignore, as what an API server would."""
     spec.refused([Finding(spec.at(path), message)])
+
+
+def _number(least: int) -> Check:
+    def check(value: str) -> str:
+        if not _NUMBER.fullmatch(value) or int(value) > _LARGEST_NUMBER:
+            return f"{quoted(value)} is not a whole number"
+        return Range(least)(int(value))
+
+    return check
+
+
+def _boolean(value: str) -> str:
+    return "" if value in (*_TRUE, *_FALSE) else f'{quoted(value)} is neither "true" nor "false"'
+
+
+def _queue_types(value: str) -> str:
+    written = [item for item in map(str.strip, value.split(",")) if item]
+    return next(filter(None, map(_QUEUE_TYPE, written or [value])), "")
+
+
+def _address(value: str) -> str:
+    if value.lower().startswith(("http://", "https://")):
+        return "is a URL: write host:port"
+    if re.search(HOST_PORT, value) or re.match(_SCHEME, value):
+        return ""
+    return f"{quoted(value)} is not host:port, such as temporal.example.com:7233"
+
+
+_CHECKS: Mapping[str, Check] = {
+    "activationTargetQueueSize": _number(0),
+    "endpoint": _address,
+    "enableTLS": _boolean,
+    _COUNTS: _boolean,
+    "minConnectTimeout": _number(0),
+    "queueTypes": _queue_types,
+    "targetQueueSize": _number(1),
+    "unsafeSsl": _boolean,
+}
+_OR_FROM_ENVIRONMENT = (*VERSION_FIELDS, *_REQUIRED, _COUNTED)
+_FIELDS = (
+    *_OR_FROM_ENVIRONMENT,
+    *(f"{name}FromEnv" for name in (*_OR_FROM_ENVIRONMENT, "apiKey")),
+    *_CHECKS,
+    "tlsServerName",
+)
+
+
+class _Metadata(NamedTuple):
+    """The metadata of a trigger, by the names that its fields should have."""
+
+    names: dict[str, str]
+    """How the file writes each field."""
+    values: dict[str, Any]
+    """What KEDA reads: blank fields are absent, and placeholders are filled in."""
+    unknown: list[Finding]
+
+    def has(self, name: str) -> bool:
+        """KEDA reads the field, or takes it from a variable of the pods."""
+        return name in self.values or f"{name}FromEnv" in self.values
+
+    @property
+    def pair(self) -> list[str]:
+        """The fields that are there, also blank, of the two that only together select a version."""
+        return [name for name in _PAIR if name in self.names or self.has(name)]
+
+
+def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
+    names = {name: name for name in metadata if name in _FIELDS or name in _REMOVED}
+    unknown = []
+    for name in [name for name in metadata if name not in names]:
+        finding = unknown_field(path, name, _FIELDS, "KEDA has no such field")
+        if name in _CREDENTIALS:
+            why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
+            finding = Finding(finding.path, why)
+        elif finding.instead_of:  # a misspelt field is not reported as missing too
+            names.setdefault(finding.instead_of.rpartition(".")[2], name)
+        unknown.append(finding)
+    values = {
+        field: filled(metadata[name], _SAMPLES).strip() if isinstance(metadata[name], str) else metadata[name]
+        for field, name in names.items()
+    }
+    present = {field: value for field, value in values.items() if value not in ("", None)}
+    return _Metadata(names, present, unknown)
+
+
+def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
+    """The fields that KEDA refuses, and why."""
+    for name in _REQUIRED:
+        if not read.has(name):
+            is_there = name in read.names or f"{name}FromEnv" in read.names
+            yield name, "must not be empty" if is_there else "is required"
+    for name in set(_PAIR).difference(read.pair) if read.pair else ():
+        yield name, f'is required with {read.pair[0]}: write "" to have it filled in'
+    for name in _REMOVED:
+        if name in read.values:
+            why = (
+                "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and"
+                " later refuse it"
+            )
+            yield name, f"{why}; {'remove it' if read.pair else _WRITE_PAIR}"
+    for name, check in _CHECKS.items():
+        value = read.values.get(name)
+        # a misspelt field has been reported already
+        if isinstance(value, str) and read.names[name] == name and (wrong := check(value)):
+            yield name, wrong
+    yield from _wrong_counts(read)
+
+
+def _wrong_counts(read: _Metadata) -> Iterator[tuple[str, str]]:
+    counts = read.values.get(_COUNTS, "false")
+    for name in ("taskQueue", _COUNTED):
+        value = read.values.get(name)
+        if counts in _TRUE and isinstance(value, str) and not _IN_A_QUERY.fullmatch(value):
+            yield read.names[name], f"may contain only letters, digits and - _ . / : if {_COUNTS} is set"
+    if counts in _FALSE and read.has(_COUNTED):
+        yield _COUNTED, f'is refused by KEDA unless {_COUNTS} is "true"'
+
+
+def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_composed: bool) -> None:
+    """Note what is wrong with the metadata of a trigger, at its path in a ScaledObject's `spec`.
+
+    A composed trigger is an input of scalingModifiers, whose target counts instead of the trigger's own.
+    """
+    read = _read(spec.at(path), metadata)
+    # an error of `validate`, a warning of `render`, like an unknown field of a pod: a later KEDA may have it
+    spec.refused(read.unknown)
+    for name, placeholder in VERSION_FIELDS.items():
+        value, sample = metadata.get(name), _SAMPLES.get(placeholder)
+        is_filled = may_have_placeholders(str(value)) and read.values.get(name) == sample
+        if value not in (None, "") and not is_filled:
+            spec.problem(f"{path}.{name}", 'differs for each version: write "" to have it filled in')
+    for name, wrong in _wrong_fields(read):
+        if not (is_composed and (name, read.values.get(name)) == ("targetQueueSize", "0")):
+            _refuse(spec, join_path(path, name), wrong)
+    if not read.pair and not any(name in read.values for name in _REMOVED):
+        spec.warning(path, f"selects no version, so KEDA counts only tasks without a version: {_WRITE_PAIR}")
+
+
+def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: WorkerSpec) -> None:
+    connection, theirs = worker.connection, worker.temporal_namespace or _DEFAULT_NAMESPACE
+    metadata, host_port = trigger["metadata"], connection.host_port
+    read = _read(path, metadata)
+    if theirs != _DEFAULT_NAMESPACE and "namespace" not in read.names and not read.has("namespace"):
+        why = f"without namespace KEDA asks Temporal namespace default, but the worker's is {theirs}"
+        spec.warning(f"{path}.metadata", f'{why}: write namespace: ""')
+    is_workers = read.values.get("endpointFromEnv") == ADDRESS
+    address = str(read.values.get("endpoint") or (host_port if is_workers else ""))
+    if address and address != host_port and not _address(address):
+        (host, _, port), (own_host, _, own_port) = address.rpartition(":"), host_port.rpartition(":")
+        why = ""
+        if host.lower() == own_host.lower():
+            why = f"connection {connection.name} has port {own_port} of this host, not {port}"
+        elif why_not_of_cloud(address, str(read.values.get("tlsServerName") or ""), theirs):
+            why = f"{address} does not know the worker's Temporal namespace {theirs}"
+        if why:
+            spec.warning(f"{path}.metadata.endpoint", f"{why}: write {host_port}")
+    needs_key = is_cloud(address) or (address == host_port and connection.secret_name)
+    has_key = value_at(trigger, "authenticationRef") or read.has("apiKey")
+    if address and needs_key and not has_key and metadata.keys().isdisjoint(_CREDENTIALS):
+        why = f"KEDA has neither a key nor a certificate for {address}, so it scales no version"
+        spec.warning(path, f"{why}: name a TriggerAuthentication in authenticationRef")

@@ -18,16 +18,14 @@ from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
+from twgen.specs.doubts import warn_of_claims
 from twgen.specs.hooks import hooks_on_versions, marks_on_versions
-from twgen.specs.keda import warn_of_servers
+from twgen.specs.neighbours import warnings_of_neighbours
 from twgen.specs.policies import default_policy, parse_policy, warn_of_idle_replicas
 from twgen.specs.policy_steps import check_steps
-from twgen.specs.scalers import misplaced_scalers
-from twgen.specs.selectors import shared_pods
-from twgen.specs.side_by_side import warn_of_claims
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.strays import note_strays
-from twgen.specs.together import warn_of_neighbours
+from twgen.specs.together import warn_of_attached
 from twgen.specs.when import may_meet, parse_when
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
@@ -137,8 +135,7 @@ def parse_specs(
                 if (why := kinds.why_nameless(document.value))
             ),
             *marks_on_versions(first_ones.values()),
-            *misplaced_scalers(found.passthrough, workers, rule.default),
-            *shared_pods(found.passthrough, workers, rule.default),
+            *warnings_of_neighbours(found.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is not a spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)
@@ -211,8 +208,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))
     warn_of_idle_replicas(of_kind[kinds.POLICY], workers)
-    warn_of_servers(of_kind[kinds.ATTACHED], workers)
-    warn_of_neighbours(of_kind[kinds.ATTACHED], workers)
+    warn_of_attached(of_kind[kinds.ATTACHED], workers)
     right = [
         worker
         for spec, worker in zip(of_kind[kinds.WORKER], workers, strict=True)

@@ -15,11 +15,11 @@ _REMEDY = ": write the name of an existing worker, give its file too, or remove 
 def note_strays(
     specs: Iterable[SpecDocument], uncertain: AbstractSet[str], workers: Collection[tuple[str, str]]
 ) -> None:
-    """Note each template and policy that names none of the workers, which are told by namespace and name.
+    """Note each template and policy that names none of the workers, given by namespace and name.
 
-    It is an error: a worker without its autoscaler runs, and nobody notices. Where there is no worker at all,
-    nothing is rendered that could lack one: whoever checks a single file, or removed the last worker, is
-    warned. What may name one of the `uncertain` names or kinds is not told of.
+    It is an error: a worker would run without its autoscaler, unnoticed. Without any worker it is a warning:
+    somebody checks a single file, or removed the last worker. A reference that may mean one of the
+    `uncertain` names or kinds is left out.
     """
     namespaces = {namespace for namespace, _ in workers}
     for spec in specs:

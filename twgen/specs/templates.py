@@ -1,7 +1,8 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -9,12 +10,12 @@ from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
-from twgen.specs.doubts import doubts_of_pod, unmeasured, warn_of_hidden_characters
+from twgen.specs.doubts import doubts_beside_others, doubts_of_pod, warn_of_hidden_characters
 from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
-from twgen.specs.side_by_side import doubts_beside_others
+from twgen.specs.together import unmeasured
 from twgen.specs.validation.walk import refusals
-from twgen.specs.variables import late_references, misspelt_references
+from twgen.specs.variables import unfilled_references
 from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.injection import Identity, Injection, injection
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
@@ -57,7 +58,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     spec.refused(
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
     )
-    # what is doubtful beside something wrong may follow from that
+    # a doubt next to an error may follow from the error
     doubts = chain(doubts_of_pod(pod), doubts_beside_others(worker))
     for place, doubt in () if refused or problems else doubts:
         path.warning(place, doubt)
@@ -94,26 +95,17 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
 
 
 def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Note each `$(NAME)` that Kubernetes leaves as it is, since nothing before it is called so."""
+    """Note each `$(NAME)` that Kubernetes leaves as it is, because no variable before it has this name."""
     for field, added in (("initContainers", frozenset[str]()), ("containers", injected.names)):
         for index, container in _items(pod, field):
-            late = list(late_references(container, added))
-            found = [(place, name, f"{_who(name, added)} after it") for place, name in late]
-            for place, name in misspelt_references(container, {*added, *(name for _, name in late)}):
-                is_ours = name in injected.names
-                why = (
-                    f"twgen does not set {name} in init containers"
-                    if is_ours
-                    else "no variable has this name"
-                )
-                found.append((place, name, why))
-            for place, name, why in found:
+            for place, name, is_late in unfilled_references(container, added):
+                why = "no variable has this name"
+                if is_late:
+                    why = f"{f'twgen sets {name}' if name in added else f'{name} is set'} after it"
+                elif name in injected.names:
+                    why = f"twgen does not set {name} in init containers"
                 doubt = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
                 path.warning(f"{field}[{index}].{place}", doubt)
-
-
-def _who(name: str, added: Collection[str]) -> str:
-    return f"twgen sets {name}" if name in added else f"{name} is set"
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:
@@ -128,7 +120,7 @@ def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec
 
 
 def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Refuse what twgen puts into the pods itself: variables and, beside mTLS, a volume and its mounts."""
+    """Refuse what twgen puts into the pods itself: variables and, with mTLS, a volume and its mounts."""
     folders = {mount["mountPath"]: mount["name"] for mount in injected.mounts}
     for index, container in _items(pod, "containers"):
         for place, variable in _items(container, "env"):
@@ -178,13 +170,10 @@ def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:
-    """What is told to be required is there, and empty: Go leaves such a field out."""
-    if wrong.message != "is required":
-        return False
+    """A field that is reported as required is there, and empty: Go leaves such a field out."""
     value: Any = spec.value
-    for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
-        try:
+    with suppress(LookupError, TypeError):
+        for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
             value = value[step]
-        except (LookupError, TypeError):
-            return False
-    return value in ("", [], {})
+        return wrong.message == "is required" and value in ("", [], {})
+    return False

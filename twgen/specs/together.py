@@ -1,65 +1,53 @@
-"""What the objects attached to one version do to each other, or make of the number of its pods."""
+"""What the objects attached to one version make of its pods, of each other and of Temporal."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.problem import quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
-from twgen.specs.doubts import utilizations
-from twgen.specs.limits import PERCENTAGE
+from twgen.specs.attached import (
+    BUDGET,
+    EVICTS_NONE,
+    PROTECTS_NONE,
+    SCALED_OBJECT,
+    VPA,
+    doubt_of_limit,
+    share_of,
+)
+from twgen.specs.doubts import running_containers
+from twgen.specs.keda import warn_of_servers
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.when import may_meet
 
-_VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
-_BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
-"""How the kinds of autoscalers call their bounds, and what those are when they are left out.
+"""The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
 
 Of no pods none can be evicted, so that 1 is the fewest.
 """
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
-_ALL = 100
-_EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
-_PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
+_MEASURED = ("cpu", "memory")
+_Bound = tuple[int, str]
+"""A number of pods, and the name of the field that sets it."""
 
 
-class _Pods(NamedTuple):
-    """How many pods a version has, and what the fields are called that say so."""
-
-    fewest: int
-    most: int
-    least_field: str
-    most_field: str
-
-
-def warn_of_neighbours(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each budget that fits no number of pods, and each VPA that changes what an HPA measures by."""
-    documents = {id(spec.document): spec for spec in templates}
-    for worker in workers:
-        for resource in worker.attached:
-            fields = documents[id(resource.document)].fields
-            kind = GroupKind.of(resource.template)
-            if kind == _BUDGET and (found := next(_doubts_of_budget(resource, worker), None)):
-                fields.warning(f"template.spec.{found[0]}", found[1])
-            for doubt in _doubts_of_vpa(resource, worker) if kind == _VPA else ():
-                fields.warning("template.spec", doubt)
-
-
-def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Why a budget protects nothing, or lets nothing be evicted, however many pods there are, and where."""
-    for field, none, nothing in (
-        ("maxUnavailable", _EVICTS_NONE, _PROTECTS_NONE),
-        ("minAvailable", _PROTECTS_NONE, _EVICTS_NONE),
-    ):
-        limit = budget.get(field)
-        if _share(limit) == 0 or (limit == 0 and not isinstance(limit, bool)):
-            return field, f"{limit} {none}"
-        if _share(limit) == _ALL:
-            return field, f"{limit} {nothing}"
-    return None
+def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note in each template what is doubtful about it next to its worker and what else that has attached."""
+    owners = {id(resource.document): (resource, worker) for worker in workers for resource in worker.attached}
+    for document in templates:
+        if id(document.document) not in owners:
+            continue
+        resource, worker = owners[id(document.document)]
+        template = document.fields.mapping("template")
+        kind = GroupKind.of(template.value)
+        if kind.group == SCALED_OBJECT.group:
+            warn_of_servers(template.mapping("spec"), worker)
+        elif kind == BUDGET and (doubt := next(_doubts_of_budget(resource, worker), None)):
+            template.warning(f"spec.{doubt[0]}", doubt[1])
+        elif kind == VPA and resource.template and (why := _doubt_of_vpa(resource, worker)):
+            template.warning("spec", why)
 
 
 def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
@@ -69,18 +57,21 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
         return
     for words in (_WITH_TRAFFIC, _DRAINING):
         pods = _pods(worker, words) if may_meet(budget.when, words) else None
-        for field in ("minAvailable", "maxUnavailable") if pods else ():
-            limit = spec.get(field)
-            # at the fewest pods that an autoscaler leaves: a draining version is idle for days, and all
-            # that time such a budget would block every drain of a node
-            if field == "minAvailable" and pods and _of(limit, pods.fewest) >= pods.fewest:
-                yield field, f"{limit} with {pods.least_field} at {pods.fewest} {_EVICTS_NONE}"
-            elif field == "maxUnavailable" and pods and _of(limit, pods.most) >= pods.most > 1:
-                yield field, f"{limit} with {pods.most_field} at {pods.most} {_PROTECTS_NONE}"
+        if not pods:
+            continue
+        (fewest, least_field), (most, most_field) = pods
+        # at the fewest pods that an autoscaler leaves: a draining version is idle for days, and all
+        # that time such a budget would block every drain of a node
+        limit = spec.get("minAvailable")
+        if _of(limit, fewest) >= fewest:
+            yield "minAvailable", f"{limit} with {least_field} at {fewest} {EVICTS_NONE}"
+        limit = spec.get("maxUnavailable")
+        if _of(limit, most) >= most > 1:
+            yield "maxUnavailable", f"{limit} with {most_field} at {most} {PROTECTS_NONE}"
 
 
-def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
-    """How many pods the versions of these words have; None: nobody here says."""
+def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, _Bound] | None:
+    """The fewest and the most pods that the versions of these words have; None: nothing here says so."""
     scalers = [item for item in worker.attached if item.autoscales and may_meet(item.when, words)]
     if scalers and scalers[0].when and not words <= scalers[0].when:
         return None
@@ -89,39 +80,31 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
         low, high = (value_at(scalers[0].template, "spec", field) for field in (least, most))
         if not scalers[0].template or {type(low), type(high)} - {int, type(None)}:
             return None  # its own check reports the error
-        return _Pods(
-            low or fewest, high or at_most, *(f"{field} of {scalers[0].name}" for field in (least, most))
-        )
+        of = f"of {scalers[0].name}"
+        return (low or fewest, f"{least} {of}"), (high or at_most, f"{most} {of}")
     draining = worker.policy.draining_replicas if words == _DRAINING else None
-    field = "drainingReplicas" if draining else "replicas"
-    pods = draining or worker.replicas
-    return _Pods(pods, pods, field, field) if pods else None
+    pods, field = draining or worker.replicas, "drainingReplicas" if draining else "replicas"
+    return ((pods, field), (pods, field)) if pods else None
 
 
 def _of(limit: Any, pods: int) -> int:
-    """The pods that a limit means, of so many; a share is rounded up, as Kubernetes does it."""
-    share = _share(limit)
-    return limit if isinstance(limit, int) else -(-pods * share // _ALL) if share is not None else 0
+    """How many of these pods a limit means; a share is rounded up, as Kubernetes does it."""
+    share = share_of(limit)
+    return limit if isinstance(limit, int) else -(-pods * share // 100) if share is not None else 0
 
 
-def _share(limit: Any) -> int | None:
-    """The percentage that a limit is; None: it is none, or one that is refused."""
-    share = int(limit[:-1]) if isinstance(limit, str) and re.search(PERCENTAGE, limit) else None
-    return None if share is None or share > _ALL else share
-
-
-def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
+def _doubt_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
     """https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/known-limitations.md."""
     if value_at(vpa.template, "spec", "updatePolicy", "updateMode") == "Off":
-        return
+        return ""
     policies = value_at(vpa.template, "spec", "resourcePolicy", "containerPolicies") or []
     named = {value_at(policy, "containerName") or "*": policy for policy in policies}
     containers = value_at(worker.template.content, "spec", "containers") or ()
     for other in worker.attached:
         if not other.autoscales or not may_meet(vpa.when, other.when):
             continue
-        measured = list(utilizations(value_at(other.template, "spec")))
-        rest = {"cpu", "memory"}.difference(name for name, _ in measured)
+        measured = list(_utilizations(value_at(other.template, "spec")))
+        rest = set(_MEASURED).difference(name for name, _ in measured)
         for resource, only in measured:
             for name in (name for item in containers if only in {"", name := value_at(item, "name")}):
                 policy = named.get(name, named.get("*", {}))
@@ -129,5 +112,44 @@ def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
                 if value_at(policy, "mode") != "Off" and (controlled is None or resource in controlled):
                     why = f"changes the {resource} requests, but {other.kind} {other.name} scales on them"
                     apart = f", or controlledResources: [{', '.join(rest)}]" if rest else ""
-                    yield f'{why}: write updateMode: "Off"{apart}'
-                    return
+                    return f'{why}: write updateMode: "Off"{apart}'
+    return ""
+
+
+def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What an autoscaler cannot measure of a pod, each with its path in it: utilization is of a request.
+
+    https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
+    """
+    if value_at(pod, "resources", "requests"):
+        return  # the whole pod has some
+    running = list(running_containers(pod))
+    for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
+        if only and not any(container.get("name") == only for _, container in running):
+            yield "containers", f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
+        for place, container in running:
+            asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
+            if only in {"", container.get("name")} and not any(asked):
+                why = f"{autoscaler.name} scales on its utilization; a LimitRange may set it"
+                yield f"{place}.resources.requests.{resource}", f"is missing, but {why}"
+
+
+def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
+    """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
+    if value_at(spec, "targetCPUUtilizationPercentage"):
+        yield "cpu", ""
+    for metric in _items(spec, "metrics"):
+        for field in ("resource", "containerResource"):
+            name = value_at(metric, field, "name")
+            if name in _MEASURED and value_at(metric, field, "target", "type") == "Utilization":
+                yield name, str(value_at(metric, field, "container") or "")
+    for trigger in _items(spec, "triggers"):
+        kind = value_at(trigger, "type")
+        measure = value_at(trigger, "metricType") or value_at(trigger, "metadata", "type") or "Utilization"
+        if kind in _MEASURED and measure == "Utilization":
+            yield kind, str(value_at(trigger, "metadata", "containerName") or "")
+
+
+def _items(spec: Any, field: str) -> list[Any]:
+    items = value_at(spec, field)
+    return items if isinstance(items, list) else []

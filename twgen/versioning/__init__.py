@@ -1,1 +1,1 @@
-"""What a version is called: a pod template's stored form and its JSON in Go, build IDs, names and hashes."""
+"""The identity of a version: a pod template's stored form and its JSON in Go, build IDs, names and hashes."""

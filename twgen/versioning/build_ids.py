@@ -31,7 +31,7 @@ def is_image(text: str) -> bool:
 
 
 def image_tag(image: str) -> str:
-    """Return what stands for the tag of an image, "" when nothing does; any text will do."""
+    """Return the tag in the text of an image, which need not be valid; "" without one."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
@@ -60,8 +60,8 @@ _LOW_32_BITS = 0xFFFFFFFF
 def build_id(template_json: str, image: str, custom: str) -> str:
     """Return the build ID of a stored pod template.
 
-    `template_json` is Go's JSON of the template, `image` that of its first container ("" for none), `custom`
-    the build ID that the spec asks for ("" for none; one of which cleaning leaves nothing counts as none).
+    `template_json` is Go's JSON of the template, `image` the image of its first container ("" for none),
+    `custom` the build ID that the spec asks for ("" for none; one that cleaning leaves empty counts as none).
     """
     if cleaned := cleaned_build_id(custom):
         return cleaned[:LONGEST_BUILD_ID]
@@ -105,5 +105,4 @@ def connection_hash(connection: Connection) -> str:
     if not connection.host_port:
         return ""
     secrets = f"{connection.ca_secret}{connection.secret_name}"
-    told = f"{connection.host_port}{connection.tls_server_name}{secrets}"
-    return sha256(told.encode()).hexdigest()
+    return sha256(f"{connection.host_port}{connection.tls_server_name}{secrets}".encode()).hexdigest()

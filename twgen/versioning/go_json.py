@@ -10,7 +10,7 @@ from twgen.versioning.quantities import canonical_quantity, quantity_text
 
 _Encode = Callable[[Any], str]
 
-# Go writes these so that JSON can stand inside HTML and JavaScript. They occur inside strings only.
+# Go writes these so that JSON can be inside HTML and JavaScript. They occur inside strings only.
 _HTML_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 

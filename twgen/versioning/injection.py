@@ -1,7 +1,8 @@
-"""What connects a version's pods to Temporal: the variables and volumes that the controller injects."""
+"""The variables and volumes by which a version's pods connect to Temporal, as the controller injects them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
@@ -27,7 +28,8 @@ class _Names(NamedTuple):
     client_certificate: str
 
 
-# Older names: what workers built for older releases of the controller read.
+_OLDER_TLS = ("", "TEMPORAL_TLS_KEY_PATH", "TEMPORAL_TLS_CERT_PATH")
+# the older names are read by workers that were built for older releases of the controller
 _NAMES = {
     EnvironmentNames.CURRENT: _Names(
         "TEMPORAL_ADDRESS",
@@ -36,38 +38,29 @@ _NAMES = {
         "TEMPORAL_TLS_CLIENT_KEY_PATH",
         "TEMPORAL_TLS_CLIENT_CERT_PATH",
     ),
-    EnvironmentNames.HOST_PORT: _Names(
-        "TEMPORAL_HOST_PORT", "WORKER_BUILD_ID", "", "TEMPORAL_TLS_KEY_PATH", "TEMPORAL_TLS_CERT_PATH"
-    ),
-    EnvironmentNames.BINARY_CHECKSUM: _Names(
-        "TEMPORAL_HOST_PORT", "WORKER_BINARY_CHECKSUM", "", "TEMPORAL_TLS_KEY_PATH", "TEMPORAL_TLS_CERT_PATH"
-    ),
+    EnvironmentNames.HOST_PORT: _Names("TEMPORAL_HOST_PORT", "WORKER_BUILD_ID", *_OLDER_TLS),
+    EnvironmentNames.BINARY_CHECKSUM: _Names("TEMPORAL_HOST_PORT", "WORKER_BINARY_CHECKSUM", *_OLDER_TLS),
 }
 _ADDRESSES = tuple(dict.fromkeys(names.address for names in _NAMES.values()))
 BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
 ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
-"""The variables that say where a worker lives; older generations call the first one otherwise."""
+"""The variables that say where a worker lives; the first one has another name in older generations."""
 TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
-"""What a spec's `taskQueue` is told in: a variable of the pod template itself, in every generation."""
+"""The variable for a spec's `taskQueue`, a part of the pod template itself in every generation."""
 _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
 TRUSTED = "TEMPORAL_TLS_SERVER_CA_CERT_PATH"
 """The variable that names the file with the certificates to trust."""
 _EVER_INJECTED = frozenset(
-    {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TRUSTED, TLS_VOLUME, _CA_VOLUME}.union(
-        *(
-            {names.address, names.build_id, names.tls, names.client_key, names.client_certificate}
-            for names in _NAMES.values()
-        )
-    )
+    {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TRUSTED, TLS_VOLUME, _CA_VOLUME}.union(*_NAMES.values())
 ) - {""}
 
 
 class Identity(NamedTuple):
-    """Who the pods of a version are, for Temporal."""
+    """The identity of a version's pods in Temporal."""
 
     temporal_namespace: str
     worker_deployment: str
@@ -84,20 +77,17 @@ class Injection:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its variables and volumes; no variable is called as a volume is."""
+        """The names of its variables and volumes, which differ."""
         return frozenset(item["name"] for item in (*self.variables, *self.volumes))
 
     def of_build_id(self, build_id: str) -> "Injection":
-        """The same for another version: with its build ID in the variable that tells it."""
-        variables = (
-            {"name": item["name"], "value": build_id} if item["name"] in BUILD_IDS else item
-            for item in self.variables
-        )
-        return replace(self, variables=tuple(variables))
+        """The same for another version, with its build ID in the variable for that."""
+        new = {name: {"name": name, "value": build_id} for name in BUILD_IDS}
+        return replace(self, variables=tuple(new.get(item["name"], item) for item in self.variables))
 
 
 class Place(NamedTuple):
-    """Where a pod template's worker lives; an empty text: it does not say."""
+    """The home of a pod template's worker in Temporal; empty texts: the template does not say."""
 
     address: str = ""
     temporal_namespace: str = ""
@@ -157,27 +147,27 @@ def with_injection(pod: Pod, wanted: Injection, replacing: Iterable[str] = ()) -
 
 
 def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, Any]:
-    """The pod template, as the spec says it, whose containers are told a task queue.
+    """The pod template of the spec with a task queue in the variables of its containers.
 
-    It is hashed with that, and keeps it for as long as its version lives: it is never injected anew.
+    It is hashed with that, and keeps it as long as its version lives: it is never injected again.
     """
     variable = {"name": TASK_QUEUE, "value": task_queue}
     return {**template, "spec": with_injection(template.get("spec") or {}, Injection((variable,)))}
 
 
 def task_queue_of(template: Mapping[str, Any]) -> str:
-    """The task queue that the containers of a pod template are told; empty: none, or not in so many words."""
-    told = {
+    """The task queue in the variables of a pod template; empty: there is none, or there are several."""
+    queues = {
         variable.get("value") or ""
-        for container in (template.get("spec") or {}).get("containers") or ()
+        for container in value_at(template, "spec", "containers") or ()
         for variable in container.get("env") or ()
         if variable["name"] == TASK_QUEUE
     }
-    return told.pop() if len(told) == 1 else ""
+    return queues.pop() if len(queues) == 1 else ""
 
 
 def build_id_variable(environment: EnvironmentNames) -> str:
-    """The variable that tells a pod its build ID."""
+    """The variable with a pod's build ID."""
     return _NAMES[environment].build_id
 
 
@@ -187,22 +177,23 @@ def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """What a pod has of these names: variables and mounts of the first container with one, and volumes."""
+    """What a pod has of these names: volumes, and all of the first container with such a variable."""
+
+    def named(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
+        return tuple(item for item in owner.get(field) or () if item.get("name") in names)
+
     for container in pod.get("containers") or ():
-        variables = tuple(item for item in container.get("env") or () if item.get("name") in names)
-        if variables:
-            mounts = (item for item in container.get("volumeMounts") or () if item.get("name") in names)
-            volumes = (item for item in pod.get("volumes") or () if item.get("name") in names)
-            return Injection(variables, tuple(mounts), tuple(volumes))
+        if variables := named(container, "env"):
+            return Injection(variables, named(container, "volumeMounts"), named(pod, "volumes"))
     return Injection(())
 
 
 def names_found(pod: Pod) -> frozenset[str]:
-    """Of all names that are ever injected, those that the pod has, whoever put them there."""
-    found = {volume.get("name") for volume in pod.get("volumes") or ()}
+    """The names in the pod that are ever injected, by anyone."""
+    names = {volume.get("name") for volume in pod.get("volumes") or ()}
     for container in pod.get("containers") or ():
-        found.update(variable.get("name") for variable in container.get("env") or ())
-    return _EVER_INJECTED & found
+        names.update(variable.get("name") for variable in container.get("env") or ())
+    return _EVER_INJECTED & names
 
 
 def is_ever_injected(name: str) -> bool:
@@ -211,11 +202,10 @@ def is_ever_injected(name: str) -> bool:
 
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
-    """Which generation of names these are of; None: of none."""
-    for generation, named in _NAMES.items():
-        if named.build_id in names:
-            return generation
-    return next((generation for generation, named in _NAMES.items() if named.address in names), None)
+    """The generation that these names belong to; None: none."""
+    of_build_id = (generation for generation, named in _NAMES.items() if named.build_id in names)
+    of_address = (generation for generation, named in _NAMES.items() if named.address in names)
+    return next(chain(of_build_id, of_address), None)
 
 
 def possible_names(pod: Pod) -> list[frozenset[str]]:
@@ -234,7 +224,7 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
 def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
     """The values under these names have the recorded hash of a connection, or no hash was recorded.
 
-    So a key that the team added by hand is told from one that was injected.
+    So a key that the team added by hand differs from one that was injected.
     """
     return recorded_hash in {"", connection_hash(_connection_found(injection_found(pod, names)))}
 
@@ -255,7 +245,7 @@ def _connection_found(found: Injection) -> Connection:
     secrets = {item["name"]: value_at(item, "secret", "secretName") or "" for item in found.volumes}
     return Connection(
         name="",
-        host_port=next((values[name] for name in _ADDRESSES if name in values), ""),
+        host_port=_address(values),
         tls_server_name=values.get(_SERVER_NAME, ""),
         ca_secret=secrets.get(_CA_VOLUME, ""),
         mutual_tls_secret=secrets.get(TLS_VOLUME, ""),
@@ -264,19 +254,16 @@ def _connection_found(found: Injection) -> Connection:
 
 
 def place_of(pod: Pod) -> Place:
-    """Where the first container that says so tells its worker to live."""
-    for container in pod.get("containers") or ():
-        values = _values(container)
+    """The place in the variables of the first container that has any of these."""
+    for values in map(_values, pod.get("containers") or ()):
         if not _PLACES.isdisjoint(values):
-            address = next((values[name] for name in _ADDRESSES if name in values), "")
-            return Place(address, values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))
+            return Place(_address(values), values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))
     return Place()
 
 
 def told_build_ids(pod: Pod) -> tuple[str, ...]:
-    """The build IDs that the pod's worker is told beside the name of its Worker Deployment."""
-    for container in pod.get("containers") or ():
-        values = _values(container)
+    """The build IDs in the variables of the first container with the name of its Worker Deployment."""
+    for values in map(_values, pod.get("containers") or ()):
         if DEPLOYMENT in values:
             return tuple(values[name] for name in sorted(BUILD_IDS & values.keys()) if values[name])
     return ()
@@ -284,6 +271,10 @@ def told_build_ids(pod: Pod) -> tuple[str, ...]:
 
 def _values(container: Mapping[str, Any]) -> dict[str, str]:
     return {item["name"]: item.get("value") or "" for item in container.get("env") or () if "name" in item}
+
+
+def _address(values: Mapping[str, str]) -> str:
+    return next((values[name] for name in _ADDRESSES if name in values), "")
 
 
 def _merged(

@@ -35,9 +35,9 @@ SKIP = "Skip"
 """As a hook: Argo CD keeps the object, and applies it in no sync."""
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 LINK = "link.argocd.argoproj.io/temporal"
-"""What Argo CD shows beside an object, as `title|URL`; the source is its user guide, "External URL Links"."""
+"""A link next to an object in Argo CD, as `title|URL`; the source is its user guide, "External URL Links"."""
 REFRESH = "argocd.argoproj.io/refresh"
-"""Of an Application: somebody asks Argo CD to look at it again."""
+"""Of an Application: asks Argo CD to read it again."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 INSTANCE = "app.kubernetes.io/instance"
@@ -58,12 +58,13 @@ API_KEY_FILE = "TWGEN_TEMPORAL_API_KEY_FILE"
 """The variable that names a file with the API key, in the Pod of a rollout."""
 PROMETHEUS_SECRETS = "/etc/twgen/rollout/prometheus"
 """The folder with one for the Secret of each Prometheus, by its name, in the Pod of a rollout."""
-PROMETHEUS_KEYS = PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
+PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "token",
     "username",
     "password",
     "ca.crt",
 )
+PROMETHEUS_KEYS = (PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA)
 """The keys of such a Secret, all of which may be absent."""
 
 PAUSED = MarkKey.PAUSED.value
@@ -81,9 +82,8 @@ APPLIED_BY_SERVER = "ServerSideApply=true"
 
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 47
-_PART_OF_LONG_NAME = 10
-_HASH_OF_LONG_NAME = 10
-_HASH_OF_ATTACHED_NAME = 8
+_PART, _HASH, _HASH_OF_ATTACHED = 10, 10, 8
+"""The lengths of a part of a long name, of the hash behind the parts, and of that of an attached object."""
 _NOT_DNS = re.compile(r"[^a-zA-Z0-9-]+")
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -105,16 +105,16 @@ def generated_name(*parts: str) -> str:
     """
     name = "-".join(parts)
     if len(name.encode()) > _LONGEST_NAME:
-        beginnings = [truncated(part, _PART_OF_LONG_NAME) for part in parts]
-        name = "-".join([*beginnings, sha256(name.encode()).hexdigest()[:_HASH_OF_LONG_NAME]])
+        beginnings = [truncated(part, _PART) for part in parts]
+        name = "-".join([*beginnings, sha256(name.encode()).hexdigest()[:_HASH]])
     return _dns_cleaned(name)
 
 
 @lru_cache(10_000)
 def attached_resource_name(worker: str, resource: str, build_id: str) -> str:
     """Return the name of a version's copy of an attached resource: at most 38 characters, and a hash."""
-    digest = sha256(f"{worker}{resource}{build_id}".encode()).hexdigest()[:_HASH_OF_ATTACHED_NAME]
-    readable = _dns_cleaned(f"{worker}-{resource}-{build_id}")[: _LONGEST_NAME - 1 - _HASH_OF_ATTACHED_NAME]
+    digest = sha256(f"{worker}{resource}{build_id}".encode()).hexdigest()[:_HASH_OF_ATTACHED]
+    readable = _dns_cleaned(f"{worker}-{resource}-{build_id}")[: _LONGEST_NAME - 1 - _HASH_OF_ATTACHED]
     return f"{readable.rstrip('-')}-{digest}"
 
 
@@ -124,7 +124,7 @@ def rollout_name(worker: str) -> str:
 
 
 def rollout_status_name(worker: str) -> str:
-    """Return the name of the ConfigMap that tells how a worker's rollout goes."""
+    """Return the name of the ConfigMap with the status of a worker's rollout."""
     return generated_name(worker, "rollout-status")
 
 
@@ -149,7 +149,7 @@ def replay_selector(worker: str) -> str:
 
 
 def resource_of_kind(kind: str) -> str:
-    """Return what the API calls the objects of a kind: by custom its English plural."""
+    """Return the name of a kind's resource in the API: by custom its English plural."""
     name = kind.lower()
     if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"

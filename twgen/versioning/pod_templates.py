@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twgen.model.paths import value_at
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.build_ids import connection_hash, pod_template_hash
 from twgen.versioning.go_json import template_json
@@ -64,16 +65,16 @@ def reconnected(
     hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
     pod = with_injection(template["spec"], wanted, replaced)
     connected = {"metadata": {**metadata, "annotations": hashes}, "spec": pod}
-    said = {**(manifest["metadata"].get("annotations") or {}), INJECTED: ",".join(sorted(wanted.names))}
+    marks = {**(manifest["metadata"].get("annotations") or {}), INJECTED: ",".join(sorted(wanted.names))}
     return {
         **manifest,
-        "metadata": {**manifest["metadata"], "annotations": said},
+        "metadata": {**manifest["metadata"], "annotations": marks},
         "spec": {**manifest["spec"], "template": connected},
     }
 
 
 def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
-    """What the spec said of a version's pod template that was rendered with these names injected."""
+    """The spec's part of a version's pod template that was rendered with these names injected."""
     metadata = dict(template.get("metadata") or {})
     for field, ours in (
         ("labels", {DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL}),
@@ -88,13 +89,13 @@ def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
 def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
     """The names that were injected into a Deployment's pods, from its own annotation, or by its hash.
 
-    None: neither tells, so that whatever is there may be the team's own. `manifest` is without what an API
+    None: neither says so, and everything there may be the team's own. `manifest` is without what an API
     server fills in.
     """
     template = manifest["spec"]["template"]
-    said = (manifest["metadata"].get("annotations") or {}).get(INJECTED)
-    if said is not None:
-        return frozenset(said.split(",")) & names_found(template["spec"])
+    names = value_at(manifest, "metadata", "annotations", INJECTED)
+    if names is not None:
+        return frozenset(names.split(",")) & names_found(template["spec"])
     recorded = annotation_of(template, CONNECTION_HASH)
     possible = (
         names
@@ -105,7 +106,7 @@ def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def fits_hash(template: Template, injected: frozenset[str]) -> bool:
-    """The recorded hash is that of the template without these injected names."""
+    """The recorded hash is the hash of the template without these injected names."""
     stored = stored_template(content_of(template, injected), "")
     recorded = annotation_of(template, TEMPLATE_HASH)
     return not stored.problems and pod_template_hash(template_json(stored.template)) == recorded
@@ -126,4 +127,4 @@ def fits_injection(
 
 def annotation_of(template: Template, name: str) -> str:
     """The value of an annotation of a pod template; empty: it has none."""
-    return ((template.get("metadata") or {}).get("annotations") or {}).get(name) or ""
+    return value_at(template, "metadata", "annotations", name) or ""

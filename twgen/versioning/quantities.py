@@ -29,10 +29,7 @@ def canonical_quantity(text: str) -> str:
     keeps its text (`+5k`, `01`); any other is rounded away from zero to nano and gets the largest suffix that
     leaves no fraction.
     """
-    parts = _QUANTITY.fullmatch(text)
-    if not text or parts is None:
-        raise _not_a_quantity(text)
-    number, whole, fraction, suffix = parts.groups()
+    number, whole, fraction, suffix = _parts(text)
     if (power := _BINARY_POWERS.get(suffix)) is not None:
         return _canonical_binary(text, number, whole or "0", fraction, power)
     return _canonical_decimal(
@@ -66,19 +63,20 @@ def quantity_nanos(value: str | float) -> int:
     Raises ValueError for what is no quantity.
     """
     canonical = canonical_quantity(quantity_text(value))
-    matched = _QUANTITY.fullmatch(canonical)
-    if matched is None:
-        raise _not_a_quantity(canonical)
-    number, whole, fraction, suffix = matched.groups()
-    amount = int((whole + fraction) or "0")
-    if (power := _BINARY_POWERS.get(suffix)) is not None:
-        amount = amount << 10 * power
-        exponent = -len(fraction)
-    else:
-        exponent = min(_exponent(canonical, suffix), _LARGEST_EXPONENT) - len(fraction)
-    shift: int = 10 ** abs(exponent - _NANO)
-    amount = min(amount * shift if exponent >= _NANO else amount // shift, _MOST_NANOS)
+    number, whole, fraction, suffix = _parts(canonical)
+    power = _BINARY_POWERS.get(suffix, 0)
+    exponent = 0 if power else min(_exponent(canonical, suffix), _LARGEST_EXPONENT)
+    amount = int((whole + fraction) or "0") << 10 * power
+    shift: int = 10 ** abs(exponent - len(fraction) - _NANO)
+    amount = min(amount * shift if exponent - len(fraction) >= _NANO else amount // shift, _MOST_NANOS)
     return -amount if number.startswith("-") else amount
+
+
+def _parts(text: str) -> tuple[str, str, str, str]:
+    """The number, its digits before and after the point, and the suffix."""
+    if not text or not (parts := _QUANTITY.fullmatch(text)):
+        raise _not_a_quantity(text)
+    return parts[1], parts[2], parts[3], parts[4]
 
 
 def _not_a_quantity(text: str) -> ValueError:

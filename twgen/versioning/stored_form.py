@@ -3,13 +3,11 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import field
-from functools import cache
-from typing import Any, NamedTuple, TypeGuard
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_TOLD, Finding, noun, unknown_field, wrong_type
-from twgen.model.values import dataclass
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
 
@@ -21,8 +19,8 @@ _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a wh
 class Stored(NamedTuple):
     """What is stored, the wrong types and missing fields in it, and the unknown fields, which are not kept.
 
-    The template is whole only when there are no problems. Of problems, as of unknown fields, at most one more
-    than the caller's `most` is listed, which tells that there are more.
+    The template is whole only if there are no problems. Of each list, at most one more than the caller's
+    `most` is kept, which shows that there are more.
     """
 
     template: dict[str, Any]
@@ -42,31 +40,24 @@ def stored_template(template: object, path: str, most: int = MOST_TOLD) -> Store
 
 
 def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_TOLD) -> Stored:
-    """As stored_template, for another struct of the table; `kind` is what people call what it is part of."""
-    walk = _Walk(path, kind, most)
+    """As stored_template, for another struct of the table; people call it, or the whole of it, `kind`."""
+    walk = _Walk(path, kind, most, [], [])
     stored = _storer(struct)(value, None, walk)
     return Stored(stored or {}, tuple(walk.problems), tuple(walk.unknown))
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """What is wrong so far with a value that stands at `start` and is, or is part of, `kind`.
-
-    Of problems and of unknown fields, one more than `most` is kept, which tells that there are more.
-    """
+class _Walk(NamedTuple):
+    """What is wrong so far with a value at `start` that is, or is part of, `kind`."""
 
     start: str
     kind: str
     most: int
-    problems: list[Finding] = field(default_factory=list)
-    unknown: list[Finding] = field(default_factory=list)
+    problems: list[Finding]
+    unknown: list[Finding]
 
     def add_problem(self, path: Path, message: str) -> None:
         if len(self.problems) <= self.most:
             self.problems.append(Finding(written_path(path, self.start), message))
-
-    def add_wrong_type(self, path: Path, expected: str, value: object) -> None:
-        self.add_problem(path, wrong_type(expected, value))
 
     def add_unknown(self, path: Path, name: str, fields: dict[str, str]) -> None:
         if len(self.unknown) <= self.most:
@@ -74,14 +65,14 @@ class _Walk:
             self.unknown.append(unknown_field(written_path(path, self.start), name, fields, wrong))
 
 
-# Returns what is stored of a value: None when it is refused, and the walk says why.
 _Store = Callable[[Any, Path, _Walk], Any]
+"""Returns what is stored of a value; None: it is refused, and the walk has the reason."""
 
 
 @cache
 def _storer(type_name: str) -> _Store:
-    if store := _SCALARS.get(type_name):
-        return store
+    if type_name in _SCALARS:
+        return _scalar_storer(*_SCALARS[type_name])
     if type_name.startswith(LIST):
         return _list_storer(_storer(type_name.removeprefix(LIST)))
     if type_name.startswith(MAP):
@@ -96,8 +87,7 @@ def _struct_storer(fields: tuple[Field, ...]) -> _Store:
 
     def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            walk.add_wrong_type(path, noun(dict), value)
-            return None
+            return walk.add_problem(path, wrong_type(noun(dict), value))
         stored = {}
         for name, item in value.items():
             type_name = types.get(name)
@@ -120,8 +110,7 @@ def _struct_storer(fields: tuple[Field, ...]) -> _Store:
 def _list_storer(store_item: _Store) -> _Store:
     def store(value: Any, path: Path, walk: _Walk) -> list[Any] | None:
         if not isinstance(value, list):
-            walk.add_wrong_type(path, noun(list), value)
-            return None
+            return walk.add_problem(path, wrong_type(noun(list), value))
         return [store_item(item, (path, index), walk) for index, item in enumerate(value)]
 
     return store
@@ -130,22 +119,32 @@ def _list_storer(store_item: _Store) -> _Store:
 def _map_storer(store_item: _Store) -> _Store:
     def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            walk.add_wrong_type(path, noun(dict), value)
-            return None
-        return {
-            _valid_unicode(key): store_item(item, (path, key), walk)
-            for key, item in value.items()
-            if item is not None
-        }
+            return walk.add_problem(path, wrong_type(noun(dict), value))
+        present = ((key, item) for key, item in value.items() if item is not None)
+        return {_valid_unicode(key): store_item(item, (path, key), walk) for key, item in present}
 
     return store
 
 
-def _store_string(value: Any, path: Path, walk: _Walk) -> str | None:
-    if isinstance(value, str):
-        return _valid_unicode(value)
-    walk.add_wrong_type(path, noun(str), value)
-    return None
+def _scalar_storer(fit: Callable[[Any], Any], expected: str) -> _Store:
+    def store(value: Any, path: Path, walk: _Walk) -> Any:
+        try:
+            if (stored := fit(value)) is not None:
+                return stored
+            wrong = wrong_type(expected, value)
+        except ValueError as error:
+            wrong = str(error)
+        return walk.add_problem(path, wrong)
+
+    return store
+
+
+# Each returns what is stored of a value of the right type, None for another type, and raises ValueError if
+# the value itself is wrong.
+
+
+def _string(value: Any) -> str | None:
+    return _valid_unicode(value) if isinstance(value, str) else None
 
 
 def _valid_unicode(text: str) -> str:
@@ -154,73 +153,53 @@ def _valid_unicode(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _store_bool(value: Any, path: Path, walk: _Walk) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    walk.add_wrong_type(path, noun(bool), value)
-    return None
+def _bool(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
-def _int_storer(bits: int, expected: str) -> _Store:
-    limit = 1 << (bits - 1)
-
-    def store(value: Any, path: Path, walk: _Walk) -> int | None:
-        if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT:
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool):
-            walk.add_wrong_type(path, expected, value)
-            return None
-        if not -limit <= value < limit:
-            walk.add_problem(path, f"must be from {-limit} to {limit - 1}")
-            return None
-        return value
-
-    return store
-
-
-_store_whole_number_beside_strings = _int_storer(32, "a whole number or a string")
-
-
-def _store_int_or_string(value: Any, path: Path, walk: _Walk) -> Any:
-    store = _store_string if isinstance(value, str) else _store_whole_number_beside_strings
-    return store(value, path, walk)
-
-
-def _store_quantity(value: Any, path: Path, walk: _Walk) -> str | float | None:
-    if _is_quantity(value):
-        return value
-    if isinstance(value, str):
-        walk.add_problem(path, f"must be {_A_QUANTITY}, not {json.dumps(value[:40])}")
-    else:
-        walk.add_wrong_type(path, _A_QUANTITY, value)
-    return None
-
-
-def _store_int_or_quantity(value: Any, path: Path, walk: _Walk) -> str | float | None:
-    if isinstance(value, float) and not value.is_integer():
-        walk.add_wrong_type(path, "a whole number, or a quantity in quotes", value)
+def _whole_number(value: Any, bits: int = 32) -> int | None:
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return _store_quantity(value, path, walk)
+    limit = 1 << (bits - 1)
+    if not -limit <= value < limit:
+        raise ValueError(f"must be from {-limit} to {limit - 1}")
+    return value
 
 
-def _is_quantity(value: Any) -> TypeGuard[str | float]:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        return False
+def _int_or_string(value: Any) -> int | str | None:
+    return _string(value) if isinstance(value, str) else _whole_number(value)
+
+
+def _quantity(value: Any) -> str | float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
     try:
         text = quantity_text(value)
         canonical_quantity(text)
     except (ValueError, OverflowError):
-        return False
-    # Go reads a suffix alone as zero, which the schema of a custom resource refuses.
-    return _DIGITS_FIRST.match(text) is not None
+        text = ""
+    # Go reads a suffix alone as zero, which the schema of a custom resource refuses
+    if _DIGITS_FIRST.match(text):
+        return value
+    if not isinstance(value, str):
+        return None
+    raise ValueError(f"must be {_A_QUANTITY}, not {json.dumps(value[:40])}")
 
 
-_SCALARS: dict[str, _Store] = {
-    "string": _store_string,
-    "bool": _store_bool,
-    "int32": _int_storer(32, noun(int)),
-    "int64": _int_storer(64, noun(int)),
-    "quantity": _store_quantity,
-    "intOrString": _store_int_or_string,
-    "intOrQuantity": _store_int_or_quantity,
+def _int_or_quantity(value: Any) -> str | float | None:
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError(wrong_type("a whole number, or a quantity in quotes", value))
+    return _quantity(value)
+
+
+_SCALARS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "string": (_string, noun(str)),
+    "bool": (_bool, noun(bool)),
+    "int32": (_whole_number, noun(int)),
+    "int64": (partial(_whole_number, bits=64), noun(int)),
+    "quantity": (_quantity, _A_QUANTITY),
+    "intOrString": (_int_or_string, "a whole number or a string"),
+    "intOrQuantity": (_int_or_quantity, _A_QUANTITY),
 }

@@ -1,5 +1,5 @@
 """What an API server refuses beyond types.
 
-The rules, and their exceptions, are those of Kubernetes 1.36 (k8s.io/kubernetes, pkg/apis): core, apps,
+The rules, and their exceptions, come from Kubernetes 1.36 (k8s.io/kubernetes, pkg/apis): core, apps,
 autoscaling and policy, the file validation/validation.go of each.
 """

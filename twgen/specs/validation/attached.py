@@ -1,56 +1,54 @@
 """The rules for the kinds that may be attached: HPA, PDB, KEDA's ScaledObject and VPA."""
 
-from collections.abc import Mapping
-from typing import Any
+from twgen.specs.validation import checks
+from twgen.specs.validation.checks import (
+    Check,
+    Range,
+    Rule,
+    Struct,
+    Wrong,
+    at_most_one,
+    exactly_one,
+    in_order,
+    not_empty,
+    not_negative,
+    positive,
+)
+from twgen.specs.validation.pods import resource_name
 
-from twgen.specs.validation import syntax
-from twgen.specs.validation.resources import resource_name
-from twgen.specs.validation.rules import Rule, Wrong, at_most_one, exactly_one, in_order
-from twgen.specs.validation.syntax import Check, Range, not_empty, not_negative, positive
-
-_LONGEST_PERIOD = 1800
-_LONGEST_WINDOW = 3600
 _KEDA_MOST_REPLICAS = 100
-"""What KEDA takes maxReplicaCount for when it is left out."""
-_METRICS = {
-    "ContainerResource": "containerResource",
-    "External": "external",
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-}
+"""KEDA's default of maxReplicaCount."""
+_METRICS = {"ContainerResource", "External", "Object", "Pods", "Resource"}
 
-FIELDS: dict[str, Check] = {
-    "ContainerResourceMetricSource.container": syntax.DNS_LABEL,
-    "ContainerResourceMetricSource.name": resource_name,
-    "CrossVersionObjectReference.apiVersion": syntax.api_version,
-    "CrossVersionObjectReference.kind": syntax.PATH_SEGMENT,
-    "CrossVersionObjectReference.name": syntax.PATH_SEGMENT,
-    "HPAScalingPolicy.periodSeconds": Range(1, _LONGEST_PERIOD),
-    "HPAScalingPolicy.value": Range(1),
-    "HPAScalingRules.policies": not_empty,
-    "HPAScalingRules.stabilizationWindowSeconds": Range(0, _LONGEST_WINDOW),
-    "HPAScalingRules.tolerance": not_negative,
-    "HorizontalPodAutoscalerSpec.maxReplicas": Range(1),
-    "HorizontalPodAutoscalerSpec.minReplicas": Range(1),
-    "MetricIdentifier.name": syntax.PATH_SEGMENT,
-    "MetricTarget.averageUtilization": Range(1),
-    "MetricTarget.averageValue": positive,
-    "MetricTarget.value": positive,
-    "PodDisruptionBudgetSpec.maxUnavailable": syntax.share,
-    "PodDisruptionBudgetSpec.minAvailable": syntax.share,
-    "V1HorizontalPodAutoscalerSpec.maxReplicas": Range(1),
-    "V1HorizontalPodAutoscalerSpec.minReplicas": Range(1),
-    "V1HorizontalPodAutoscalerSpec.targetCPUUtilizationPercentage": Range(1),
-}
+_FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
+    (checks.DNS_LABEL, ("ContainerResourceMetricSource.container",)),
+    (resource_name, ("ContainerResourceMetricSource.name",)),
+    (checks.api_version, ("CrossVersionObjectReference.apiVersion",)),
+    (checks.PATH_SEGMENT, (
+        "CrossVersionObjectReference.kind", "CrossVersionObjectReference.name", "MetricIdentifier.name",
+    )),
+    (Range(1), (
+        "HPAScalingPolicy.value", "HorizontalPodAutoscalerSpec.maxReplicas",
+        "HorizontalPodAutoscalerSpec.minReplicas", "MetricTarget.averageUtilization",
+        "V1HorizontalPodAutoscalerSpec.maxReplicas", "V1HorizontalPodAutoscalerSpec.minReplicas",
+        "V1HorizontalPodAutoscalerSpec.targetCPUUtilizationPercentage",
+    )),
+    (Range(1, 1800), ("HPAScalingPolicy.periodSeconds",)),
+    (Range(0, 3600), ("HPAScalingRules.stabilizationWindowSeconds",)),
+    (not_empty, ("HPAScalingRules.policies",)),
+    (not_negative, ("HPAScalingRules.tolerance",)),
+    (positive, ("MetricTarget.averageValue", "MetricTarget.value")),
+    (checks.share, ("PodDisruptionBudgetSpec.maxUnavailable", "PodDisruptionBudgetSpec.minAvailable")),
+)  # fmt: skip
+FIELDS = {name: check for check, names in _FIELDS for name in names}
 """By struct and field of kubernetes_types."""
 
 
-def _metric(struct: Mapping[str, Any]) -> Wrong:
+def _metric(struct: Struct) -> Wrong:
     """The type of a metric names the one field that is there."""
-    wanted = _METRICS.get(struct["type"], "")
-    if not wanted:
+    if struct["type"] not in _METRICS:
         return
+    wanted = struct["type"][0].lower() + struct["type"][1:]
     if wanted not in struct:
         yield (wanted,), f"is required: the type is {struct['type']}"
     for name in struct:
@@ -58,43 +56,32 @@ def _metric(struct: Mapping[str, Any]) -> Wrong:
             yield (name,), f"must be left out: the type is {struct['type']}"
 
 
-def _value_or_average(struct: Mapping[str, Any]) -> Wrong:
-    target = struct["target"]
-    if "value" not in target and "averageValue" not in target:
+def _value_or_average(struct: Struct) -> Wrong:
+    if struct["target"].keys().isdisjoint({"value", "averageValue"}):
         yield ("target",), "needs value or averageValue"
 
 
-def _external_target(struct: Mapping[str, Any]) -> Wrong:
-    target = struct["target"]
-    if "value" in target and "averageValue" in target:
+def _value_or_average_once(struct: Struct) -> Wrong:
+    yield from _value_or_average(struct)
+    if struct["target"].keys() >= {"value", "averageValue"}:
         yield ("target", "averageValue"), "conflicts with value: set only one of them"
 
 
-def _average(struct: Mapping[str, Any]) -> Wrong:
+def _average(struct: Struct) -> Wrong:
     if "averageValue" not in struct["target"]:
         yield ("target", "averageValue"), "is required"
 
 
-def _utilization(struct: Mapping[str, Any]) -> Wrong:
+def _utilization(struct: Struct) -> Wrong:
     for at, wrong in exactly_one("averageUtilization", "averageValue")(struct["target"]):
         yield ("target", *at), wrong
-
-
-def _boost(struct: Mapping[str, Any]) -> Wrong:
-    """The type of a boost at the start names the one field that is there."""
-    for kind in ("Factor", "Quantity"):
-        name = kind.lower()
-        if struct["type"] == kind and name not in struct:
-            yield (name,), f"is required: the type is {kind}"
-        if struct["type"] != kind and name in struct:
-            yield (name,), f"must be left out: the type is {struct['type']}"
 
 
 _REPLICAS: tuple[Rule, ...] = (in_order("minReplicas", "maxReplicas"),)
 
 STRUCTS: dict[str, tuple[Rule, ...]] = {
     "ContainerResourceMetricSource": (_utilization,),
-    "ExternalMetricSource": (_value_or_average, _external_target),
+    "ExternalMetricSource": (_value_or_average_once,),
     "HorizontalPodAutoscalerSpec": _REPLICAS,
     "MetricSpec": (_metric,),
     "ObjectMetricSource": (_value_or_average,),
@@ -103,7 +90,5 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     "ResourceMetricSource": (_utilization,),
     "ScaledObjectSpec": (in_order("minReplicaCount", "maxReplicaCount", _KEDA_MOST_REPLICAS),),
     "V1HorizontalPodAutoscalerSpec": _REPLICAS,
-    "VerticalPodAutoscalerSpec.resourcePolicy.containerPolicies.startupBoost.cpu": (_boost,),
-    "VerticalPodAutoscalerSpec.startupBoost.cpu": (_boost,),
 }
 """By struct of kubernetes_types."""

@@ -1,111 +1,132 @@
-"""The rules for pod templates: those of one field, those between the fields of one struct."""
+"""The rules for pod templates: for one field, and between the fields of one struct.
 
-from collections.abc import Mapping
+They cover the fields that workers use. Others, such as those for Windows, settings of the kernel and disks of
+one cloud, are left to the API server, which refuses the object in the sync.
+"""
+
+import re
+from collections.abc import Iterator
 from typing import Any
 
-from twgen.model.problem import quoted
-from twgen.specs.validation import syntax
-from twgen.specs.validation.containers import CONTAINER_RULES, pod_rules
-from twgen.specs.validation.hosts import HOST_FIELDS
-from twgen.specs.validation.pod_annotations import annotations_of_pods
-from twgen.specs.validation.rules import (
+from twgen.model.paths import value_at
+from twgen.model.problem import did_you_mean, quoted
+from twgen.specs.validation import checks
+from twgen.specs.validation.checks import (
+    LABEL_VALUE,
+    PORT,
+    Check,
+    Range,
     Rule,
+    Steps,
+    Struct,
     Wrong,
     annotations,
     exactly_one,
-    forbidden,
     labels,
+    one_besides,
+    qualified_name,
     required,
     requirement,
+    when_filled,
 )
-from twgen.specs.validation.syntax import PORT, USER_ID, Check, Range, when_filled
-from twgen.specs.validation.volumes import VOLUME_FIELDS, VOLUME_RULES
+from twgen.versioning.quantities import quantity_nanos
 
-_MOST_NAME_SERVERS = 3
-_MOST_SEARCH_DOMAINS = 32
-
-
-def _at_most(most: int, what: str) -> Check:
-    return lambda items: f"has {len(items)} {what}: at most {most} are allowed" if len(items) > most else ""
-
-
-FIELDS: dict[str, Check] = {
-    **HOST_FIELDS,
-    **VOLUME_FIELDS,
-    "ConfigMapEnvSource.name": syntax.SUBDOMAIN,
-    "ConfigMapKeySelector.key": syntax.CONFIG_KEY,
-    "ConfigMapKeySelector.name": syntax.SUBDOMAIN,
-    "Container.name": syntax.DNS_LABEL,
-    "ContainerPort.containerPort": PORT,
-    "ContainerPort.hostPort": when_filled(PORT),
-    "ContainerPort.name": when_filled(syntax.PORT_NAME),
-    "EnvFromSource.prefix": when_filled(syntax.VARIABLE_NAME),
-    "EnvVar.name": syntax.VARIABLE_NAME,
-    "FileKeySelector.key": syntax.VARIABLE_NAME,
-    "FileKeySelector.path": syntax.path_without_backsteps,
-    "FileKeySelector.volumeName": syntax.DNS_LABEL,
-    "GRPCAction.port": PORT,
-    "HostAlias.hostnames[]": syntax.SUBDOMAIN,
-    "HostAlias.ip": syntax.address,
-    "HTTPGetAction.port": syntax.port,
-    "HTTPHeader.name": syntax.HEADER_NAME,
-    "LabelSelectorRequirement.key": syntax.qualified_name,
-    "NodeSelectorRequirement.key": syntax.qualified_name,
-    "ObjectMeta.finalizers[]": syntax.finalizer,
-    "PodAffinityTerm.matchLabelKeys[]": syntax.qualified_name,
-    "PodAffinityTerm.mismatchLabelKeys[]": syntax.qualified_name,
-    "PodAffinityTerm.namespaces[]": syntax.DNS_LABEL,
-    "PodAffinityTerm.topologyKey": syntax.qualified_name,
-    "PodDNSConfig.nameservers": _at_most(_MOST_NAME_SERVERS, "name servers"),
-    "PodDNSConfig.searches": _at_most(_MOST_SEARCH_DOMAINS, "search domains"),
-    "PodReadinessGate.conditionType": syntax.qualified_name,
-    "PodResourceClaim.name": syntax.DNS_LABEL,
-    "PodResourceClaim.resourceClaimName": syntax.SUBDOMAIN,
-    "PodResourceClaim.resourceClaimTemplateName": syntax.SUBDOMAIN,
-    "PodSchedulingGate.name": syntax.qualified_name,
-    "PodSecurityContext.fsGroup": USER_ID,
-    "PodSecurityContext.runAsGroup": USER_ID,
-    "PodSecurityContext.runAsUser": USER_ID,
-    "PodSecurityContext.seLinuxChangePolicy": lambda value: (
-        "" if value == "Recursive" else f"{value} is refused by an API server with default features"
+_FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
+    (checks.DNS_LABEL, ("Container.name", "PodAffinityTerm.namespaces[]", "Volume.name")),
+    (checks.SUBDOMAIN, (
+        "ConfigMapEnvSource.name", "ConfigMapKeySelector.name", "PodSpec.runtimeClassName",
+        "SecretEnvSource.name", "SecretKeySelector.name",
+    )),
+    (when_filled(checks.SUBDOMAIN), (
+        "PersistentVolumeClaimSpec.storageClassName", "PodSpec.nodeName", "PodSpec.priorityClassName",
+        "PodSpec.serviceAccount", "PodSpec.serviceAccountName",
+    )),
+    (checks.qualified_name, (
+        "LabelSelectorRequirement.key", "NodeSelectorRequirement.key", "PodAffinityTerm.matchLabelKeys[]",
+        "PodAffinityTerm.mismatchLabelKeys[]", "PodAffinityTerm.topologyKey",
+        "TopologySpreadConstraint.matchLabelKeys[]",
+    )),
+    (LABEL_VALUE, ("LabelSelectorRequirement.values[]",)),
+    (checks.finalizer, ("ObjectMeta.finalizers[]",)),
+    (checks.CONFIG_KEY, ("ConfigMapKeySelector.key", "SecretKeySelector.key")),
+    (checks.VARIABLE_NAME, ("EnvVar.name",)),
+    (when_filled(checks.VARIABLE_NAME), ("EnvFromSource.prefix",)),
+    (PORT, ("ContainerPort.containerPort", "GRPCAction.port")),
+    (when_filled(PORT), ("ContainerPort.hostPort",)),
+    (when_filled(checks.PORT_NAME), ("ContainerPort.name",)),
+    (checks.port, ("HTTPGetAction.port", "TCPSocketAction.port")),
+    (checks.HEADER_NAME, ("HTTPHeader.name",)),
+    (checks.not_negative, ("EmptyDirVolumeSource.sizeLimit",)),
+    (checks.file_in_volume, (
+        "DownwardAPIVolumeFile.path", "KeyToPath.path", "ServiceAccountTokenProjection.path",
+    )),
+    (checks.path_without_backsteps, ("HostPathVolumeSource.path",)),
+    (when_filled(checks.inner_path), ("VolumeMount.subPath", "VolumeMount.subPathExpr")),
+    (Range(0, 0o777), (
+        "ConfigMapVolumeSource.defaultMode", "DownwardAPIVolumeFile.mode",
+        "DownwardAPIVolumeSource.defaultMode", "KeyToPath.mode", "ProjectedVolumeSource.defaultMode",
+        "SecretVolumeSource.defaultMode",
+    )),
+    (Range(0, 2**31 - 1), (
+        "PodSecurityContext.fsGroup", "PodSecurityContext.runAsGroup", "PodSecurityContext.runAsUser",
+        "PodSecurityContext.supplementalGroups[]", "SecurityContext.runAsGroup", "SecurityContext.runAsUser",
+    )),
+    (Range(0), (
+        "Probe.failureThreshold", "Probe.initialDelaySeconds", "Probe.periodSeconds",
+        "Probe.successThreshold", "Probe.timeoutSeconds",
+    )),
+    (Range(1), (
+        "Probe.terminationGracePeriodSeconds", "TopologySpreadConstraint.maxSkew",
+        "TopologySpreadConstraint.minDomains",
+    )),
+    (Range(1, 100), ("PreferredSchedulingTerm.weight", "WeightedPodAffinityTerm.weight")),
+    (Range(600, 2**32), ("ServiceAccountTokenProjection.expirationSeconds",)),
+    (
+        lambda value: "" if value in {"Always", ""} else "must be Always in a Deployment",
+        ("PodSpec.restartPolicy",),
     ),
-    "PodSecurityContext.supplementalGroups[]": USER_ID,
-    "PodSpec.hostname": when_filled(syntax.DNS_LABEL),
-    "PodSpec.hostnameOverride": syntax.Form(syntax.SUBDOMAIN.pattern, 64, syntax.SUBDOMAIN.words),
-    "PodSpec.nodeName": when_filled(syntax.SUBDOMAIN),
-    "PodSpec.priorityClassName": when_filled(syntax.SUBDOMAIN),
-    "PodSpec.restartPolicy": lambda value: (
-        "" if value in {"Always", ""} else "must be Always in a Deployment"
+    (
+        when_filled(lambda _: "must be left out: a Deployment's pods run until they are replaced"),
+        ("PodSpec.activeDeadlineSeconds",),
     ),
-    "PodSpec.runtimeClassName": syntax.SUBDOMAIN,
-    "PodSpec.serviceAccount": when_filled(syntax.SUBDOMAIN),
-    "PodSpec.serviceAccountName": when_filled(syntax.SUBDOMAIN),
-    "PodSpec.subdomain": when_filled(syntax.DNS_LABEL),
-    "PreferredSchedulingTerm.weight": Range(1, 100),
-    "Probe.failureThreshold": Range(0),
-    "Probe.initialDelaySeconds": Range(0),
-    "Probe.periodSeconds": Range(0),
-    "Probe.successThreshold": Range(0),
-    "Probe.terminationGracePeriodSeconds": Range(1),
-    "Probe.timeoutSeconds": Range(0),
-    "SecretEnvSource.name": syntax.SUBDOMAIN,
-    "SecretKeySelector.key": syntax.CONFIG_KEY,
-    "SecretKeySelector.name": syntax.SUBDOMAIN,
-    "SecurityContext.runAsGroup": USER_ID,
-    "SecurityContext.runAsUser": USER_ID,
-    "Sysctl.name": syntax.SYSCTL_NAME,
-    "TCPSocketAction.port": syntax.port,
-    "TopologySpreadConstraint.matchLabelKeys[]": syntax.qualified_name,
-    "TopologySpreadConstraint.maxSkew": Range(1),
-    "TopologySpreadConstraint.minDomains": Range(1),
-    "VolumeMount.subPath": when_filled(syntax.inner_path),
-    "VolumeMount.subPathExpr": when_filled(syntax.inner_path),
-    "WeightedPodAffinityTerm.weight": Range(1, 100),
-}
+)  # fmt: skip
+FIELDS = {name: check for check, names in _FIELDS for name in names}
 """By struct and field of kubernetes_types, `[]`: of each item of a list."""
 
+_DEFAULT_GRACE_PERIOD = 30
+_SUBSCRIPTED = r"(?P<field>.+?)\['(?P<key>.*)'\]"
+_POD_FIELDS = frozenset({
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.host",
+    "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+})  # fmt: skip
+_FILE_FIELDS = frozenset({
+    "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
+})  # fmt: skip
+_NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
+_KUBERNETES = "kubernetes.io/"
+_WHOLE = 10**9
 
-def _local_profile(struct: Mapping[str, Any]) -> Wrong:
+
+def _each(struct: Struct, field: str) -> Iterator[tuple[int, Any]]:
+    return enumerate(struct.get(field) or ())
+
+
+def _containers(pod: Struct) -> Iterator[tuple[Steps, Struct]]:
+    for field in ("containers", "initContainers"):
+        for index, container in _each(pod, field):
+            yield (field, index), container
+
+
+def _security(struct: Struct) -> Wrong:
+    added = value_at(struct, "capabilities", "add") or ()
+    if struct.get("allowPrivilegeEscalation") is False and (
+        struct.get("privileged") or "CAP_SYS_ADMIN" in added
+    ):
+        yield ("allowPrivilegeEscalation",), "must not be false for a privileged container"
+
+
+def _local_profile(struct: Struct) -> Wrong:
     """Seccomp and AppArmor: a file of the node is named exactly when the type is Localhost."""
     if struct["type"] == "Localhost" and not struct.get("localhostProfile"):
         yield ("localhostProfile",), "is required: the type is Localhost"
@@ -113,9 +134,161 @@ def _local_profile(struct: Mapping[str, Any]) -> Wrong:
         yield ("localhostProfile",), "must be left out: the type is not Localhost"
 
 
-def _toleration(struct: Mapping[str, Any]) -> Wrong:
+def _variable(struct: Struct) -> Wrong:
+    source = struct.get("valueFrom")
+    if source is not None and struct.get("value"):
+        yield ("valueFrom",), "conflicts with value: set only one of them"
+    if reference := value_at(source, "fieldRef"):
+        yield from _field_reference(reference, _POD_FIELDS, ("valueFrom", "fieldRef"))
+    if reference := value_at(source, "resourceFieldRef"):
+        yield from _resource_reference(reference, ("valueFrom", "resourceFieldRef"))
+
+
+def _downward_file(struct: Struct) -> Wrong:
+    if reference := struct.get("fieldRef"):
+        yield from _field_reference(reference, _FILE_FIELDS, ("fieldRef",))
+    if reference := struct.get("resourceFieldRef"):
+        if not reference.get("containerName"):
+            yield ("resourceFieldRef", "containerName"), "is required"
+        yield from _resource_reference(reference, ("resourceFieldRef",))
+
+
+def _field_reference(reference: Struct, fields: frozenset[str], steps: Steps) -> Wrong:
+    if reference.get("apiVersion") not in {None, "", "v1"}:
+        yield (*steps, "apiVersion"), "must be v1"
+    path = reference["fieldPath"]
+    if subscripted := re.fullmatch(_SUBSCRIPTED, path):
+        wrong = qualified_name(subscripted["key"].lower())
+        if subscripted["field"] not in {"metadata.annotations", "metadata.labels"}:
+            wrong = "only metadata.annotations and metadata.labels have keys"
+        if wrong:
+            yield (*steps, "fieldPath"), wrong
+    elif path not in fields:
+        yield (*steps, "fieldPath"), f"{quoted(path)} is not one of {', '.join(sorted(fields))}"
+
+
+def _resource_reference(reference: Struct, steps: Steps) -> Wrong:
+    of, _, name = reference["resource"].partition(".")
+    if of not in {"limits", "requests"} or not (name in _NATIVE_RESOURCES or name.startswith(_HUGE_PAGES)):
+        yield (*steps, "resource"), f"{quoted(reference['resource'])} is not a resource such as limits.cpu"
+
+
+def _paths_below(struct: Struct) -> Wrong:
+    if struct.get("subPath") and struct.get("subPathExpr"):
+        yield ("subPathExpr",), "conflicts with subPath: set only one of them"
+
+
+def _named_ports(struct: Struct) -> Wrong:
+    seen: set[str] = set()
+    for index, port in _each(struct, "ports"):
+        name = port.get("name")
+        if name and name in seen:
+            yield ("ports", index, "name"), f"{quoted(name)} appears twice"
+        seen.add(name or "")
+
+
+def _probes(struct: Struct) -> Wrong:
+    for name in ("livenessProbe", "startupProbe"):
+        if value_at(struct, name, "successThreshold") not in {None, 0, 1}:
+            yield (name, "successThreshold"), "must be 1"
+    if "terminationGracePeriodSeconds" in (struct.get("readinessProbe") or {}):
+        place = ("readinessProbe", "terminationGracePeriodSeconds")
+        yield place, "must be left out: a failed readiness probe does not end a pod"
+
+
+def _resources(struct: Struct) -> Wrong:
+    """What a container asks for, and may have."""
+    limits, requests = struct.get("limits") or {}, struct.get("requests") or {}
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            wrong = resource_name(name) or checks.not_negative(amount)
+            is_extended = "/" in name and _KUBERNETES not in name
+            if not wrong and is_extended and quantity_nanos(amount) % _WHOLE:
+                wrong = f"{amount} must be a whole number"
+            if wrong:
+                yield (field, name), wrong
+    for name, amount in requests.items():
+        native = "/" not in name and not name.startswith(_HUGE_PAGES)
+        if name not in limits:
+            if not native:
+                yield ("limits", name), "is required: it must equal the request"
+        elif native and quantity_nanos(amount) > quantity_nanos(limits[name]) >= 0:
+            yield ("requests", name), f"{amount} is above its limit ({limits[name]})"
+        elif not native and quantity_nanos(amount) != quantity_nanos(limits[name]):
+            yield ("requests", name), f"{amount} must equal its limit ({limits[name]})"
+
+
+def resource_name(name: str) -> str:
+    """The name of a resource of a container."""
+    if name in _NATIVE_RESOURCES:
+        return ""
+    if wrong := qualified_name(name):
+        return wrong
+    if "/" not in name:
+        if name.startswith(_HUGE_PAGES):
+            return ""
+        return f"{quoted(name)} is not a resource of containers: use {', '.join(_NATIVE_RESOURCES)}"
+    if _KUBERNETES not in name and (name.startswith("requests.") or qualified_name(f"requests.{name}")):
+        return f"{quoted(name)} is not a valid name of an extended resource"
+    return ""
+
+
+def _volume_names(pod: Struct) -> Wrong:
+    names = [volume["name"] for _, volume in _each(pod, "volumes")]
+    for steps, container in _containers(pod):
+        for index, mount in _each(container, "volumeMounts"):
+            if mount["name"] not in names:
+                wrong = f"there is no volume {quoted(mount['name'])}{did_you_mean(mount['name'], names)}"
+                yield (*steps, "volumeMounts", index, "name"), wrong
+
+
+def _init_containers(pod: Struct) -> Wrong:
+    names = {container["name"] for _, container in _each(pod, "containers")}
+    for index, container in _each(pod, "initContainers"):
+        if container["name"] in names:
+            place = ("initContainers", index, "name")
+            yield place, f"{quoted(container['name'])} is the name of another container"
+        for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+            if name in container and container.get("restartPolicy") != "Always":
+                yield ("initContainers", index, name), "needs restartPolicy: Always"
+
+
+def _host_ports(pod: Struct) -> Wrong:
+    seen: set[tuple[str, str, int]] = set()
+    for index, container in _each(pod, "containers"):
+        for place, port in _each(container, "ports"):
+            at = ("containers", index, "ports", place, "hostPort")
+            host = port.get("hostPort")
+            if not host:
+                continue
+            if pod.get("hostNetwork") and host != port["containerPort"]:
+                yield at, "must be the containerPort: the pod is on the host's network"
+            key = (port.get("protocol") or "TCP", port.get("hostIP", ""), host)
+            if key in seen:
+                yield at, f"{host} appears twice"
+            seen.add(key)
+
+
+def _lifecycles(pod: Struct) -> Wrong:
+    grace = pod.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_PERIOD)
+    for steps, container in _containers(pod):
+        for hook in ("postStart", "preStop"):
+            seconds = value_at(container, "lifecycle", hook, "sleep", "seconds")
+            if seconds is not None and not 0 <= seconds <= grace:
+                place = (*steps, "lifecycle", hook, "sleep", "seconds")
+                yield place, f"{seconds} is not from 0 to terminationGracePeriodSeconds ({grace})"
+
+
+def _claim(struct: Struct) -> Wrong:
+    storage = value_at(struct, "resources", "requests", "storage")
+    wrong = "is required" if storage is None else checks.positive(storage)
+    if wrong:
+        yield ("resources", "requests", "storage"), wrong
+
+
+def _toleration(struct: Struct) -> Wrong:
     operator, value = struct.get("operator") or "Equal", struct.get("value", "")
-    if struct.get("key") and (wrong := syntax.qualified_name(struct["key"])):
+    if struct.get("key") and (wrong := qualified_name(struct["key"])):
         yield ("key",), wrong
     if not struct.get("key") and operator != "Exists":
         yield ("operator",), "must be Exists: there is no key"
@@ -123,102 +296,71 @@ def _toleration(struct: Mapping[str, Any]) -> Wrong:
         yield ("effect",), "must be NoExecute with tolerationSeconds"
     if operator == "Exists" and value:
         yield ("value",), "must be left out: the operator is Exists"
-    if operator == "Equal" and (wrong := syntax.LABEL_VALUE(value)):
+    if operator == "Equal" and (wrong := LABEL_VALUE(value)):
         yield ("value",), wrong
     if operator in {"Lt", "Gt"}:
         yield ("operator",), f"{operator} is refused by an API server with default features"
 
 
-def _spread(struct: Mapping[str, Any]) -> Wrong:
+def _least_domains(struct: Struct) -> Wrong:
     if "minDomains" in struct and struct["whenUnsatisfiable"] != "DoNotSchedule":
         yield ("minDomains",), "needs whenUnsatisfiable: DoNotSchedule"
-    yield from _label_keys(struct)
 
 
-def _label_keys(struct: Mapping[str, Any]) -> Wrong:
-    selector, keys = struct.get("labelSelector"), struct.get("matchLabelKeys") or ()
+def _label_keys(struct: Struct) -> Wrong:
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
-        if struct.get(field) and selector is None:
+        if struct.get(field) and struct.get("labelSelector") is None:
             yield (field,), "needs a labelSelector"
-    mismatched = set(struct.get("mismatchLabelKeys") or ())
-    for index, key in enumerate(keys):
-        if key in mismatched:
-            yield ("matchLabelKeys", index), f"{quoted(key)} is in mismatchLabelKeys too"
 
 
-def _dns(struct: Mapping[str, Any]) -> Wrong:
-    for field, check in (("nameservers", syntax.address), ("searches", syntax.SEARCH_DOMAIN)):
-        for index, item in enumerate(struct.get(field) or ()):
-            if wrong := check(item):
-                yield (field, index), wrong
-    for index, option in enumerate(struct.get("options") or ()):
-        if not option.get("name"):
-            yield ("options", index, "name"), "is required"
-
-
-def _required_node_labels(struct: Mapping[str, Any]) -> Wrong:
+def _required_node_labels(struct: Struct) -> Wrong:
     """Of nodes that are preferred, the values may be no values of labels: one may find nodes all the same."""
-    for index, term in enumerate(struct["nodeSelectorTerms"] or ()):
-        for place, expression in enumerate(term.get("matchExpressions") or ()):
-            for at, value in enumerate(expression.get("values") or ()):
-                if wrong := syntax.LABEL_VALUE(value):
+    for index, term in _each(struct, "nodeSelectorTerms"):
+        for place, expression in _each(term, "matchExpressions"):
+            for at, value in _each(expression, "values"):
+                if wrong := LABEL_VALUE(value):
                     yield ("nodeSelectorTerms", index, "matchExpressions", place, "values", at), wrong
 
 
-def _node_fields(struct: Mapping[str, Any]) -> Wrong:
-    for index, item in enumerate(struct.get("matchFields") or ()):
-        if item["key"] != "metadata.name":
-            yield ("matchFields", index, "key"), "must be metadata.name"
-        elif item["operator"] not in {"In", "NotIn"} or len(item.get("values") or ()) != 1:
-            yield ("matchFields", index), "needs operator In or NotIn, with one value"
-
-
-def _sysctls(struct: Mapping[str, Any]) -> Wrong:
-    seen: set[str] = set()
-    for index, item in enumerate(struct.get("sysctls") or ()):
-        if item["name"] in seen:
-            yield ("sysctls", index, "name"), f"{quoted(item['name'])} appears twice"
-        seen.add(item["name"])
-
-
-_METADATA: tuple[Rule, ...] = (labels("labels"), annotations)
-_SOURCES_OF_VARIABLES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
-
+_NAMED = ("ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
+          "SecretEnvSource", "SecretKeySelector", "SecretProjection")  # fmt: skip
 STRUCTS: dict[str, tuple[Rule, ...]] = {
-    **CONTAINER_RULES,
-    **VOLUME_RULES,
+    **dict.fromkeys(_NAMED, (required("name"),)),
     "AppArmorProfile": (_local_profile,),
-    "ConfigMapEnvSource": (required("name"),),
-    "ConfigMapKeySelector": (required("name"),),
+    "Container": (required("image"), _named_ports, _probes),
+    "DownwardAPIVolumeFile": (exactly_one("fieldRef", "resourceFieldRef"), _downward_file),
     "EnvFromSource": (exactly_one("configMapRef", "secretRef"),),
-    "EnvVarSource": (exactly_one(*_SOURCES_OF_VARIABLES),),
+    "EnvVar": (_variable,),
+    "EnvVarSource": (
+        exactly_one("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
+    ),
+    "EphemeralVolumeSource": (required("volumeClaimTemplate"),),
     "ExecAction": (required("command"),),
     "LabelSelector": (labels("matchLabels"),),
-    "LabelSelectorRequirement": (requirement(syntax.LABEL_VALUE),),
+    "LabelSelectorRequirement": (requirement,),
     "LifecycleHandler": (exactly_one("exec", "httpGet", "tcpSocket", "sleep"),),
     "NodeSelector": (required("nodeSelectorTerms"), _required_node_labels),
-    "NodeSelectorRequirement": (requirement(None),),
-    "NodeSelectorTerm": (_node_fields,),
-    "ObjectMeta": _METADATA,
+    "NodeSelectorRequirement": (requirement,),
+    "ObjectMeta": (labels("labels"), annotations),
+    "PersistentVolumeClaimSpec": (required("accessModes"), _claim),
     "PodAffinityTerm": (_label_keys,),
-    "PodDNSConfig": (_dns,),
-    "PodResourceClaim": (exactly_one("resourceClaimName", "resourceClaimTemplateName"),),
     "PodSpec": (
         required("containers"),
         labels("nodeSelector"),
-        forbidden(
-            activeDeadlineSeconds="must be left out: a Deployment's pods run until they are replaced",
-            ephemeralContainers="must be left out: a template cannot have any",
-        ),
-        *pod_rules,
+        _volume_names,
+        _init_containers,
+        _host_ports,
+        _lifecycles,
     ),
-    "PodSecurityContext": (_sysctls,),
-    "PodTemplateSpec": (annotations_of_pods,),
     "Probe": (exactly_one("exec", "httpGet", "tcpSocket", "grpc"),),
+    "ResourceRequirements": (_resources,),
     "SeccompProfile": (_local_profile,),
-    "SecretEnvSource": (required("name"),),
-    "SecretKeySelector": (required("name"),),
+    "SecretVolumeSource": (required("secretName"),),
+    "SecurityContext": (_security,),
     "Toleration": (_toleration,),
-    "TopologySpreadConstraint": (_spread,),
+    "TopologySpreadConstraint": (_least_domains, _label_keys),
+    "Volume": (one_besides("name"),),
+    "VolumeMount": (_paths_below,),
+    "VolumeProjection": (one_besides(),),
 }
 """By struct of kubernetes_types."""

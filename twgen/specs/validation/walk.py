@@ -1,27 +1,26 @@
 """The walk through a stored pod template or attached object that checks every value by its rules."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from twgen.model.paths import Path, parse_path, written_path
+from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_TOLD, Finding, quoted
 from twgen.specs.validation import attached, pods
-from twgen.specs.validation.rules import Steps
-from twgen.specs.validation.syntax import Check, Range, not_empty, one_of
-from twgen.versioning.kubernetes_types import LIST, Field, struct_fields
+from twgen.specs.validation.checks import Check, Range, Steps, Wrong, not_empty, one_of, when_filled
+from twgen.versioning.kubernetes_types import LIST, struct_fields
 
 _FIELDS = pods.FIELDS | attached.FIELDS
 _STRUCTS = pods.STRUCTS | attached.STRUCTS
 _MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
 _UNCHECKED = {"MetricIdentifier.selector"}
-"""What a metric is selected by is between its adapter and whoever wrote it."""
+"""The selector of a metric is between its adapter and its author."""
 
 
 class _FieldRules(NamedTuple):
     """What is checked of one field: its value or `each` item, the keys of the items, the struct below."""
 
-    checks: tuple[Check, ...]
+    checks: Sequence[Check]
     each: bool
     keys: Sequence[str]
     below: str
@@ -37,108 +36,99 @@ def refusals(
 ) -> list[Finding]:
     """What an API server would refuse of a value as `stored_form` has it, each place once.
 
-    Where that has `problems`, only what they leave whole is checked; nothing when there are more than `most`.
-    Of more than `most` places, one more than that is told.
-    `struct` is what kubernetes_types calls it, `path` where it stands in its document.
+    If that has `problems`, only what they leave whole is checked, and nothing if there are more than `most`.
+    At most one more than `most` is returned, which shows that there are more.
+    `struct` is its name in kubernetes_types, `path` its path in its document.
     """
     if len(problems) > most:
         return []
-    unsound = {above for problem in problems for above in _upwards(problem.path, path)}
-    found: dict[Path, str] = {}
-    for at, message in _walk_struct(struct, stored, None, unsound):
-        found.setdefault(at, message)
-        if len(found) > most:
+    # the places of problems, where None is, and those above
+    unsound = {
+        problem.path[:end]
+        for problem in problems
+        for end, character in enumerate(f"{problem.path}.")
+        if character in ".[" or not end
+    }
+    findings: dict[Path, str] = {}
+
+    def is_sound(at: Path) -> bool:
+        return not unsound or written_path(at, path) not in unsound
+
+    for at, message in _walk(struct, stored, None, is_sound):
+        findings.setdefault(at, message)
+        if len(findings) > most:
             break
-    return [Finding(written_path(at, path), message) for at, message in found.items()]
+    return [Finding(written_path(at, path), message) for at, message in findings.items()]
 
 
-def _upwards(written: str, start: str) -> Iterator[Path]:
-    """The path of a problem in what is at `start`, and of all that holds it."""
-    path: Path = None
-    yield path
-    for step in parse_path(written.removeprefix(start).removeprefix(".")):
-        path = (path, step)
-        yield path
-
-
-def _walk_struct(
-    struct: str, value: Mapping[str, Any] | None, path: Path, unsound: set[Path]
+def _walk(
+    struct: str, value: Mapping[str, Any] | None, path: Path, is_sound: Callable[[Path], bool]
 ) -> Iterator[tuple[Path, str]]:
-    """What is wrong from here on; `unsound` are the places of problems, where None is, and those above."""
     value = value or {}
     for name, item in value.items():
         if item is None or not (rules := _rules_of(struct, name)):
             continue
         at = (path, name)
-        if (rules.checks or rules.keys) and at not in unsound:
-            yield from _check(rules, item, at)
+        if (rules.checks or rules.keys) and is_sound(at):
+            yield from _below(at, _checked(rules, item))
         if rules.below and rules.is_list:
             for index, entry in enumerate(item):
-                yield from _walk_struct(rules.below, entry, (at, index), unsound)
+                yield from _walk(rules.below, entry, (at, index), is_sound)
         elif rules.below:
-            yield from _walk_struct(rules.below, item, at, unsound)
-    for rule in () if path in unsound else _STRUCTS.get(struct, ()):
-        for steps, message in rule(value):
-            yield _below(path, steps), message
+            yield from _walk(rules.below, item, at, is_sound)
+    if struct in _STRUCTS and is_sound(path):
+        for rule in _STRUCTS[struct]:
+            yield from _below(path, rule(value))
 
 
-def _check(rules: _FieldRules, value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _below(path: Path, wrong: Wrong) -> Iterator[tuple[Path, str]]:
+    for steps, message in wrong:
+        at = path
+        for step in steps:
+            at = (at, step)
+        yield at, message
+
+
+def _checked(rules: _FieldRules, value: Any) -> Wrong:
+    items: list[tuple[Steps, Any]] = [((), value)]
+    if rules.each:
+        items = [((index,), item) for index, item in enumerate(value)]
     for check in rules.checks:
-        if not rules.each:
-            if message := check(value):
-                yield path, message
-            continue
-        for index, item in enumerate(value):
+        for steps, item in items:
             if message := check(item):
-                yield (path, index), message
-    for steps, message in _repetitions(value, rules.keys) if rules.keys else ():
-        yield _below(path, steps), message
-
-
-def _below(path: Path, steps: Steps) -> Path:
-    for step in steps:
-        path = (path, step)
-    return path
+                yield steps, message
+    seen = set()
+    for index, item in enumerate(value if rules.keys else ()):
+        key = tuple(item.get(name) for name in rules.keys)
+        if key in seen:
+            shown = " with ".join(
+                f"{name} {quoted(value) if isinstance(value, str) else value}"
+                for name, value in zip(rules.keys, key, strict=True)
+            )
+            yield (index, rules.keys[0]), f"{shown} appears twice"
+        seen.add(key)
 
 
 # of the whole table, a template uses few fields
 @cache
 def _rules_of(struct: str, name: str) -> _FieldRules | None:
     field = next(field for field in struct_fields(struct) if field.name == name)
-    if f"{struct}.{name}" in _UNCHECKED:
+    place = f"{struct}.{name}"
+    if place in _UNCHECKED:
         return None
-    is_list = field.type.startswith(LIST)
-    each = is_list and bool(field.enum or f"{struct}.{name}[]" in _FIELDS)
-    item = field.type.removeprefix(LIST)
-    below = item if item[0].isupper() else ""
-    rules = _FieldRules(tuple(checks_of(struct, field)), each, field.keys, below, is_list)
-    return rules if rules.checks or rules.keys or rules.below else None
-
-
-def checks_of(struct: str, field: Field) -> Iterator[Check]:
-    """The checks of one field, or of each item of a list: those of the table of types, and our own."""
-    name = f"{struct}.{field.name}"
+    checks: list[Check] = []
     if field.enum:
-        # an absent text is an empty one where Go leaves it out
-        may_be_empty = field.written == "filled" and not field.required
         is_one = one_of(tuple(field.enum))
-        yield (lambda value: is_one(value) if value else "") if may_be_empty else is_one
+        # an absent text is an empty one where Go leaves it out
+        checks.append(when_filled(is_one) if field.written == "filled" and not field.required else is_one)
     if field.minimum is not None:
-        yield Range(field.minimum)
-    if field.nonempty or (field.written == "always" and field.type == "string" and name not in _MAY_BE_EMPTY):
-        yield not_empty
-    if check := _FIELDS.get(name) or _FIELDS.get(f"{name}[]"):
-        yield check
-
-
-def _repetitions(items: list[Mapping[str, Any]], keys: Sequence[str]) -> Iterator[tuple[Steps, str]]:
-    seen = set()
-    for index, item in enumerate(items):
-        key = tuple(item.get(name) for name in keys)
-        if key in seen:
-            shown = " with ".join(
-                f"{name} {quoted(value) if isinstance(value, str) else value}"
-                for name, value in zip(keys, key, strict=True)
-            )
-            yield (index, keys[0]), f"{shown} appears twice"
-        seen.add(key)
+        checks.append(Range(field.minimum))
+    is_always_written = field.written == "always" and field.type == "string"
+    if field.nonempty or (is_always_written and place not in _MAY_BE_EMPTY):
+        checks.append(not_empty)
+    if check := _FIELDS.get(place) or _FIELDS.get(f"{place}[]"):
+        checks.append(check)
+    item = field.type.removeprefix(LIST)
+    is_list, below = item != field.type, item if item[0].isupper() else ""
+    each = is_list and bool(field.enum or f"{place}[]" in _FIELDS)
+    return _FieldRules(checks, each, field.keys, below, is_list) if checks or field.keys or below else None

@@ -1,48 +1,96 @@
-"""Documents beside the specs that select the pods of versions, or carry the labels of one."""
+"""Documents next to the specs that scale or select the pods of versions, or carry the labels of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
+from twgen.specs.attached import BUDGET, HPA, KINDS
+from twgen.specs.doubts import selects
+from twgen.specs.kinds import WORKER_KINDS
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    DEPLOYMENT_NAME_LABEL,
+    selector_labels,
+    versioned_deployment_name,
+)
 
-_BUDGET = GroupKind("policy", "PodDisruptionBudget")
+_DEPLOYMENT = GroupKind("apps", "Deployment")
+_APPS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
 _WITH_PODS = {
-    GroupKind("apps", "Deployment"): ("spec", "template"),
-    GroupKind("apps", "StatefulSet"): ("spec", "template"),
-    GroupKind("apps", "DaemonSet"): ("spec", "template"),
-    GroupKind("apps", "ReplicaSet"): ("spec", "template"),
+    **{GroupKind("apps", kind): ("spec", "template") for kind in _APPS},
     GroupKind("batch", "Job"): ("spec", "template"),
     GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     GroupKind("", "Pod"): (),
 }
-"""Where the pods of each kind stand in it."""
-_WITHOUT_PODS = (_BUDGET, GroupKind("autoscaling", "HorizontalPodAutoscaler"))
-"""What versions have beside their pods."""
+"""The path of the pods in each kind."""
+_WITHOUT_PODS = (BUDGET, HPA)
+"""What versions have next to their pods."""
 _MOST_COMPARED = 100
 """Workers with the rarest of a selector's labels, or of its namespace: no more are looked through for one."""
 _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
 
 
-def shared_pods(
+def warnings_of_neighbours(
     documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
 ) -> Iterator[Problem]:
-    """A warning for each budget of the pods of versions, and for each object that passes for a version.
+    """A warning for each document that scales or selects pods of versions, or passes for a version.
 
-    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
+    `namespace` is for documents without one; empty: it is not known, and may be any worker's.
     """
-    kinds = ((document, GroupKind.of(document.value)) for document in documents if workers)
-    found = [(document, kind) for document, kind in kinds if kind in _WITH_PODS or kind in _WITHOUT_PODS]
-    pods = _pods(workers if any(kind == _BUDGET for _, kind in found) else ())
+    placed = [
+        (document, GroupKind.of(document.value), _namespace(document) or namespace)
+        for document in documents
+        if workers
+    ]
+    yield from _misplaced_scalers(placed, workers)
+    pods = _pods(workers if any(kind == BUDGET for _, kind, _ in placed) else ())
     named = {(place, worker.name): worker for worker in reversed(workers) for place in ("", worker.namespace)}
-    for document, kind in found:
-        own = str(value_at(document.value, "metadata", "namespace") or namespace)
-        if kind == _BUDGET:
+    for document, kind, own in placed:
+        if kind == BUDGET:
             yield from _budget(document, own, pods)
-        yield from _marked(document, kind, own, named)
+        if kind in _WITH_PODS or kind in _WITHOUT_PODS:
+            yield from _marked(document, kind, own, named)
+
+
+def _namespace(document: Document) -> str:
+    return str(value_at(document.value, "metadata", "namespace") or "")
+
+
+def _misplaced_scalers(
+    placed: Sequence[tuple[Document, GroupKind, str]], workers: Sequence[WorkerSpec]
+) -> Iterator[Problem]:
+    """A warning for each document that scales the Deployment of one version, or one called like a worker."""
+    scalers = [
+        (document, own, KINDS[kind].target)
+        for document, kind, own in placed
+        if kind in KINDS and KINDS[kind].target
+    ]
+    places: dict[tuple[str, str], WorkerSpec] = {}
+    # a dict keeps what was put in last: the first worker of a name that may be any
+    for worker in reversed(workers if scalers else ()):
+        names = [worker.name]
+        if worker.build_id:
+            names.append(versioned_deployment_name(worker.name, worker.build_id))
+        places |= {(place, name): worker for place in ("", worker.namespace) for name in names}
+    deployments = {
+        (own, str(value_at(document.value, "metadata", "name")))
+        for document, kind, own in placed
+        if kind == _DEPLOYMENT
+    }
+    for document, own, field in scalers:
+        target = value_at(document.value, "spec", field)
+        name, kind = str(value_at(target, "name")), value_at(target, "kind") or "Deployment"
+        owner = places.get((own, name))
+        is_other = kind == "Deployment" and (own, name) in deployments
+        if owner and not is_other and kind in ("Deployment", *WORKER_KINDS):
+            what = "not a version" if kind != "Deployment" or name == owner.name else "only one version"
+            message = (
+                f"scales {kind} {name}, which is {what} of worker {owner.worker_deployment}:"
+                " make it a WorkerResourceTemplate"
+            )
+            yield Problem.at(document, f"spec.{field}.name", message)
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
@@ -68,7 +116,7 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
     for worker, labels in fewest[:_MOST_COMPARED]:
         if not selects(selector, labels):
             continue
-        attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
+        attached = next((item for item in worker.attached if item.kind == BUDGET.kind), None)
         whose = f"the pods of all versions of worker {worker.worker_deployment}"
         message = f"counts {whose} together, so an old version may lose its last pod"
         if BUILD_ID_LABEL in wanted:
@@ -101,29 +149,3 @@ def _marked(
             path = join_path("", *steps, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
             yield Problem.at(document, path, f"{message}: remove it{and_other}")
             return
-
-
-def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
-    wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
-    if not isinstance(expressions, list):
-        return False
-    return all(labels.get(name) == value for name, value in wanted.items()) and all(
-        _fits(expression, labels) for expression in expressions
-    )
-
-
-def _fits(expression: Any, labels: Mapping[str, str]) -> bool:
-    name, values = str(value_at(expression, "key")), value_at(expression, "values")
-    found = labels.get(name)
-    within = isinstance(values, list) and found in values
-    match value_at(expression, "operator"):
-        case "In":
-            return within
-        case "NotIn":
-            return not within
-        case "Exists":
-            return found is not None
-        case "DoesNotExist":
-            return found is None
-    return False

@@ -1,0 +1,254 @@
+"""Checks of one value, by the syntaxes of Kubernetes, and rules between the fields of one struct.
+
+The syntaxes are from k8s.io/apimachinery/pkg/util/validation. A check takes a value of the right type and
+returns what is wrong with it, or "". A rule takes a struct whose fields are of the right types.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from twgen.model.problem import did_you_mean, quoted
+from twgen.model.values import dataclass
+from twgen.versioning.quantities import quantity_nanos
+
+Check = Callable[[Any], str]
+Steps = tuple[str | int, ...]
+Struct = Mapping[str, Any]
+Wrong = Iterator[tuple[Steps, str]]
+"""The steps from the struct to a place, and what is wrong there."""
+Rule = Callable[[Struct], Wrong]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A whole number from `least` to `most`; None: without an end."""
+
+    least: int
+    most: int | None = None
+
+    def __call__(self, value: int) -> str:
+        """The check."""
+        if self.least <= value and (self.most is None or value <= self.most):
+            return ""
+        end = f"at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
+        return f"must be {end}, not {value}"
+
+
+def form(pattern: str, longest: int, words: str, *, may_be_empty: bool = False) -> Check:
+    """A text of one form, in words for people; a text that may be absent may be empty as well."""
+
+    def check(value: str) -> str:
+        if not value:
+            return "" if may_be_empty else f"is empty: it must be {words}"
+        if len(value) > longest:
+            return f"is longer than {longest} characters"
+        return "" if re.fullmatch(pattern, value) else f"{quoted(value)} is not {words}"
+
+    return check
+
+
+def one_of(values: tuple[str, ...]) -> Check:
+    """A text that is one of an enumeration."""
+    shown = ", ".join(values[:8]) + (" ..." if len(values) > 8 else "")  # noqa: PLR2004 - signals are 65
+
+    def check(value: str) -> str:
+        return (
+            "" if value in values else f"{quoted(value)} is not one of {shown}{did_you_mean(value, values)}"
+        )
+
+    return check
+
+
+def not_empty(value: Any) -> str:
+    """Text, or a list, that must not be empty."""
+    return "" if value else "must not be empty"
+
+
+def when_filled(check: Check) -> Check:
+    """Another check, of a value that may be empty."""
+    return lambda value: check(value) if value else ""
+
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_LONGEST_SUBDOMAIN = 253
+_LONGEST_NAME = 63
+
+DNS_LABEL = form(_LABEL, _LONGEST_NAME, "a DNS label: lower-case letters and digits, and - between them")
+SUBDOMAIN = form(
+    rf"{_LABEL}(\.{_LABEL})*",
+    _LONGEST_SUBDOMAIN,
+    "a DNS name: lower-case letters and digits, and - or . between them",
+)
+LABEL_VALUE = form(
+    _NAME,
+    _LONGEST_NAME,
+    "a label value: letters and digits, and -, _ or . between them",
+    may_be_empty=True,
+)
+PORT_NAME = form(
+    r"(?=[-0-9]*[a-z])[a-z0-9]+(-[a-z0-9]+)*",
+    15,
+    "a port name: lower-case letters (at least one) and digits, and single - between them",
+)
+VARIABLE_NAME = form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters, but no =")
+CONFIG_KEY = form(
+    r"(?!\.\.)(?!\.$)[-._a-zA-Z0-9]+",
+    _LONGEST_SUBDOMAIN,
+    "a key: letters, digits, -, _ and ., but no .. at its start",
+)
+HEADER_NAME = form(r"[-A-Za-z0-9]+", 2**20, "the name of an HTTP header: letters, digits and -")
+PATH_SEGMENT = form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., or contain / or %")
+_FINALIZERS = {"foregroundDeletion", "kubernetes", "orphan"}
+PORT = Range(1, 65535)
+
+
+@lru_cache(maxsize=4096)
+def qualified_name(value: str) -> str:
+    """The key of a label or of an annotation: a name, after a DNS name and / when it has a prefix."""
+    prefix, slash, name = value.rpartition("/")
+    if slash and SUBDOMAIN(prefix):
+        return f"{quoted(value)} has a prefix that is not a DNS name"
+    if len(name) > _LONGEST_NAME:
+        return f"{quoted(value)} is longer than {_LONGEST_NAME} characters"
+    if not re.fullmatch(_NAME, name):
+        return f"{quoted(value)} is not a name: letters and digits, and -, _ or . between them"
+    return ""
+
+
+def finalizer(value: str) -> str:
+    """A finalizer: a ReplicaSet whose pods have an unknown one never makes any, and nothing reports it."""
+    if "/" in value or value in _FINALIZERS:
+        return qualified_name(value)
+    return f"{quoted(value)} needs a domain as prefix, such as example.com/{value}"
+
+
+def port(value: int | str) -> str:
+    """A port as a probe names it: by number or by name."""
+    return PORT_NAME(value) if isinstance(value, str) else PORT(value)
+
+
+def api_version(value: str) -> str:
+    """A version of an API, after its group and / when it has one."""
+    return f"{quoted(value)} is not an API version such as apps/v1" if value.count("/") > 1 else ""
+
+
+def inner_path(value: str) -> str:
+    """A path below a volume."""
+    if value.startswith("/"):
+        return f"{quoted(value)} must be relative"
+    return path_without_backsteps(value)
+
+
+def file_in_volume(value: str) -> str:
+    """The path of a file that a volume makes."""
+    if value.startswith("..") and not value.startswith("../"):
+        return f"{quoted(value)} must not begin with .."
+    return inner_path(value) or not_empty(value)
+
+
+def path_without_backsteps(value: str) -> str:
+    """A path without .. in it."""
+    return f"{quoted(value)} must not contain .." if ".." in value.split("/") else ""
+
+
+def not_negative(value: str | float) -> str:
+    """A quantity of zero or more."""
+    return "" if quantity_nanos(value) >= 0 else f"must not be negative, but is {value}"
+
+
+def positive(value: str | float) -> str:
+    """A quantity above zero."""
+    return "" if quantity_nanos(value) > 0 else f"must be above 0, not {value}"
+
+
+def share(value: int | str) -> str:
+    """A number of pods, or a percentage of them."""
+    if isinstance(value, int):
+        return Range(0)(value)
+    if not re.fullmatch(r"[0-9]+%", value):
+        return f"{quoted(value)} is not a percentage such as 25%"
+    return "" if re.fullmatch(r"0*(100|[0-9]{1,2})%", value) else f"{quoted(value)} is above 100%"
+
+
+def required(*names: str) -> Rule:
+    """Fields that must be there and not be empty, though Go's types let one leave them out."""
+
+    def rule(struct: Struct) -> Wrong:
+        for name in names:
+            if not struct.get(name):
+                yield (name,), "is required" if struct.get(name) is None else "must not be empty"
+
+    return rule
+
+
+def exactly_one(*names: str) -> Rule:
+    """Of these fields one must be there, and no more."""
+    *others, last = names
+    needed = f"needs {', '.join(others)} or {last}"
+
+    def rule(struct: Struct) -> Wrong:
+        present = [name for name in names if name in struct]
+        if not present:
+            yield (), needed
+        yield from _conflicts(present)
+
+    return rule
+
+
+def at_most_one(*names: str) -> Rule:
+    """Of these fields no more than one may be there."""
+    return lambda struct: _conflicts([name for name in names if name in struct])
+
+
+def one_besides(*others: str) -> Rule:
+    """Of all fields but these no more than one may be there."""
+    return lambda struct: _conflicts(sorted(struct.keys() - set(others)))
+
+
+def _conflicts(present: list[str]) -> Wrong:
+    for name in present[1:]:
+        yield (name,), f"conflicts with {present[0]}: set only one of them"
+
+
+def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
+    """The first number must not be above the second, which counts as `when_absent` when it is left out."""
+
+    def rule(struct: Struct) -> Wrong:
+        low, high = struct.get(least), struct.get(most, when_absent)
+        if low is not None and high is not None and low > high:
+            limit = f"{most} ({high})" if most in struct else f"the default of {most} ({high})"
+            yield (least,), f"{low} is above {limit}"
+
+    return rule
+
+
+def labels(name: str) -> Rule:
+    """The labels in a field."""
+
+    def rule(struct: Struct) -> Wrong:
+        for key, value in (struct.get(name) or {}).items():
+            if wrong := qualified_name(key) or LABEL_VALUE(value):
+                yield (name, key), wrong
+
+    return rule
+
+
+def annotations(struct: Struct) -> Wrong:
+    """The annotations of an object."""
+    for key in struct.get("annotations") or ():
+        if wrong := qualified_name(key.lower()):
+            yield ("annotations", key), wrong
+
+
+def requirement(struct: Struct) -> Wrong:
+    """A requirement of a selector: how many values its operator takes."""
+    operator, values = struct["operator"], struct.get("values") or []
+    if operator in {"In", "NotIn"} and not values:
+        yield ("values",), f"is required: {operator} needs at least one value"
+    if operator in {"Exists", "DoesNotExist"} and values:
+        yield ("values",), f"must be left out: {operator} takes no values"
+    if operator in {"Gt", "Lt"} and len(values) != 1:
+        yield ("values",), f"must hold one value: {operator} takes one"
