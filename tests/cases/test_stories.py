@@ -18,4 +18,4 @@ def test_story_is_told_as_before(folder: Path) -> None:
 def test_plan_of_a_story_has_the_promised_form(folder: Path) -> None:
     text = (folder / "plan.json").read_text()
     if text.startswith("{"):
-        assert list(schema_problems([Document("plan.json", 0, json.loads(text))], ())) == []
+        assert list(schema_problems([Document("plan.json", 0, json.loads(text))])) == []

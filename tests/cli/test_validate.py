@@ -74,6 +74,17 @@ def test_validation_in_json_fits_its_schema(run: Run, story: Path) -> None:
     assert list(schema_problems([Document("", 0, document)])) == []
 
 
+def test_record_next_to_the_specs_is_checked_too(run: Run, story: Path) -> None:
+    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "instance": "a//b"}
+    (story / "specs" / "operator.json").write_text(json.dumps(operator))
+    snapshot = json.loads((story / "snapshot.json").read_text())
+    (story / "specs" / "snapshot.json").write_text(json.dumps(snapshot | {"takenAt": "today"}))
+    ended = run("validate", "specs")
+    assert ended.returncode == 1
+    assert "instance: 'a//b' is not the name of an Argo CD instance" in ended.stdout
+    assert "takenAt: must be a time from 1970 to 2199" in ended.stdout
+
+
 @pytest.mark.parametrize("command", [("validate",), ("render", *WORLD), ("plan", *WORLD), ("status", *WORLD)])
 def test_no_worker_found_is_said(run: Run, story: Path, command: tuple[str, ...]) -> None:
     (story / "specs" / "workerdeployment.json").write_text(SERVICE)

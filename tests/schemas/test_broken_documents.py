@@ -46,7 +46,7 @@ def kind(document: dict[str, Any]) -> str:
 
 
 def wrong(document: Any) -> list[str]:
-    return [problem.path for problem in schema_problems([Document("", 0, document)])]
+    return list(dict.fromkeys(problem.path for problem in schema_problems([Document("", 0, document)])))
 
 
 def keys(path: str) -> list[str | int]:
