@@ -65,9 +65,11 @@ def _configuration() -> Path:
 
 
 def configuration() -> str:
-    """The configuration of the site, with the address of the source and the version of the program."""
-    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
-    return Template((ROOT / "zensical.toml").read_text()).substitute(source=source, version=__version__)
+    """The configuration of the site, with its own address, the source, and the version of twgen."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    return Template((ROOT / "zensical.toml").read_text()).substitute(
+        source=urls["Source"], address=urls["Documentation"], version=__version__
+    )
 
 
 def home(readme: str) -> str:

@@ -48,7 +48,12 @@ SOON = 240.0
 
 
 def commands(program: str, text: str = SECTION) -> list[str]:
-    return re.findall(rf"^{program} .*$", text, re.MULTILINE)
+    """The commands of this program, each in one line: the page breaks long ones."""
+    blocks = "".join(re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    in_one_line = re.sub(
+        r"'[^']*'", lambda quoted: re.sub(r"\n *", " ", quoted[0]), blocks.replace("\\\n  ", "")
+    )
+    return re.findall(rf"^{program} .*$", in_one_line, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
