@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.broken_documents import json_values
-from twgen.yaml.json_text import read_json
 from twgen.yaml.limits import Budget, Limits
-from twgen.yaml.reader import read_documents
+from twgen.yaml.reader import read_documents, read_json
 from twgen.yaml.source import YamlError
 
 
@@ -103,6 +102,7 @@ def test_aliases_share_what_they_stand_for() -> None:
         ),
         ("- &a\n  - *a\n", 2, "this alias is inside its own anchor"),
         ("a:\n  [b]: c\n", 2, "a key must be text, not a mapping or a list"),
+        ("- &a {b: c}\n- *a : 1\n", 2, "a key must be text, not a mapping or a list"),
         ("a: {{ x }}\n", 1, "a key must be text, not a mapping or a list; {{ }} needs quotes"),
         ("a: 1\nb: .inf\n", 2, "infinity and NaN are not JSON numbers: quote the value"),
         ("a: 1\n~: b\n", 2, "null cannot be a key: quote it"),

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.credentials import remember
 from twgen.reporting.printable import said
-from twgen.yaml.json_text import read_json
 from twgen.yaml.limits import Budget
+from twgen.yaml.reader import read_json
 from twgen.yaml.source import YamlError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from twgen.cluster.server_defaults import POD_TEMPLATE_DEFAULTS, less_defaults, pull_policy
+from twgen.cluster.server_defaults import POD_TEMPLATE_DEFAULTS, less_defaults, with_derived
 from twgen.model.paths import join_path
 
 # by which fields an API server tells the items of a list apart: patchMergeKey in k8s.io/api/core/v1/types.go
@@ -58,17 +58,11 @@ def _of_mappings(
         # Go leaves out what is empty
         elif value not in ({}, [], None, "") and value != defaults.get(name):
             yield join_path(path, name), False
+    filled_in = with_derived(defaults, live)
     for name, value in live.items():
-        if name not in applied and not _is_from_a_server(name, value, live, defaults):
+        default = filled_in.get(name)
+        if name not in applied and less_defaults(value, default) not in (default, {}, [], None):
             yield join_path(path, name), True
-
-
-def _is_from_a_server(name: str, value: Any, live: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
-    if name in defaults and less_defaults(value, defaults[name]) in (defaults[name], {}, []):
-        return True
-    if name == "imagePullPolicy":
-        return bool(value == pull_policy(live.get("image") or ""))
-    return value in ({}, [], None) or (name == "serviceAccount" and value == live.get("serviceAccountName"))
 
 
 def _of_lists(

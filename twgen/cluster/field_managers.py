@@ -18,13 +18,12 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     # a client-side apply that leaves out what the last one said sets it back to its default
     if _says_replicas(last_applied):
         return False
-    entries = metadata.get("managedFields") or ()
-    holders = [item for item in entries if "f:replicas" in (value_at(item, "fieldsV1", "f:spec") or {})]
+    holders = _holders(metadata, "f:replicas")
     if any(item.get("subresource") == "scale" or item.get("manager") not in _APPLIERS for item in holders):
         return True
-    if not last_applied and not any(map(_is_applied, entries)):
+    if not last_applied and not any(map(_is_applied, metadata.get("managedFields") or ())):
         return False
-    # what nobody held is scaled without a trace; a default is held by whoever created the object
+    # replicas without a holder are scaled without a trace; the creator of the object holds a default
     by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
     return by_default or not holders
 
@@ -32,21 +31,18 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
 def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
     """The live strategy has a `rollingUpdate` that a server-side apply may not take away.
 
-    It does so only of what its own manager alone holds: neither of a default, which nobody does, nor of what
-    a controller or a person set. And a server refuses it beside the type Recreate.
+    An apply removes only a field that its own manager alone holds: no default, which has no holder, and no
+    field that a controller or a person set. And a server refuses it together with the type Recreate.
     """
     if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
         return False
-    path = ("fieldsV1", "f:spec", "f:strategy", "f:rollingUpdate")
-    entries = value_at(manifest, "metadata", "managedFields") or ()
-    holders = [item for item in entries if value_at(item, *path) is not None]
+    holders = _holders(manifest.get("metadata") or {}, "f:strategy", "f:rollingUpdate")
     return len(holders) != 1 or not _is_applied(holders[0])
 
 
 def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
-    """Nothing but applied manifests ever set a field of the pod template; False too where nobody tells."""
-    entries = metadata.get("managedFields") or ()
-    holders = [item for item in entries if "f:template" in (value_at(item, "fieldsV1", "f:spec") or {})]
+    """Only applied manifests ever set a field of the pod template; False if the holders are unknown."""
+    holders = _holders(metadata, "f:template")
     return bool(holders) and all(item.get("manager") in _APPLIERS for item in holders)
 
 
@@ -66,10 +62,15 @@ def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
 
 def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
     """`kubectl rollout restart` put its mark into the pod template, and no applied manifest has it."""
-    path = ("fieldsV1", "f:spec", "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
-    holders = [item for item in metadata.get("managedFields") or () if value_at(item, *path) is not None]
+    holders = _holders(metadata, "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
     is_applied = RESTARTED_AT in (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
     return bool(holders) and not is_applied and not any(map(_is_applied, holders))
+
+
+def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:
+    """The entries of the managers that hold a field of the spec."""
+    entries = metadata.get("managedFields") or ()
+    return [item for item in entries if value_at(item, "fieldsV1", "f:spec", *path) is not None]
 
 
 def _says_replicas(last_applied: str) -> bool:

@@ -14,8 +14,8 @@ from twgen.model.world import LivePatch
 _WHOLE = ("image", "resources")
 """Fields that a patch replaces as a whole; of `env` it replaces single variables."""
 _LISTS = ("initContainers", "containers")
-_DEEPEST = 4
-"""Levels below `resources` or `valueFrom`; theirs are 3 at most."""
+_DEEPEST = 9
+"""Levels of an annotation: 5 down to a `valueFrom`, which has 3 at most."""
 
 Containers = tuple[Mapping[str, Any], ...]
 """Containers by name, each with the fields that it gets."""
@@ -80,7 +80,7 @@ def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping
         json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return template, None
-    if not isinstance(told, dict):
+    if not isinstance(told, dict) or not _is_shallow(told, _DEEPEST):
         return template, None
     containers, replaced = told.get("containers"), told.get("replaced")
     if not _is_as_we_write(containers) or not _is_as_we_write(replaced):
@@ -102,7 +102,6 @@ def _is_container(told: Any) -> bool:
     return (
         isinstance(told.get("image"), str | None)
         and isinstance(told.get("resources"), dict | None)
-        and _is_shallow(told.get("resources"), _DEEPEST)
         and isinstance(variables, list)
         and all(map(_is_variable, variables))
         and isinstance(added, list)
@@ -113,14 +112,11 @@ def _is_container(told: Any) -> bool:
 def _is_variable(told: Any) -> bool:
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         return False
-    source = told.get("valueFrom", {})
-    return (
-        isinstance(told.get("value", ""), str) and isinstance(source, dict) and _is_shallow(source, _DEEPEST)
-    )
+    return isinstance(told.get("value", ""), str) and isinstance(told.get("valueFrom", {}), dict)
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
-    """It nests no deeper; what does would end a walk that calls itself."""
+    """It nests no deeper: more would end a walk that calls itself."""
     if not isinstance(value, dict | list):
         return True
     items = value.values() if isinstance(value, dict) else value

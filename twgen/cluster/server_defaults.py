@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from twgen.cluster.field_managers import restart_is_by_hand
-from twgen.model.paths import value_at
 from twgen.versioning.build_ids import image_tag
 from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT, TRACKING_ID
 
@@ -85,20 +84,11 @@ def without_server_fields(
     annotations = manifest["metadata"].get("annotations") or {}
     kept = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
     spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC, {"template": written or {}})
-    pod, pod_written = spec["template"]["spec"], value_at(written, "spec") or {}
-    # whoever renders a restart holds it, and a stale render would undo the next one
+    # a render of the restart would hold it, and a stale one would undo the next
     if restart_is_by_hand(manifest["metadata"]):
         of_pods = spec["template"]["metadata"]
         marks = {name: text for name, text in of_pods["annotations"].items() if name != RESTARTED_AT}
         spec["template"] = {**spec["template"], "metadata": {**of_pods, "annotations": marks}}
-    if pod.get("serviceAccount") == pod.get("serviceAccountName") and "serviceAccount" not in pod_written:
-        pod.pop("serviceAccount", None)
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(pod.get(field) or ()):
-            if "imagePullPolicy" in _beside(container, index, pod_written.get(field)):
-                continue
-            if container.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
-                del container["imagePullPolicy"]
     return {"metadata": {"annotations": kept}, "spec": spec}
 
 
@@ -106,6 +96,7 @@ def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
     """The value without what equals its default, at any depth, but for fields that are `written` too."""
     if isinstance(value, dict) and isinstance(defaults, dict):
         there = written if isinstance(written, Mapping) else {}
+        defaults = with_derived(defaults, value)
         return {
             name: less_defaults(item, defaults[name], there.get(name)) if name in defaults else item
             for name, item in value.items()
@@ -117,6 +108,15 @@ def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
             for index, item in enumerate(value)
         ]
     return value
+
+
+def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults of a live mapping, with those that follow from its other fields."""
+    if "imagePullPolicy" in live:
+        return {**defaults, "imagePullPolicy": pull_policy(live.get("image") or "")}
+    if "serviceAccount" in live:
+        return {**defaults, "serviceAccount": live.get("serviceAccountName")}
+    return defaults
 
 
 def _beside(item: Any, index: int, written: Any) -> Any:

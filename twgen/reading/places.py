@@ -24,7 +24,7 @@ def located(
                 places.setdefault(place.document.source, set()).add((place.document.index, place.path))
     lines: dict[tuple[str, int, str], int | None] = {}
     for source, wanted in places.items():
-        from twgen.yaml.lines import lines_of  # most runs find nothing wrong
+        from twgen.yaml.mistakes import lines_of  # most runs find nothing wrong
 
         steps = [(index, *parse_path(path)) for index, path in wanted]
         found_lines = lines_of(sources.text(source, most), steps)

@@ -4,12 +4,12 @@ It understands a subset and leaves all else, errors included, to the reader: the
 """
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from twgen.yaml.limits import Budget
-from twgen.yaml.scalars import NotAScalar, resolve_key, resolve_plain
+from twgen.yaml.scalars import NotAScalar, remembered, resolve_key, resolve_plain
 
 _KEY = r"[A-Za-z_](?:[A-Za-z0-9_./-]|:(?=\S)){0,99}"
 # no indicator first; then a colon only before a character, a space only before one that begins no comment
@@ -19,51 +19,55 @@ _PLAIN = (
 _VALUE = rf"""{_PLAIN}|"[ -!#-\[\]-~]*"|'[ -&(-~]*'|\{{\}}|\[\]"""
 _LINE = re.compile(rf"( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?")
 _WINDOW = 2**16
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 20_000, 200
 _START, _BELOW = object(), object()
+
+
+class _NotBlock(Exception):
+    """The text is not of the subset, is beyond a limit, or is not YAML."""
+
+
+class _Line(NamedTuple):
+    """The value of a line, and where it belongs."""
+
+    column: int
+    kinds: tuple[type, ...]
+    """A list for each dash, and a mapping for a key, outermost first."""
+    key: str
+    value: Any
+    """`dict` or `list`: a new, empty one; _BELOW: on the next lines, if anywhere; _START: `---`."""
 
 
 def read_block(text: str, budget: Budget) -> list[Any] | None:
     """Return the value of each document, or None for a text that only the reader understands."""
     if not text.isascii():
         return None
-    reading = _Reading(budget.limits.depth)
-    position = 0
+    limits = budget.limits
+    most_nodes = limits.nodes - budget.nodes
     try:
-        while position < len(text):
-            # a window at a time: short lines by themselves need many times the memory of their text
-            end = text.find("\n", position + _WINDOW) + 1 or len(text)
-            reading.take(text[position:end].split("\n"))
-            nodes = budget.nodes + reading.nodes
-            documents = budget.documents + reading.count
-            if nodes > budget.limits.nodes or documents > budget.limits.documents:
-                return None
-            position = end
+        documents, nodes = _read(chain.from_iterable(_windows(text)), limits.depth, most_nodes)
     except (_NotBlock, NotAScalar):
         return None
-    budget.nodes += reading.nodes
-    budget.documents += reading.count
-    return reading.documents()
+    if budget.documents + len(documents) > limits.documents:
+        return None
+    budget.nodes += nodes
+    budget.documents += len(documents)
+    return documents
 
 
-class _NotBlock(Exception):
-    """A text that is not of the subset, or no YAML at all."""
+def _windows(text: str) -> Iterator[list[_Line]]:
+    position = 0
+    while position < len(text):
+        # a window at a time: short lines by themselves need many times the memory of their text
+        end = text.find("\n", position + _WINDOW) + 1 or len(text)
+        yield [_line(line) for line in text[position:end].split("\n")]
+        position = end
 
 
-class _Line(NamedTuple):
-    """What stands on a line: so many dashes from a column on, a key, a value; neither on an empty one."""
-
-    column: int
-    dashes: int
-    key: str
-    value: Any
-    """`dict` or `list`: a new, empty one; _BELOW: on the next lines, if anywhere; _START: `---`."""
-
-
+@remembered
 def _line(text: str) -> _Line:
     """Take a line apart; raises _NotBlock and NotAScalar."""
     if text == "---":
-        return _Line(0, 0, "", _START)
+        return _Line(0, (), "", _START)
     if not (matched := _LINE.fullmatch(text)):
         raise _NotBlock
     indent, dashes, key, of_key, item = matched.groups()
@@ -79,115 +83,64 @@ def _line(text: str) -> _Line:
         value = dict if written == "{}" else list
     else:
         value = resolve_plain(written)
-    return _Line(len(indent), len(dashes) // 2, resolve_key(key) if key else "", value)
+    kinds = (list,) * (len(dashes) // 2) + ((dict,) if key else ())
+    return _Line(len(indent), kinds, resolve_key(key) if key else "", value)
 
 
-# the files of a repository have most of their lines in common
-_remembered = lru_cache(_MOST_REMEMBERED)(_line)
-
-
-class _Reading:
-    """What the lines so far have made: documents, and where in the last one the next line can go on."""
-
-    def __init__(self, depth: int) -> None:
-        self.nodes = 0
-        self._depth = depth
-        self._documents: list[Any] = []
-        self._is_open = False
-        self._root: Any = None
-        # each mapping and list that is open, with the column of its keys or dashes
-        self._open: list[tuple[int, Any]] = []
-        # where a key on the line before stands whose value may follow below it: mapping, key, column
-        self._awaited: tuple[dict[str, Any], str, int] | None = None
-
-    @property
-    def count(self) -> int:
-        """How many documents have begun."""
-        return len(self._documents) + self._is_open
-
-    def documents(self) -> list[Any]:
-        """Return the value of each document; an empty one is None."""
-        return [*self._documents, self._root] if self._is_open else self._documents
-
-    def take(self, lines: Iterable[str]) -> None:
-        """Read on; raises _NotBlock and NotAScalar."""
-        for text in lines:
-            read = _remembered if len(text) <= _LONGEST_REMEMBERED else _line
-            column, dashes, key, value = read(text)
-            if value.__class__ is type:
-                value = value()
-            if dashes:
-                items = self._list(column)
-                self.nodes += dashes
-                for nested in range(1, dashes):
-                    items.append([])
-                    items = self._opened(column + 2 * nested, items[-1])
-                if not key:
-                    items.append(value)
-                    continue
-                items.append({})
-                column += 2 * dashes
-                mapping = self._opened(column, items[-1])
-            elif key:
-                mapping = self._mapping(column)
-            else:
-                if value is _START:
-                    self._start_document()
-                continue
-            if key in mapping:
-                raise _NotBlock
-            self.nodes += 1
-            if value is _BELOW:
-                mapping[key] = None
-                self._awaited = (mapping, key, column)
-            else:
-                mapping[key] = value
-                self._awaited = None
-
-    def _start_document(self) -> None:
-        if self._is_open:
-            self._documents.append(self._root)
-        self._is_open = True
-        self._root = self._awaited = None
-        self._open.clear()
-
-    def _list(self, column: int) -> list[Any]:
-        awaited, self._awaited = self._awaited, None
-        found: list[Any]
-        if awaited and column >= awaited[2]:
-            found = awaited[0][awaited[1]] = self._opened(column, [])
-            return found
-        while self._open and self._open[-1][0] > column:
-            self._open.pop()
-        found = self._current(column, list)
-        return found
-
-    def _mapping(self, column: int) -> dict[str, Any]:
-        awaited, open_ = self._awaited, self._open
-        found: dict[str, Any]
-        if awaited and column > awaited[2]:
-            found = awaited[0][awaited[1]] = self._opened(column, {})
-            return found
-        while open_ and (
-            open_[-1][0] > column or (open_[-1][0] == column and open_[-1][1].__class__ is list)
-        ):
-            open_.pop()
-        found = self._current(column, dict)
-        return found
-
-    def _current(self, column: int, kind: type) -> Any:
-        if self._open:
-            at, found = self._open[-1]
-            if at == column and found.__class__ is kind:
-                return found
-        if column or self._root is not None:
+def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any], int]:
+    """Return the value of each document (an empty one is None) and the number of keys and list items."""
+    documents: list[Any] = []
+    nodes = 0
+    # the mappings and lists that the next line can continue, each with the column of its keys or dashes
+    open_: list[tuple[int, Any]] = []
+    # the key on the line before, if its value can follow below it: mapping, key, column
+    awaited: tuple[dict[str, Any], str, int] | None = None
+    for column, kinds, key, value in lines:
+        if not kinds:
+            if value is _START:
+                documents.append(None)
+                open_.clear()
+                awaited = None
+            continue
+        kind = kinds[0]
+        # a list can start at the column of its key
+        if awaited and column + (kind is list) > awaited[2]:
+            node = awaited[0][awaited[1]] = kind()
+            open_.append((column, node))
+        else:
+            node = _continued(column, kind, open_, documents)
+        for nested in kinds[1:]:
+            node.append(nested())
+            node = node[-1]
+            open_.append((open_[-1][0] + 2, node))
+        nodes += len(kinds)
+        # near the limit of the depth, the reader decides: an empty mapping or list is a level too
+        if len(open_) >= depth or nodes > most_nodes:
             raise _NotBlock
-        self._is_open = True
-        self._root = kind()
-        return self._opened(0, self._root)
-
-    def _opened(self, column: int, new: Any) -> Any:
-        self._open.append((column, new))
-        if len(self._open) > self._depth:
+        awaited = None
+        new = value() if value.__class__ is type else value
+        if not key:
+            node.append(new)
+        elif key in node:
             raise _NotBlock
-        return new
+        elif value is _BELOW:
+            node[key] = None
+            awaited = (node, key, open_[-1][0])
+        else:
+            node[key] = new
+    return documents, nodes
+
+
+def _continued(column: int, kind: type, open_: list[tuple[int, Any]], documents: list[Any]) -> Any:
+    """Return the mapping or list that goes on at this column, or the new value of a document."""
+    while open_ and (
+        open_[-1][0] > column or (open_[-1][0] == column and open_[-1][1].__class__ is not kind)
+    ):
+        open_.pop()
+    if open_ and open_[-1][0] == column:
+        return open_[-1][1]
+    if column or (documents and documents[-1] is not None):
+        raise _NotBlock
+    documents[-1:] = [kind()]
+    open_.append((0, documents[-1]))
+    return documents[-1]

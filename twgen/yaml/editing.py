@@ -6,14 +6,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
-
-if TYPE_CHECKING:
-    from ruamel.yaml import YAML
 
 # with `---`, comments above it are none of the document's
 _HEAD = re.compile(r"(?:[^\S\n]*(?:#.*)?\n)*---[^\S\n]*(?:#.*)?\n")
@@ -28,6 +25,7 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
 
     What is new in it is laid out as `write` does. Raises YamlError where the text cannot be read.
     """
+    from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     [before] = read_documents(text)
@@ -36,7 +34,10 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
     line_break = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     head = found[0] if (found := _HEAD.match(text)) else ""
-    yaml = _as_it_stands()
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = sys.maxsize
+    yaml.composer.warn_double_anchors = False
     if found := _FIRST_LIST.search(text):
         offset = len(found[2]) - len(found[1])
         yaml.indent(sequence=offset + len(found[3]), offset=offset)
@@ -57,27 +58,15 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
 
 
 def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], str]) -> str:
-    """The text of a document, with comments beside the fields at these paths."""
-    yaml = _as_it_stands()
-    node = yaml.load(write_documents([document]))
-    for place, comment in comments.items():
-        inner = node
-        for step in place[:-1]:
-            inner = inner[step]
-        inner.yaml_add_eol_comment(comment, place[-1])
-    stream = io.StringIO()
-    yaml.dump(node, stream)
-    return stream.getvalue()
+    """The text of a document, with comments next to the fields at these paths."""
+    from twgen.yaml.mistakes import Place, lines_of  # libyaml: few runs need it
 
-
-def _as_it_stands() -> "YAML":
-    from ruamel.yaml import YAML
-
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = sys.maxsize
-    yaml.composer.warn_double_anchors = False
-    return yaml
+    text = write_documents([document])
+    lines = text.splitlines()
+    places: list[Place] = [(0, *path) for path in comments]
+    for number, comment in zip(lines_of(text, places), comments.values(), strict=True):
+        lines[(number or 1) - 1] += f"  # {comment}"
+    return "\n".join(lines[1:]) + "\n"
 
 
 def _change(node: Any, before: Any, after: Any, new: Callable[[Any], Any]) -> None:

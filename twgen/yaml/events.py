@@ -20,18 +20,31 @@ from yaml.events import (
 )
 
 from twgen.yaml.limits import Budget
-from twgen.yaml.scalars import NotAScalar, Scalar, key_text, resolve_key, resolve_plain, resolve_tagged, token
+from twgen.yaml.scalars import (
+    NO_TEXT,
+    NotAScalar,
+    Scalar,
+    key_text,
+    resolve_key,
+    resolve_plain,
+    resolve_tagged,
+)
 from twgen.yaml.source import ODD_BLANK, YamlError
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
-_MOST_REMEMBERED = 20_000  # distinct plain scalars: more than manifests have, bounded for hostile text
 _SECRET = re.compile(r"kind[\"']?\s*:\s*[\"']?Secret")
+_SHOWN = 20
 _SEPARATE = "; write --- between two documents"
 
 
 def read_all(text: str, budget: Budget) -> list[Any]:
     """Return what read_documents does, for any text: slower than the fast paths, which agree with it."""
-    return _Reader(text, budget).documents()
+    try:
+        return list(_Reader(text, budget).documents())
+    except YAMLError as error:
+        from twgen.yaml.mistakes import describe  # most runs find nothing wrong
+
+        raise describe(error, text) from None
 
 
 @dataclass(slots=True)
@@ -44,7 +57,7 @@ class _Anchor:
 
 
 class _Reader:
-    """One pass over a text: the parser, the scalars and anchors it has seen, and what it may still cost."""
+    """One pass over a text: the parser, the anchors of the document, and what may still be read."""
 
     def __init__(self, text: str, budget: Budget) -> None:
         self._text = text
@@ -54,22 +67,12 @@ class _Reader:
         # all loops share this iterator, and so count keys and items together at no cost
         self._nodes_left = repeat(True, budget.limits.nodes - budget.nodes)  # noqa: FBT003 - any true value
         self._counted: Iterator[Any] = compress(iter(self._next, None), self._nodes_left)
-        self._plain: dict[str, Any] = {}
-        self._keys: dict[str, str] = {}
         self._anchors: dict[str, _Anchor] = {}
         self._deepest = 0
         self._last: Any = None
 
-    def documents(self) -> list[Any]:
-        """Return the value of each document."""
-        try:
-            return list(self._documents())
-        except YAMLError as error:
-            from twgen.yaml.mistakes import describe  # most runs find nothing wrong
-
-            raise describe(error, self._text) from None
-
-    def _documents(self) -> Iterator[Any]:
+    def documents(self) -> Iterator[Any]:
+        """Yield the value of each document; raises YAMLError too."""
         budget = self._budget
         for event in self._counted:
             if event.__class__ is DocumentStartEvent:
@@ -82,66 +85,81 @@ class _Reader:
             raise self._too_many(event)
         budget.nodes = self._limits.nodes - length_hint(self._nodes_left)
 
-    def _sequence(self, depth: int) -> list[Any]:
-        found: list[Any] = []
-        plain = self._plain
-        for event in self._counted:
-            kind = event.__class__
-            if kind is SequenceEndEvent:
-                self._last = event
-                return found
-            # the conditions of _is_plain, in place: a call would cost as much as all else here
-            if kind is ScalarEvent and event.implicit[0] and event.tag is None and event.anchor is None:
-                value = plain.get(event.value, event)
-                found.append(self._node(event, depth) if value is event else value)
-            else:
-                found.append(self._node(event, depth))
+    def _node(self, event: Any, depth: int) -> Any:
+        if event.anchor is None:
+            return self._scalar(event) if event.__class__ is ScalarEvent else self._collection(event, depth)
+        if event.__class__ is AliasEvent:
+            return self._alias(event, depth)
+        if len(self._anchors) == self._limits.anchors:
+            raise _error_at(event, f"more than {self._limits.anchors} anchors: split the document")
+        anchor = self._anchors[event.anchor] = _Anchor()
+        expansion, deepest, self._deepest = self._budget.expansion, self._deepest, depth
+        if event.__class__ is ScalarEvent:
+            anchor.value, self._last = self._scalar(event), event
+        else:
+            anchor.value = self._collection(event, depth)
+        added = self._budget.expansion - expansion
+        anchor.characters = self._last.end_mark.index - event.start_mark.index + added
+        anchor.height = self._deepest - depth
+        self._deepest = max(deepest, self._deepest)
+        return anchor.value
+
+    def _scalar(self, event: Any) -> Scalar:
+        try:
+            if event.tag is not None:
+                return resolve_tagged(event.tag, event.value)
+            return resolve_plain(event.value) if event.implicit[0] else event.value
+        except NotAScalar as error:
+            raise _error_at(event, str(error)) from None
+
+    def _collection(self, event: Any, depth: int) -> Any:
+        if depth == self._limits.depth:
+            raise _error_at(event, f"nested deeper than {depth} levels")
+        self._deepest = max(self._deepest, depth + 1)
+        if event.__class__ is MappingStartEvent:
+            return self._mapping(depth + 1)
+        items: list[Any] = []
+        for item in self._counted:
+            if item.__class__ is SequenceEndEvent:
+                self._last = item
+                return items
+            items.append(self._node(item, depth + 1))
         raise self._too_many(self._next())
 
     def _mapping(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         merged: set[str] = set()
-        keys, plain, following = self._keys, self._plain, self._next
         for event in self._counted:
-            kind, key = event.__class__, None
+            kind = event.__class__
             if kind is MappingEndEvent:
                 self._last = event
-                return found
-            if kind is ScalarEvent and event.implicit[0] and event.tag is None and event.anchor is None:
-                key = keys.get(event.value)
-            if key is None:
-                is_scalar = kind is ScalarEvent and event.value == "<<"
-                if is_scalar and (event.implicit[0] or event.tag == _MERGE_TAG):
-                    merged |= self._merge(found, depth)
-                    continue
-                key = self._key(event, depth)
-            if key in found:
+                return mapping
+            if kind is ScalarEvent and event.value == "<<" and (event.implicit[0] or event.tag == _MERGE_TAG):
+                merged |= self._merge(mapping, depth)
+                continue
+            key = self._key(event, depth)
+            if key in mapping:
                 if key not in merged:
                     hint = _SEPARATE if depth == 1 and key in {"apiVersion", "kind"} else ""
                     raise _error_at(event, f"{self._named(key)} appears twice{hint}")
                 merged.remove(key)
-            node = value = following()
-            if (
-                node.__class__ is ScalarEvent
-                and node.implicit[0]
-                and node.tag is None
-                and node.anchor is None
-            ):
-                value = plain.get(node.value, node)
-            found[key] = self._node(node, depth) if value is node else value
+            mapping[key] = self._node(self._next(), depth)
         raise self._too_many(self._next())
 
-    def _node(self, event: Any, depth: int) -> Any:
-        if event.__class__ is ScalarEvent:
-            return self._scalar(event)
-        if event.__class__ is AliasEvent:
-            return self._alias(event, depth)
-        if depth == self._limits.depth:
-            raise _error_at(event, f"nested deeper than {depth} levels")
-        if depth >= self._deepest:
-            self._deepest = depth + 1
-        read = self._mapping if event.__class__ is MappingStartEvent else self._sequence
-        return read(depth + 1) if event.anchor is None else self._anchored(event, depth, read)
+    def _key(self, event: Any, depth: int) -> str:
+        at = event.start_mark.index
+        if isinstance(event, MappingStartEvent | SequenceStartEvent):
+            braces = "; {{ }} needs quotes" if self._text[at - 1 : at + 1] == "{{" else ""
+            raise _error_at(event, NO_TEXT + braces)
+        try:
+            if event.anchor is not None or event.tag is not None or not event.implicit[0]:
+                return key_text(self._node(event, depth))
+            key = resolve_key(event.value)
+        except NotAScalar as error:
+            raise _error_at(event, str(error)) from None
+        if not event.value[:1].isascii() and event.value[0].isspace():
+            raise _error_at(event, ODD_BLANK)
+        return key
 
     def _alias(self, event: Any, depth: int) -> Any:
         anchor = self._anchors.get(event.anchor)
@@ -158,61 +176,10 @@ class _Reader:
         return anchor.value
 
     def _expand(self, event: Any, characters: int) -> None:
-        """Count what an alias or a merge adds when it is written out."""
+        """Count the characters that an alias or a merge adds when it is written out."""
         self._budget.expansion += characters
         if self._budget.expansion > self._limits.expansion:
-            what = f"{self._limits.expansion} characters from aliases"
-            raise _error_at(event, self._budget.spent(what))
-
-    def _anchor(self, event: Any) -> _Anchor:
-        """Return a new anchor, to be filled when what it names has been read."""
-        if len(self._anchors) == self._limits.anchors:
-            raise _error_at(event, f"more than {self._limits.anchors} anchors: split the document")
-        anchor = self._anchors[event.anchor] = _Anchor()
-        return anchor
-
-    def _anchored(self, event: Any, depth: int, read: Callable[[int], Any]) -> Any:
-        anchor = self._anchor(event)
-        expansion, deepest = self._budget.expansion, self._deepest
-        self._deepest = depth + 1
-        anchor.value = read(depth + 1)
-        added = self._budget.expansion - expansion
-        anchor.characters = self._last.end_mark.index - event.start_mark.index + added
-        anchor.height = self._deepest - depth
-        self._deepest = max(deepest, self._deepest)
-        return anchor.value
-
-    def _scalar(self, event: Any) -> Scalar:
-        value: Scalar
-        try:
-            if event.tag is not None:
-                value = resolve_tagged(event.tag, event.value)
-            else:
-                value = resolve_plain(event.value) if event.implicit[0] else event.value
-        except NotAScalar as error:
-            raise _error_at(event, str(error)) from None
-        if event.anchor is not None:
-            anchor = self._anchor(event)
-            anchor.value = value
-            anchor.characters = event.end_mark.index - event.start_mark.index
-        elif _is_plain(event) and len(self._plain) < _MOST_REMEMBERED:
-            self._plain[event.value] = value
-        return value
-
-    def _key(self, event: Any, depth: int) -> str:
-        at = event.start_mark.index
-        if isinstance(event, MappingStartEvent | SequenceStartEvent):
-            braces = "; {{ }} needs quotes" if self._text[at - 1 : at + 1] == "{{" else ""
-            raise _error_at(event, f"a key must be text, not a mapping or a list{braces}")
-        try:
-            key = resolve_key(event.value) if _is_plain(event) else key_text(self._node(event, depth))
-        except NotAScalar as error:
-            raise _error_at(event, str(error)) from None
-        if _is_plain(event) and not event.value[:1].isascii() and event.value[0].isspace():
-            raise _error_at(event, ODD_BLANK)
-        if _is_plain(event) and len(self._keys) < _MOST_REMEMBERED:
-            self._keys[event.value] = key
-        return key
+            raise _error_at(event, self._budget.spent(f"{self._limits.expansion} characters from aliases"))
 
     def _merge(self, found: dict[str, Any], depth: int) -> set[str]:
         event = self._next()
@@ -229,15 +196,13 @@ class _Reader:
         return set(added)
 
     def _named(self, key: str) -> str:
-        """A key in words; of a text with a Secret in it, nothing is shown."""
-        return "a key" if _SECRET.search(self._text) else f"the key {token(key)}"
+        """A key in words, by its first characters; of a text with a Secret in it, nothing is shown."""
+        if _SECRET.search(self._text):
+            return "a key"
+        return f"the key {key if len(key) <= _SHOWN else f'{key[:_SHOWN]}...'!r}"
 
     def _too_many(self, event: Any) -> YamlError:
         return _error_at(event, self._budget.spent(f"{self._limits.nodes} keys and list items"))
-
-
-def _is_plain(event: Any) -> bool:
-    return event.__class__ is ScalarEvent and event.implicit[0] and event.anchor is None and event.tag is None
 
 
 def _error_at(event: Any, message: str) -> YamlError:

@@ -1,11 +1,20 @@
-"""What is wrong with a text that libyaml refuses, in words for people, at the place of the mistake."""
+"""For messages only: the mistake that libyaml found in a text, in words for people, and lines of fields."""
 
 import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from yaml import MarkedYAMLError, YAMLError
+from yaml._yaml import CParser
+from yaml.events import CollectionEndEvent, CollectionStartEvent, MappingStartEvent, NodeEvent, ScalarEvent
 from yaml.reader import ReaderError
 
-from twgen.yaml.source import ODD_BLANK, YamlError, line_after
+from twgen.yaml.scalars import NotAScalar, resolve_key
+from twgen.yaml.source import ODD_BLANK, YamlError, decode, line_after
+
+Place = tuple[str | int, ...]
+"""A document, counted as read_documents does, from 0; then keys and list indexes."""
 
 _FLOW_OPEN = "the {} that opens here is not closed: write , between its items, and {} at its end"
 _QUOTE_OPEN = "the quote that opens here is not closed"
@@ -41,7 +50,7 @@ _SENTENCES = {
     "found a tab character that violates indentation": _TAB,
     "found a tab character where an indentation space is expected": _TAB,
 }
-"""What libyaml says, in words for people; where something opened is the line for what was never closed."""
+# these are reported at the line of what opened
 _AT_OPENING = {_QUOTE_OPEN, _FLOW_OPEN.format("[", "]"), _FLOW_OPEN.format("{", "}")}
 _ODD_INDENTATION = re.compile(r"^ *[^\S\x00-\x7f]", re.MULTILINE)
 _NO_SEPARATOR = re.compile(r"^(?:--|-{4,})[ \t]*$", re.MULTILINE)
@@ -76,3 +85,49 @@ def describe(error: YAMLError, text: str) -> YamlError:
     elif problem in _AT_OPENING:
         at = opening
     return YamlError(problem, text.count("\n", 0, at) + 1)
+
+
+def lines_of(text: bytes | str, places: Sequence[Place]) -> list[int | None]:
+    """Return the line (from 1) of each place, or of its deepest ancestor that the text has, in one pass.
+
+    None where the text has no such document.
+    """
+    ancestors = [[place[:length] for length in range(len(place), 0, -1)] for place in places]
+    wanted = {place for own in ancestors for place in own}
+    deepest = max(map(len, places), default=0)
+    lines: dict[Place, int] = {}
+    # of each open collection (the outermost is the list of documents): the last index or key, and whether a
+    # key is next (None: it is a list)
+    steps: list[Any] = [-1]
+    key_is_next: list[bool | None] = [None]
+    next_event: Callable[[], Any] = CParser(decode(text)).get_event
+    with suppress(YAMLError):  # the part before the error is still there
+        for event in iter(next_event, None):
+            line = event.start_mark.line + 1
+            if isinstance(event, CollectionEndEvent):
+                steps.pop()
+                key_is_next.pop()
+            if not isinstance(event, NodeEvent):
+                continue
+            if key_is_next[-1] is None:
+                steps[-1] += 1
+            elif key_is_next[-1]:
+                steps[-1] = _step(event)
+            if key_is_next[-1] is not False and len(steps) <= deepest and (place := tuple(steps)) in wanted:
+                lines.setdefault(place, line)
+            if key_is_next[-1] is not None:
+                key_is_next[-1] = not key_is_next[-1]
+            if isinstance(event, CollectionStartEvent):
+                is_mapping = isinstance(event, MappingStartEvent)
+                steps.append(None if is_mapping else -1)
+                key_is_next.append(True if is_mapping else None)
+    return [next((lines[place] for place in own if place in lines), None) for own in ancestors]
+
+
+def _step(event: Any) -> str | None:
+    """The key that this is in a place; None: none that a place can name."""
+    if not isinstance(event, ScalarEvent):
+        return None
+    with suppress(NotAScalar):
+        return resolve_key(event.value) if event.implicit[0] and event.tag is None else event.value
+    return None

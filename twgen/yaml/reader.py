@@ -1,14 +1,20 @@
 """The one reader: JSON and YAML as programs write it have paths of their own, all else needs libyaml."""
 
+import json
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from twgen.yaml.block_text import read_block
-from twgen.yaml.json_text import read_json
 from twgen.yaml.limits import Budget
-from twgen.yaml.source import YamlError, decode
+from twgen.yaml.scalars import json_integer, json_number
+from twgen.yaml.source import YamlError, decode, replace_surrogates
 
 _DASHES = re.compile(r"-[ \t]+-[ \t]+(?:-[ \t]+){9998}")
+_START = re.compile(r"[ \t\r\n]*[\[{]")
+_BRACKETS = bytes.maketrans(b"[]{}", b"()()")
+_ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",:'))
+_QUOTED = re.compile(rb'"[^"]*"')
+_NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 
 
 def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]:
@@ -27,7 +33,7 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
     content = decode(text)
     if (found := read_json(content, budget)) is not None:
         return [found]
-    # whatever reads such a line takes it in whole, in 50 bytes for each byte, before it tells of its levels
+    # every reader takes in such a line whole, in 50 bytes for each byte, before it reports its levels
     if dashes := _DASHES.search(content):
         line = content.count("\n", 0, dashes.start()) + 1
         raise YamlError(f"nested deeper than {limits.depth} levels", line)
@@ -36,3 +42,62 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
     from twgen.yaml.events import read_all
 
     return read_all(content, budget)
+
+
+def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
+    """Return the object or array that the text is; raises YamlError for NaN and infinities.
+
+    None is for the YAML reader: all that is no JSON or beyond a limit, so that its errors have a line.
+    """
+    if not _START.match(text):
+        return None
+    has_escapes = "\\" in text
+    unescaped = text.replace("\\\\", "").replace('\\"', "") if has_escapes else text
+    quotes_and_marks = unescaped.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
+    marks = _QUOTED.sub(b"", quotes_and_marks)
+    # an upper bound: an empty list or mapping holds nothing
+    nodes = budget.nodes + marks.count(b",") + marks.count(b"(")
+    if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
+        return None
+    # taking away the innermost brackets again and again tells how deep they nest
+    brackets, levels = marks.translate(None, b",:"), 0
+    while brackets and levels < budget.limits.depth:
+        brackets, levels = brackets.replace(b"()", b""), levels + 1
+    if brackets:
+        return None
+    keys = marks.count(b":")
+    try:
+        found: dict[str, Any] | list[Any] = _decoded(text, keys)
+        if has_escapes and ("\\ud" in text or "\\uD" in text):
+            found = _decoded(replace_surrogates(json.dumps(found, ensure_ascii=False)), keys)
+    except ValueError:
+        return None
+    budget.nodes = nodes
+    budget.documents += 1
+    return found
+
+
+def _decoded(text: str, keys: int) -> Any:
+    """Decode a text that has so many keys; raises ValueError when it is no JSON, or one is there twice."""
+    left = keys
+
+    def count(found: dict[str, Any]) -> dict[str, Any]:
+        nonlocal left
+        left -= len(found)
+        return found
+
+    def refuse(name: str) -> NoReturn:
+        at = _NOT_FINITE.search(text)
+        line = text.count("\n", 0, at.start()) + 1 if at else None
+        raise YamlError(f"{name} is not a JSON number: quote it", line)
+
+    found = json.loads(
+        text,
+        object_hook=count,
+        parse_int=json_integer,
+        parse_float=lambda digits: json_number(float(digits)),
+        parse_constant=refuse,
+    )
+    if left:
+        raise ValueError("a key appears twice")
+    return found

@@ -3,9 +3,13 @@
 import math
 import re
 import struct
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from twgen.yaml.source import replace_surrogates
 
+_T = TypeVar("_T")
 Scalar = str | int | float | bool | None
 
 _TAG = "tag:yaml.org,2002:"
@@ -39,17 +43,25 @@ _SMALLEST = -(2**63)
 _LARGEST_SIGNED = 2**63 - 1
 _LARGEST = 2**64 - 1
 _LONGEST_INTEGER = 20  # decimal characters of both limits
-_LONGEST_SURE_INTEGER = 18  # decimal characters that are always within them
 _FIRST_EXPONENT = 1e21  # from here on Go's encoding/json writes a float with an exponent
 _KEY_EXPONENTS = range(-4, 6)  # of the floats that Go's format 'g' writes without one
 _SINGLE_DIGITS = 9  # decimal digits that always tell two 32-bit floats apart
-_SHOWN = 20
+NO_TEXT = "a key must be text, not a mapping or a list"
+_MOST_REMEMBERED = 20_000  # texts: more than manifests have, bounded for hostile ones
+_LONGEST_REMEMBERED = 200  # characters
 
 
 class NotAScalar(ValueError):
     """A scalar that Kubernetes refuses; the message says what to do."""
 
 
+def remembered(function: Callable[[str], _T]) -> Callable[[str], _T]:
+    """Remember the results for short texts: documents repeat themselves, and one object takes less memory."""
+    cached = lru_cache(_MOST_REMEMBERED)(function)
+    return lambda text: cached(text) if len(text) <= _LONGEST_REMEMBERED else function(text)
+
+
+@remembered
 def resolve_plain(text: str) -> Scalar:
     """Return the value of an unquoted, untagged scalar; raises NotAScalar for infinities and NaN."""
     value = _resolve(text)
@@ -74,12 +86,13 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
     return json_number(value) if isinstance(value, float) else value
 
 
+@remembered
 def resolve_key(text: str) -> str:
     """Return the string that an unquoted key becomes (`y` is "true", `0x10` is "16"); raises NotAScalar."""
     return key_text(_resolve(text))
 
 
-def key_text(value: Scalar) -> str:
+def key_text(value: Any) -> str:
     """Return the string that sigs.k8s.io/yaml makes of a key; raises NotAScalar where it refuses one."""
     if isinstance(value, str):
         return value
@@ -89,6 +102,8 @@ def key_text(value: Scalar) -> str:
         return _float_key(value)
     if value is None:
         raise NotAScalar("null cannot be a key: quote it")
+    if isinstance(value, dict | list):
+        raise NotAScalar(NO_TEXT)
     if value > _LARGEST_SIGNED:
         raise NotAScalar(f"a number above {_LARGEST_SIGNED} cannot be a key: quote it")
     return str(value)
@@ -108,8 +123,6 @@ def json_number(value: float) -> int | float:
 
 def json_integer(digits: str) -> int | float:
     """Return a decimal integer as Go reads it: beyond 64 bits it is a float; raises NotAScalar."""
-    if len(digits) <= _LONGEST_SURE_INTEGER:
-        return int(digits)
     if len(digits) <= _LONGEST_INTEGER and _SMALLEST <= (value := int(digits)) <= _LARGEST:
         return value
     return json_number(float(digits))
@@ -159,8 +172,3 @@ def _float_key(value: float) -> str:
     if int(exponent) not in _KEY_EXPONENTS:
         return shortest
     return f"{float(shortest):.{max(0, len(mantissa.partition('.')[2]) - int(exponent))}f}"
-
-
-def token(text: str) -> str:
-    """Return a text as a message may show it: quoted, and no more than its first 20 characters."""
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -24,9 +24,16 @@ _AMBIGUOUS = re.compile(
 )
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)}
 _NOT_IN_BLOCKS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_LONGEST_KEY = 1000  # characters; from 1024 on readers want a key marked by "? "
+_LONGEST_REMEMBERED = 200  # characters
+_MOST_REMEMBERED = 100_000  # strings
+_PACKED_LINES = 10_000
+"""So many lines are packed into bytes at a time: as objects of their own they need four times the memory."""
+_MOST_BYTES = 96 * 2**20
+"""Indentation and aliases make a few MiB of text hundreds of them."""
 
 
-def is_plain(text: str) -> bool:
+def _is_plain(text: str) -> bool:
     """Say whether Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
     if not _PLAIN.fullmatch(text) or _AMBIGUOUS.fullmatch(text):
         return False
@@ -36,21 +43,12 @@ def is_plain(text: str) -> bool:
         return False
 
 
-def quote(text: str) -> str:
-    """Return the string as YAML on one line: plain where possible, else in quotes."""
-    if is_plain(text):
-        return text
-    if ('"' in text or "\\" in text) and text.isprintable():
-        return "'" + text.replace("'", "''") + "'"
-    return in_one_line(text)
-
-
 def in_one_line(value: Any) -> str:
     """Return a value of JSON as JSON on one line, which all YAML readers read as the same."""
     return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
 
 
-def block(text: str, pad: str) -> str | None:
+def _block(text: str, pad: str) -> str | None:
     """Return a string of several lines as a literal block below `pad`, None where it needs quotes."""
     first = text.lstrip("\n")[:1]
     if not first or _NOT_IN_BLOCKS.search(text):
@@ -60,17 +58,6 @@ def block(text: str, pad: str) -> str | None:
     lines = text.removesuffix("\n").split("\n")
     body = "\n".join(f"{pad}  {line}" if line else "" for line in lines)
     return f"|{indentation}{chomping}\n{body}"
-
-
-_LONGEST_KEY = 1000  # characters; from 1024 on readers want a key marked by "? "
-
-
-_LONGEST_REMEMBERED = 200  # characters
-_MOST_REMEMBERED = 100_000  # strings
-_PACKED_LINES = 10_000
-"""So many lines are packed into bytes at a time: as objects of their own they need four times the memory."""
-_MOST_BYTES = 96 * 2**20
-"""Indentation and aliases make a few MiB of text hundreds of them."""
 
 
 def encode_documents(documents: Iterable[Any]) -> bytes:
@@ -92,35 +79,42 @@ def write_documents(documents: Iterable[Any]) -> str:
 
 
 class _Inline(dict[str, str]):
-    """Strings as YAML on one line; short ones are remembered: manifests repeat themselves."""
+    """Strings as YAML on one line: plain where possible, else in quotes.
+
+    Short ones are remembered: manifests repeat themselves.
+    """
 
     def __missing__(self, text: str) -> str:
-        written = quote(text)
+        if _is_plain(text):
+            written = text
+        elif ('"' in text or "\\" in text) and text.isprintable():
+            written = "'" + text.replace("'", "''") + "'"
+        else:
+            written = in_one_line(text)
         if len(text) <= _LONGEST_REMEMBERED and len(self) < _MOST_REMEMBERED:
             self[text] = written
         return written
 
 
 class _Writer:
-    """The lines written so far."""
+    """What is written so far: bytes, and the lines that are not packed into bytes yet."""
 
     def __init__(self) -> None:
-        self.packed: list[bytes] = []
         self._lines: list[str] = []
+        self.packed: list[bytes] = []
         self._bytes = 0
         self._inline = _Inline()
 
     def document(self, value: Any) -> None:
-        """Write one document."""
         if value and isinstance(value, dict | list):
             self._lines.append("---\n")
             self._collection(value, "", "")
         else:
             written = self._inline[value] if isinstance(value, str) else _constant(value)
             self._lines.append(f"--- {written}\n")
-        self.pack()
+        self._pack()
 
-    def pack(self) -> None:
+    def _pack(self) -> None:
         """Turn the lines into bytes; raises InvalidInput when they are too many."""
         self.packed.append("".join(self._lines).encode())
         self._lines.clear()
@@ -128,51 +122,33 @@ class _Writer:
         if self._bytes > _MOST_BYTES:
             raise InvalidInput(f"the output would be more than {_MOST_BYTES} bytes of YAML: {DEFAULT.remedy}")
 
-    def _collection(self, value: Any, lead: str, pad: str) -> None:
+    def _collection(self, collection: Any, lead: str, pad: str) -> None:
         """Write a mapping or list whose first line begins with `lead`, all others with `pad`."""
-        if len(self._lines) > _PACKED_LINES:
-            self.pack()
-        write = self._mapping if value.__class__ is dict else self._list
-        if len(value) <= _PACKED_LINES:
-            write(value, lead, pad)
-            return
-        entries = list(value.items() if value.__class__ is dict else value)
-        for start in range(0, len(entries), _PACKED_LINES):
-            write(value.__class__(entries[start : start + _PACKED_LINES]), lead, pad)
-            self.pack()
-            lead = pad
-
-    def _mapping(self, mapping: dict[str, Any], lead: str, pad: str) -> None:
-        add, inline = self._lines.append, self._inline
-        for key, value in mapping.items():
-            name = inline[key]
-            if len(name) > _LONGEST_KEY:
-                name = f"? {name}\n{pad}"
-            if value.__class__ is str:
-                written = self._text(value, pad) if "\n" in value else inline[value]
-                add(f"{lead}{name}: {written}\n")
-            elif value and (value.__class__ is dict or value.__class__ is list):
-                add(f"{lead}{name}:\n")
-                below = pad + "  " if value.__class__ is dict else pad
+        lines, inline = self._lines, self._inline
+        add = lines.append
+        is_list = collection.__class__ is list
+        mark = "-"
+        for key in collection:
+            if is_list:
+                value = key
+            else:
+                value, name = collection[key], inline[key]
+                mark = name + ":" if len(name) <= _LONGEST_KEY else f"? {name}\n{pad}:"
+            kind = value.__class__
+            if kind is str:
+                block = _block(value, pad) if "\n" in value else None
+                add(f"{lead}{mark} {block or inline[value]}\n")
+            elif not value or (kind is not dict and kind is not list):
+                add(f"{lead}{mark} {_constant(value)}\n")
+            elif is_list:
+                self._collection(value, f"{lead}{mark} ", pad + "  ")
+            else:
+                add(f"{lead}{mark}\n")
+                below = pad + "  " if kind is dict else pad
                 self._collection(value, below, below)
-            else:
-                add(f"{lead}{name}: {_constant(value)}\n")
             lead = pad
-
-    def _list(self, values: list[Any], lead: str, pad: str) -> None:
-        add, inline = self._lines.append, self._inline
-        for value in values:
-            if value.__class__ is str:
-                written = self._text(value, pad) if "\n" in value else inline[value]
-                add(f"{lead}- {written}\n")
-            elif value and (value.__class__ is dict or value.__class__ is list):
-                self._collection(value, f"{lead}- ", pad + "  ")
-            else:
-                add(f"{lead}- {_constant(value)}\n")
-            lead = pad
-
-    def _text(self, text: str, pad: str) -> str:
-        return block(text, pad) or self._inline[text]
+            if len(lines) > _PACKED_LINES:
+                self._pack()
 
 
 def _constant(value: Any) -> str:

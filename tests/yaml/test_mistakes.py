@@ -1,6 +1,6 @@
 import pytest
 
-from twgen.yaml.lines import lines_of
+from twgen.yaml.mistakes import lines_of
 
 TEXT = """\
 # a comment
