@@ -41,8 +41,8 @@ class VersionReason(StrEnum):
     hand.
     """
     OF_OTHERS = "OfOthers"
-    """Its build ID is not a valid label value, such as `1.4.0+build7`. So twgen did not make it and renders
-    nothing for it.
+    """Its build ID is not a valid label value, such as `1.4.0+build7`. So no release of twgen made it, and
+    twgen renders nothing for it.
 
     Keep the workers that you versioned by hand until the version has drained.
     """
