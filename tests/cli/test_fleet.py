@@ -131,6 +131,18 @@ def test_rollout_of_an_older_commit_that_is_settled_ends_no_wait_for_the_specs(
     assert "shop/payments: Settled for " in ended.stdout
 
 
+def test_namespace_without_a_rollout_may_belong_to_an_application_that_never_synced(
+    run: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "items", lambda _: [])
+    ended = run(*STATUS, "-n", "shop")
+    assert ended.returncode == 0
+    assert ended.stderr == (
+        "warning: there is no rollout status in shop: is it the right cluster, and did Argo CD sync the"
+        " Application (`argocd app get NAME`)?\n"
+    )
+
+
 def test_worker_of_specs_that_the_cluster_does_not_have_yet_is_waited_for(run: Run, cluster: Cluster) -> None:
     cluster.left = replace(cluster.left, worker="shop/others", document={})
     ended = run(*STATUS, *WATCH, "specs")

@@ -69,6 +69,16 @@ def test_credentials_go_to_no_other_place(file: Path, connection: Connection, na
     assert Profiles(load(file), allow_unlisted=True).of(connection, namespace, WORKER) is None
 
 
+def test_connection_that_matches_no_profile_may_have_a_wrong_address(file: Path) -> None:
+    with pytest.raises(StateUnavailable) as refused:
+        Profiles(load(file)).of(Connection("there", "temporal.example:7234"), "payments", WORKER)
+    assert str(refused.value).endswith(
+        "no profile of Temporal matches connection 'there': correct address 'temporal.example:7234' and"
+        " namespace 'payments', or let the operator add a profile with them or set"
+        " TWGEN_ALLOW_UNLISTED_CONNECTIONS"
+    )
+
+
 def test_profile_without_an_address_is_for_no_place(file: Path) -> None:
     profiles = Profiles(load(file))
     assert [profile.name for profile in profiles.all] == ["nowhere", "payments", "shop"]

@@ -86,6 +86,10 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
     assert status.since == NOW
 
 
+NO_JOB = (
+    f"it has no Job yet: a hook waits until the pods of {SPEC.build_id} are ready"
+    " (`kubectl get pods -n shop`); if no Job appears, start a full sync"
+)
 BEFORE = {"phase": Phase.SETTLED, "reason": "Settled", "message": "it is current and nothing ramps"}
 
 
@@ -109,7 +113,7 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
         (
             [],
             Phase.WAITING,
-            "has not begun: it has no Job yet; if none appears, start a full sync; before",
+            f"has not begun: {NO_JOB}; before",
         ),
         (["forbidden"], Phase.WAITING, "has not begun: its Job cannot be read; before"),
         (
@@ -138,8 +142,7 @@ def test_intent_without_a_status_is_shown() -> None:
 
     found = First(intent=INTENT).read()
     [shown] = found.shown
-    why = "it has no Job yet; if none appears, start a full sync"
-    message = f"the rollout of {SPEC.build_id} has not begun: {why}"
+    message = f"the rollout of {SPEC.build_id} has not begun: {NO_JOB}"
     assert (found.statuses, shown.worker, shown.message) == ((), "shop/payments", message)
     assert format_time(shown.since) == "2026-11-21T11:00:00Z"
 

@@ -117,7 +117,8 @@ def show_fleet(
         found = servers.run((), story)
     if not found and not settings.quiet:
         where = namespaces[0] or "any namespace"
-        warn([f"there is no rollout status in {where}: is it the right cluster?"])
+        doubt = "is it the right cluster, and did Argo CD sync the Application (`argocd app get NAME`)?"
+        warn([f"there is no rollout status in {where}: {doubt}"])
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:

@@ -102,10 +102,10 @@ class Profiles:
     def _advice(self, connection: Connection, namespace: str) -> str:
         here = f"address {connection.host_port!r} and namespace {namespace!r}"
         if not self.of_person:
-            unlisted = "" if connection.needs_credentials else ", or set TWGEN_ALLOW_UNLISTED_CONNECTIONS"
+            unlisted = "" if connection.needs_credentials else " or set TWGEN_ALLOW_UNLISTED_CONNECTIONS"
             return (
-                f"no profile of Temporal matches connection {connection.name!r}: the operator must add one"
-                f" with {here}{unlisted}"
+                f"no profile of Temporal matches connection {connection.name!r}: correct {here}, or let"
+                f" the operator add a profile with them{unlisted}"
             )
         variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
         why = "needs TLS or credentials" if connection.needs_credentials else "must be listed"

@@ -23,9 +23,6 @@ from twgen.versioning.names import HOOK, INTENT_HASH, ROLLOUT
 from twgen.yaml.limits import Budget, Limits
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-# from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals without
-# hooks; nothing with only the right to get Applications can start a full sync
-_NO_JOB = "it has no Job yet; if none appears, start a full sync"
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
@@ -129,6 +126,12 @@ def _not_begun(
     `applied` is the ConfigMap of the intent.
     """
     worker, since = _worker_of(intent), max(told.since if told else _LONG_AGO, _created(applied))
+    # from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals
+    # without hooks; nothing with only the right to get Applications can start a full sync
+    no_job = (
+        f"it has no Job yet: a hook waits until the pods of {intent.target} are ready"
+        f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, start a full sync"
+    )
     begin = partial(not_begun, told, worker, intent.target)
     if jobs is None:
         return begin("its Job cannot be read", since)
@@ -139,11 +142,11 @@ def _not_begun(
         if (job["metadata"]["namespace"], value_at(job, "metadata", "annotations", INTENT_HASH)) == wanted
     ]
     if not own:
-        return begin(_NO_JOB, since)
+        return begin(no_job, since)
     metadata, created = own[-1]["metadata"], _created(own[-1])
     if (ending := ending_of(own[-1])) and is_older(own[-1], applied):
         if HOOK in metadata["annotations"]:
-            return begin(_NO_JOB, since)
+            return begin(no_job, since)
         name, delete = metadata["name"], f"`kubectl delete job {metadata['name']} -n {intent.namespace}`"
         why = (
             f"Job {name} ran for an earlier rollout, which was deleted, and keeps Argo CD from"
