@@ -70,14 +70,16 @@ class ArgoCD:
     restart_repo_server: Callable[[], None]
     """As `kubectl rollout restart` does, but for the plugin, which goes on."""
 
-    def configure(self, temporal: Sequence[str], secured: Sequence[TemporalServer] = (), **more: Any) -> None:
+    def configure(
+        self, addresses: Sequence[str], secured: Sequence[TemporalServer] = (), **more: Any
+    ) -> None:
         """Write the operator's files, from the next render on: which servers of Temporal may be used.
 
         One that asks for credentials gets those of somebody who may only read.
         """
         profiles = [
             {"name": f"at-{number}", "projects": ["default", TEAMS]}
-            for number in range(len(temporal) + len(secured))
+            for number in range(len(addresses) + len(secured))
         ]
         profiles.append({"name": "payments", "projects": ["payments"]})
         operator = {
@@ -90,7 +92,7 @@ class ArgoCD:
             "attached": {"kinds": [{"group": "networking.k8s.io", "kind": "NetworkPolicy"}]},
             **more,
         }
-        self.sidecar.operate(operator, temporal, secured, _profile_of_another_project())
+        self.sidecar.operate(operator, addresses, secured, _profile_of_another_project())
 
     def empty_cache(self) -> None:
         """Let it forget everything that it has rendered."""

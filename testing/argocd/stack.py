@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testing.argocd.application import Application
-from testing.argocd.argocd import LOOKS_EVERY, NAMESPACE, ArgoCD, argocd
+from testing.argocd.argocd import LOOKS_EVERY, NAMESPACE, OWN_CLUSTER, ArgoCD, argocd
 from testing.argocd.server import ArgoServer
 from testing.argocd.tick import install_account
 from testing.building import say
@@ -22,6 +22,11 @@ from testing.servers import NEWEST, TemporalServer, temporal_server
 
 _LOOKS_EVERY = 5
 _SETTLES_WITHIN = 600.0
+_TEMPORAL = {
+    "configFile": "/etc/twgen/temporal/temporal.toml",
+    "profiles": [{"name": "at-0", "projects": ["*"]}],
+}
+_CLUSTERS = [{**OWN_CLUSTER, "project": "*"}]
 _PROGRAMS = Path(sys.executable).parent
 _TOOLS = (KUBECTL, TEMPORAL_CLI, ARGO_CD)
 WORKER = Path(__file__).parents[1] / "worker_program.py"
@@ -60,6 +65,8 @@ _TOLD = """
 Everything runs, and greeter v1 is current. {folder} has all files and logs.
 
   export KUBECONFIG={kubeconfig}
+  export TEMPORAL_ADDRESS={temporal}
+  export ARGOCD_OPTS={options}
   export PATH={programs}:$PATH
   git clone {repository} workers && cd workers
 
@@ -69,10 +76,16 @@ Everything runs, and greeter v1 is current. {folder} has all files and logs.
   roll it back  git revert --no-edit HEAD && git push
   look again    kubectl annotate -n {argocd} application/shop argocd.argoproj.io/refresh=hard
                 (twgen tick asks for it when a version has drained; {folder}/tick.log)
-  Temporal      temporal --address {temporal} worker deployment describe --name shop/greeter
+  Temporal      temporal worker deployment describe --name shop/greeter
   twgen         twgen status --from-cluster -n shop; twgen plan shop -n shop
-  Argo CD       argocd --server {place} --plaintext --auth-token $(cat {token}) app list
-                (as tick, which may get applications and nothing else; no user interface is built)
+                (in the browser: twgen dashboard -A)
+  Argo CD       argocd app list; argocd app get shop
+                (as its administrator; no user interface is built)
+  of the pods   tail -n 3 {logs}/shop/*/*/*.log
+                (kubectl logs does not work: a pod is processes on this machine, without an image)
+
+To deploy a worker of your own, follow docs/first-application.md: the plugin is installed, and every project
+of Argo CD may use this Temporal and this cluster. {operator} has the operator's settings.
 
 Argo CD looks for commits every {every} s. Ctrl-C stops everything, and removes it.
 """
@@ -86,8 +99,6 @@ class Stack:
     temporal: TemporalServer
     argo: ArgoCD
     server: ArgoServer
-    token: Path
-    """Of the account that `twgen tick` has."""
 
 
 @contextmanager
@@ -101,7 +112,7 @@ def stack(folder: Path) -> Iterator[Stack]:
         say("starting Argo CD")
         often = {LOOKS_EVERY: f"{_LOOKS_EVERY}s"}
         argo = started.enter_context(argocd(cluster, folder / "argocd", settings=often))
-        argo.configure([temporal.address])
+        argo.configure([temporal.address], temporal=_TEMPORAL, clusters=_CLUSTERS)
         account = install_account(argo)
         server = started.enter_context(argo.server())
         token = folder / "tick.token"
@@ -112,7 +123,7 @@ def stack(folder: Path) -> Iterator[Stack]:
         ]
         variables = {"KUBECONFIG": str(cluster.kubeconfig)}
         started.enter_context(running(tick, folder / "tick.log", variables))
-        yield Stack(folder, temporal, argo, server, token)
+        yield Stack(folder, temporal, argo, server)
 
 
 def _folder_of(program: Server) -> Path:
@@ -149,8 +160,9 @@ def main() -> None:
             repository=repository.address,
             argocd=NAMESPACE,
             temporal=found.temporal.address,
-            place=found.server.address.removeprefix("http://"),
-            token=found.token,
+            options=found.server.administrator()["ARGOCD_OPTS"],
+            logs=cluster.kubeconfig.with_name("local"),
+            operator=found.argo.sidecar.folder / "twgen-operator" / "operator.yaml",
             every=_LOOKS_EVERY,
         )
         sys.stdout.write(told)
