@@ -43,6 +43,8 @@ def test_stack_does_what_it_prints_and_leaves_nothing_behind(tmp_path: Path) -> 
         assert re.search(r"CurrentVersionBuildID +v1", described), described
         assert "shop/greeter" in person.does("twgen")
         assert "argocd/shop" in person.does("Argo CD")
+        assert "Settled" in person.does("of the pods")
+        assert person.may_sync()
         person.does("next version")
         eventually(lambda: person.rollout().endswith(" v2 25"), _SOON)
         person.does("roll it back")
@@ -83,6 +85,11 @@ class Person:
         fields = "{.data.phase} {.data.target} {.data.percentage}"
         command = f"kubectl get -n shop configmap/greeter-rollout-status -o jsonpath='{fields}'"
         return self._bash("\n".join((*self._exports, command)))
+
+    def may_sync(self) -> bool:
+        """Whether `argocd` is logged in as a person who deploys workers has to be."""
+        command = "argocd account can-i sync applications '*/*'"
+        return self._bash("\n".join((*self._exports, command))).strip() == "yes"
 
     def sees_processes(self) -> list[str]:
         """The commands of the stack that run."""
