@@ -301,7 +301,7 @@ def test_plugin_variable_that_is_not_ours_means_nothing(run: Run, operator: Path
 def test_connection_that_no_profile_lists_is_not_used_in_argocd(run: Run, operator: Path) -> None:
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "the operator must add one with address" in ended.stderr
+    assert "let the operator add a profile with them" in ended.stderr
     assert "(for default/helloworld of specs/" in ended.stderr
 
 
