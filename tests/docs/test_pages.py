@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 GENERATED = (*KINDS, "commands", "json", "reasons")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOR_USERS = [page for page in PAGES if page.stem not in GENERATED]
+FOR_DEVELOPERS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 RECORDS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 WIDTH = 120
 WORDS_A_MINUTE = 220
@@ -95,20 +96,20 @@ def test_line_with_jq_prints_something_of_the_document(printed: Printed) -> None
     assert "null" not in ended.stdout
 
 
-@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*FOR_USERS, *FOR_DEVELOPERS], ids=lambda page: page.stem)
 def test_page_is_read_in_six_minutes(page: Path) -> None:
     # bars of tables and marks of lists are not words
     words = [word for word in prose(page).split() if any(map(str.isalnum, word))]
     assert len(words) <= 6 * WORDS_A_MINUTE
 
 
-@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*FOR_USERS, *FOR_DEVELOPERS], ids=lambda page: page.stem)
 def test_no_paragraph_has_more_than_five_lines(page: Path) -> None:
     assert [lines for lines in paragraphs(page) if len(lines) > 5] == []
     assert [line for lines in paragraphs(page) for line in lines if len(line) > WIDTH] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *FOR_DEVELOPERS], ids=lambda page: page.stem)
 def test_no_cell_of_a_table_has_more_than_25_words(page: Path) -> None:
     rows = [line for line in prose(page).splitlines() if line.startswith("|")]
     assert [cell for row in rows for cell in re.split(r"(?<!\\)\|", row) if len(cell.split()) > 25] == []

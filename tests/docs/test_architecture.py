@@ -1,0 +1,71 @@
+"""ARCHITECTURE.md and CONTRIBUTING.md name what the code has."""
+
+import ast
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from twgen.planning.routing.table import TABLE
+
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+PAGES = [ARCHITECTURE, ROOT / "CONTRIBUTING.md"]
+FILE = re.compile(r"[\w.-]+/[\w./-]*|[\w-]+\.(?:py|md|json|yaml|toml|go|lock)\b")
+PLACE = re.compile(r"([\w/]+\.py):(\w[\w.]*(?:, \w+)*)")
+KEY = re.compile(r"[a-z][a-z.-]*\.[a-z]+/(?!v\d)[\w-]+")
+ELSEWHERE = {
+    *("snapshot.yaml", "settings.yaml", "operator.yaml", "documents/"),  # of a test case
+    "twgen/schemas",  # of the wheel
+    *(".venv/bin/twgen", ".venv/bin/pytest"),
+}
+
+
+def section(title: str) -> str:
+    """The text below a heading of ARCHITECTURE.md."""
+    return ARCHITECTURE.read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def exists(name: str) -> bool:
+    """It is a path from the root or from the package, or the bare name of a file in some folder."""
+    if any((folder / name).exists() for folder in (ROOT, ROOT / "twgen")):
+        return True
+    folders = [ROOT / folder for folder in ("twgen", "tests", "tools")]
+    return "/" not in name and any(chain.from_iterable(folder.rglob(name) for folder in folders))
+
+
+def defined(file: Path) -> set[str]:
+    """The functions and classes of a module; methods as `Class.method`."""
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{item.name}" for item in node.body if isinstance(item, ast.FunctionDef)}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_that_a_page_for_developers_names_exists(page: Path) -> None:
+    # keys of marks look like paths
+    named = set(FILE.findall(KEY.sub("", page.read_text()))) - ELSEWHERE
+    assert len(named) > 15
+    assert sorted(name for name in named if not exists(name)) == []
+
+
+def test_trace_of_a_version_names_functions_and_classes_that_exist() -> None:
+    places = PLACE.findall(section("One version, from its facts to every report"))
+    assert len(places) > 40
+    missing = [
+        f"{file}:{name}"
+        for file, listed in places
+        for name in listed.split(", ")
+        if name not in defined(ROOT / "twgen" / file)
+    ]
+    assert missing == []
+
+
+def test_order_of_the_routing_table_is_the_order_of_its_rows() -> None:
+    [block] = re.findall(r"^```\n(.*?)^```$", section("The two tables"), re.MULTILINE | re.DOTALL)
+    assert re.findall(r"\b[A-Z]+(?:_[A-Z]+)*\b", block) == [row.reason.name for row in TABLE]
