@@ -2,12 +2,15 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from twgen.model.marks import MarkKey
 from twgen.planning.routing.table import TABLE
+from twgen.versioning import names
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
@@ -46,6 +49,14 @@ def defined(file: Path) -> set[str]:
     return found
 
 
+def marks_of_the_code() -> Iterator[str]:
+    for value in vars(names).values():
+        for key in value if isinstance(value, dict) else (value,):
+            if isinstance(key, str) and KEY.fullmatch(key):
+                yield key
+    yield from MarkKey
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_file_that_a_page_for_developers_names_exists(page: Path) -> None:
     # keys of marks look like paths
@@ -69,3 +80,8 @@ def test_trace_of_a_version_names_functions_and_classes_that_exist() -> None:
 def test_order_of_the_routing_table_is_the_order_of_its_rows() -> None:
     [block] = re.findall(r"^```\n(.*?)^```$", section("The two tables"), re.MULTILINE | re.DOTALL)
     assert re.findall(r"\b[A-Z]+(?:_[A-Z]+)*\b", block) == [row.reason.name for row in TABLE]
+
+
+def test_table_of_marks_has_every_mark_of_the_code_and_no_other() -> None:
+    rows = [line.split("|")[1] for line in section("Marks").splitlines() if line.startswith("| `")]
+    assert {key for row in rows for key in re.findall("`(.+?)`", row)} == set(marks_of_the_code())
