@@ -192,7 +192,7 @@ def test_application_that_is_deleted_orphans_its_versions_with_all_that_is_attac
     assert len(beside) == len(more)
     options = ("-n", story.namespace, "--kubeconfig", str(story.cluster.kubeconfig))
     seen = run(story.argo.folder, "status", "--from-cluster", options=options, takes_paths=False)
-    assert f"{story.worker.name}: nothing renders greeter-v1" in seen.stdout, seen
+    assert f"{story.worker.name}: greeter-v1 is no longer rendered" in seen.stdout, seen
     story.application.create()
     story.application.refresh("hard")
     story.application.synced(commit)

@@ -238,7 +238,7 @@ def test_argocd_that_cannot_run_the_plugin_is_told(installation: Installed) -> N
     installation.argocd("v2.12.3", image="")
     installation.application({"prune": True, "selfHeal": True})
     assert told(installation.doctor()) == [
-        "it is v2.12.3",
+        "its version is v2.12.3",
         "its repo-server has no container named twgen",
     ]
 
@@ -487,7 +487,7 @@ def test_what_draining_of_a_policy_lacks_is_told_until_tick_carries_it_out(insta
 
     def lacks() -> list[str]:
         says = [one["says"] for one in i.seen("workers") if "`draining`" in one["says"]]
-        return [text.partition("its policy: ")[2] for text in says]
+        return [text.partition("has no effect: ")[2] for text in says]
 
     assert lacks() == ["there is no `twgen tick` in the cluster"]
     labels = {"app.kubernetes.io/name": "twgen-tick"}

@@ -172,7 +172,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
         assert touched() == untouched
         options = ("--no-cluster", "-q", "--identity", MANAGER, *PATIENT)
         shown = run(tmp_path / "specs", "plan", options=options)
-        told = "`twgen drain PATH --version v1 --signal poke --type WaitingWorkflow`, or `twgen tick`"
+        told = "run `twgen drain PATH --version v1 --signal poke --type WaitingWorkflow` (`twgen tick`"
         assert told in " ".join(shown.stdout.split()), shown
         cluster.kubectl(*paused, "twgen.io/paused-")
         simulated = ticked.simulated("v1")

@@ -145,7 +145,7 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
         assert story.shares() == {"v1": 50, "v2": 50}
         with prometheus(folder, port, target):
             rolled_out(story, lambda: story.shares() == {"v1": 100, "v2": 0}, *here)
-            assert "outside of max 0.1" in story.planned()["routing"]["because"]
+            assert "are above 0.1" in story.planned()["routing"]["because"]
 
 
 @contextmanager

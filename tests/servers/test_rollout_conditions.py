@@ -96,7 +96,7 @@ def test_task_queue_that_the_target_does_not_poll_is_named_and_blocks_it_in_the_
     eventually(lambda: story.run("rollout").code == 0, SOON)
     story.start("v2")
     story.describe("v2", steps=())
-    missing = f"task queue {story.worker.task_queue}-more, which v1 does"
+    missing = f"task queue {story.worker.task_queue}-more, but v1 does"
     with story.rolling() as process:
         until(process, missing)
     assert story.shares() == {"v1": 100, "v2": 0}
