@@ -11,7 +11,7 @@ from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import told
-from twgen.planning.routing.gates import first_not_passed, gate_attempt, gate_failures, skipped_gates
+from twgen.planning.routing.gates import asked_gates, first_not_passed, gate_attempt, gate_failures
 from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import ignores_missing_queues, missing_queue, polls_until
@@ -43,7 +43,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         change = _change(target, RoutingAction.CLEAR_RAMP)
         other = (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
         return Intervention(f"end the ramp to {other}", {}, change, goes_on=True)
-    missing = first_not_passed(target, skipped_gates(target, full=full))
+    missing = first_not_passed(target, asked_gates(target, 100 if full else target.next_percentage))
     replay = missing_replay(target)
     waits_for = str(missing or "") or ("replay" if replay else "")
     if waits_for and not skip_gate:

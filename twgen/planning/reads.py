@@ -12,7 +12,7 @@ from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, Ve
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.draining.schedule import schedules
-from twgen.planning.routing.gates import on_queues, possible_gates
+from twgen.planning.routing.gates import gates_up_to, on_queues
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import missing_queues
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
@@ -91,7 +91,7 @@ def further_reads(
     target = Target(spec, world, now, identity="", not_created="")
     deciding = _deciding_on_traffic(spec, target.temporal)
     # of a rollback too: until it is planned it may be too late for one
-    gates = () if target.is_current else possible_gates(target)
+    gates = () if target.is_current else gates_up_to(target, target.next_percentage)
     is_missing = _seems_not_to_poll(target)
     queues = {
         queue

@@ -13,9 +13,9 @@ from twgen.model.marks import MarkKey
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER, format_time, later, parse_time
-from twgen.planning.draining.endings import digest
-from twgen.planning.routing.marks import is_retired
+from twgen.planning.draining.batch_operations import digest
 from twgen.planning.routing.replay import why_not_moved
+from twgen.planning.routing.stays import is_retired
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
 

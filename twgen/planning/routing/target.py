@@ -21,9 +21,8 @@ from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
-from twgen.planning.routing.marks import is_in_force, stay_began
-from twgen.planning.routing.rollbacks import left_lately
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
+from twgen.planning.routing.stays import is_in_force, left_lately, stay_began
 from twgen.planning.sentences import rounded_percentage, spoken
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
