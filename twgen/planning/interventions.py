@@ -194,12 +194,17 @@ def is_done(target: Target, intervention: Intervention) -> bool:
     return target.ramp is None and target.other_ramp is None
 
 
-def _refuse_what_nobody_may(target: Target) -> None:
+def refuse_other_manager(target: Target) -> None:
+    """Raise OwnedBySomebodyElse if another manager has the worker, from which the policy does not take it."""
     if target.is_foreign:
         raise OwnedBySomebodyElse(
             f"{target.spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
             f" act as {target.identity}: take it over with `twgen ownership claim`, or set --identity"
         )
+
+
+def _refuse_what_nobody_may(target: Target) -> None:
+    refuse_other_manager(target)
     if not target.is_registered:
         raise _refused(
             target,

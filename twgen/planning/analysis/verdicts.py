@@ -79,10 +79,10 @@ def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgeme
 
 
 def _stuck(name: str, most: int, found: StuckWorkflows) -> Judgement:
-    told = f" ({listed(found.first)})" if found.first else ""
+    first = f" ({listed(found.first)})" if found.first else ""
     verdict = Verdict.FAILS if found.number > most else Verdict.PASSES
     are = "is" if found.number == 1 else "are"
-    because = f"{counted(found.number, 'running workflow')} {are} stuck{told}, bound {most}"
+    because = f"{counted(found.number, 'running workflow')} {are} stuck{first}, bound {most}"
     if verdict is Verdict.PASSES and not found.is_all:
         because = f"{because}; more may be stuck than twgen can check"
         verdict = Verdict.UNDECIDED
@@ -96,14 +96,13 @@ def _backlog(name: str, longest: timedelta, found: Backlog) -> Judgement:
         return Judgement(
             name, Verdict.PASSES, f"{because}, bound {spoken(longest)}", age.total_seconds(), bound
         )
-    rates = f"{found.added:.3g} tasks arrive per second, and its workers take {found.dispatched:.3g}"
     because = (
-        f"the oldest task of {found.task_queue} has waited {spoken(age)}, bound {spoken(longest)}; {rates}"
+        f"the oldest task of {found.task_queue} has waited {spoken(age)}, bound {spoken(longest)};"
+        f" {found.added:.3g} tasks arrive per second, and its workers take {found.dispatched:.3g}"
     )
+    verdict = Verdict.FAILS
     # the versions that share a task queue share its oldest task: only the rates show which one falls behind
-    falls_behind = found.dispatched < _KEEPS_UP * found.added
-    verdict = Verdict.FAILS if falls_behind else Verdict.UNDECIDED
-    because = (
-        because if falls_behind else f"{because}: it keeps up, so the old task may belong to another version"
-    )
+    if found.dispatched >= _KEEPS_UP * found.added:
+        verdict = Verdict.UNDECIDED
+        because = f"{because}: it keeps up, so the old task may belong to another version"
     return Judgement(name, verdict, because, age.total_seconds(), bound)
