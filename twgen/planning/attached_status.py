@@ -1,4 +1,4 @@
-"""How the objects stand that are attached to the versions of a worker."""
+"""The state of the objects that are attached to the versions of a worker."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -57,7 +57,7 @@ def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKi
 
 
 def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
-    """How each object stands that is attached to a version; None: none of them was read."""
+    """The state of each object that is attached to a version; None: none of them was read."""
     found = {(item.kind.kind, item.name): item for item in read.found} if read else {}
     rendered = version.live.attached if version.live else ()
     views = []

@@ -68,9 +68,9 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
 
 
 def with_doubts(worker: WorkerVersions) -> WorkerVersions:
-    """The same with the warnings about live pod templates of which only their own hash can tell.
+    """The versions, with warnings about live pod templates that only their own hash can confirm.
 
-    Where no field manager tells, that costs as much as the whole render, which asks only when it is strict.
+    Without a field manager this costs as much as the whole render, which asks only when it is strict.
     """
     return replace(worker, warnings=(*worker.warnings, *doubts_about_pods(worker.versions)))
 
@@ -105,7 +105,7 @@ def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
 def _ours(
     specs: Sequence[WorkerSpec], world: World, caller: Caller
 ) -> Iterator[tuple[WorkerSpec, WorkerWorld]]:
-    """Each worker with its world, once none of them is known to be somebody else's."""
+    """Each worker with its world, once none of them is known to have another owner."""
     found = [(spec, worker_world(spec, world)) for spec in specs]
     for spec, worker in found:
         refuse_foreign(spec, worker, caller)

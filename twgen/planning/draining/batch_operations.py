@@ -1,4 +1,4 @@
-"""Ending the workflows of a draining version: for which versions, by whom, and with which batch operation."""
+"""The batch operation that ends the workflows of a draining version, and when it is refused."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -49,7 +49,7 @@ def batch_of(
 
 
 def digest(*demand: object) -> str:
-    """Eight hex digits, the same for all who ask for the same."""
+    """Eight hex digits, the same for the same demand."""
     return sha256(repr(demand).encode()).hexdigest()[:8]
 
 

@@ -47,7 +47,7 @@ def schedules(
 
 
 def planned_endings(target: Target) -> tuple[ScheduledEnding, ...]:
-    """The schedules of all versions, and of each entry what keeps it from being begun beside the time."""
+    """The schedules of all versions; each entry with its obstacle, other than the time."""
     found, why_none = [], _why_nothing_ends(target)
     for ending in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if ending.is_next else ""
@@ -78,7 +78,7 @@ def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetim
 
 
 def may_end_workflows(target: Target) -> bool:
-    """Who carries the rollout out manages the worker, which neither ramps nor is paused."""
+    """The identity of the plan manages the worker, which neither ramps nor is paused."""
     is_ours = bool(target.identity) and target.temporal.manager_identity == target.identity
     return is_ours and not _why_nothing_ends(target)
 
@@ -135,7 +135,7 @@ def announced_mark(version: Version, ending: ScheduledEnding) -> dict[str, Any]:
 
 
 def begun_mark(version: Version, ending: ScheduledEnding, at: datetime, workflows: int) -> dict[str, Any]:
-    """What a version is marked with once an entry was begun, beside what it says already.
+    """The mark of a version once an entry was begun, with the entries that are marked already.
 
     It was begun for the workflows that had started `at` that moment. What it says of the first time stays
     when it is begun again, and it only counts as begun again if there were any.
@@ -203,12 +203,12 @@ def _without_repeated_twice(schedule: Sequence[ScheduledEnding]) -> Iterator[Sch
 
 
 def _demand(what: WhatEnds, number: int = 1) -> str:
-    """What tells an entry from others: what it does to whom, and not how that is written.
+    """What distinguishes an entry: the action and its workflows, and not how they are written.
 
     It is remembered in Temporal: another one for the same would do the same again.
     """
-    told = (sorted(what.workflow_types), what.signal_name, what.signal_input, number)
-    return f"{what.ending}-{digest(*told)}"
+    demand = (sorted(what.workflow_types), what.signal_name, what.signal_input, number)
+    return f"{what.ending}-{digest(*demand)}"
 
 
 def _begun_of(version: Version) -> Mapping[str, Any] | None:

@@ -21,7 +21,7 @@ class Gate:
 
     workflow_type: str
     percentage: float | None = None
-    """Of the step that it stands before, by the policy; None: it is the spec's, before all of them."""
+    """The share of the policy's step that it comes before; None: the gate of the spec, before all steps."""
 
     def workflow_id(self, target: Target, task_queue: str) -> str:
         """The ID of its run on one task queue: the controller's own for the gate of a spec."""
@@ -95,7 +95,7 @@ def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
-    """Of several runs one that failed, else one that still runs: nothing tells which of them is meant."""
+    """Of several runs one that failed, else one that still runs: it is unknown which of them counts."""
     is_better = {GateStatus.RUNNING: 1, GateStatus.COMPLETED: 2}
     return min(runs, key=lambda run: is_better.get(run.status, 0), default=None)
 

@@ -16,15 +16,15 @@ _SAME_CHANGE = timedelta(seconds=5)
 _SAME_MOMENT = timedelta(seconds=1)
 """A server moves what it says of one moment by milliseconds from one answer to the next."""
 _WRITTEN_WITHIN = timedelta(seconds=30)
-"""How long after a change of traffic twgen has written down who made it."""
+"""Within this time after a change of traffic, twgen has written the mark about it."""
 _ALL = 100
 """Percent."""
 
 
 def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When its present stay began; None: nobody knows.
+    """When its present stay began; None: unknown.
 
-    A server forgets when a version lost its share once it has one again: the begin of a ramp tells then.
+    A server forgets when a version lost its share once it has one again: then the begin of the ramp counts.
     """
     if ramp := _ramp(version, temporal):
         return ramp.since or ramp.percentage_changed_at
@@ -84,7 +84,7 @@ def left_lately(version: Version, temporal: WorkerDeployment, now: datetime, win
 
 
 def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
-    """It was current until the present current version took its place, on a server that tells no more."""
+    """It was current until the present current version took its place, on a server that reports no more."""
     release, current = release_of(temporal.server_version), temporal.routing.current
     tells_no_more = release is not None and release < WITH_LAST_CURRENT
     return tells_no_more and current is not None and _together(version.last_deactivated_at, current.since)
@@ -118,7 +118,7 @@ def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> b
 
 def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
     """Since it was made, a version became current, or got its first share."""
-    # what had traffic then lost it a moment later: that a version was left tells nothing
+    # what had traffic then lost it a moment later: so the end of a share proves nothing
     moments = (
         moment
         for version in temporal.versions
@@ -135,16 +135,16 @@ def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None
 
 
 def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When it last became current, at the latest; None: never, as far as anything tells."""
+    """When it last became current, at the latest; None: never, as far as is known."""
     current = temporal.routing.current
     since = current.since if current and current.build_id == version.build_id else None
-    # a server before 1.30 tells only that another version took its place
+    # a server before 1.30 reports only that another version took its place
     replaced = version.last_deactivated_at if _was_replaced_when_deactivated(version, temporal) else None
     return since or version.last_current_at or replaced
 
 
 def _was_made_current(version: Version) -> datetime | None:
-    """When twgen made it current, by its own note: before 1.30 a server tells only of the last one."""
+    """When twgen made it current, by its own note: before 1.30 a server reports only the last one."""
     moved = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     return moved.at if moved and moved.details.get("percentage") == _ALL else None
 

@@ -67,7 +67,7 @@ def polls_until(t: Target) -> datetime | None:
 
 
 def first_polls_end(t: Target) -> datetime | None:
-    """When a worker has had the time for its first poll for workflows; None: nobody knows."""
+    """When a worker has had the time for its first poll for workflows; None: unknown."""
     created = t.version.created_at if t.version else None
     return created + _FIRST_POLLS if created else None
 

@@ -120,7 +120,7 @@ def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:
 
 
 def _base(spec: WorkerSpec, build_id: str, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
-    """The pod template that is patched; None: nobody knows it."""
+    """The pod template that is patched; None: unknown."""
     if recorded:
         template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
         return template
