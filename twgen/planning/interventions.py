@@ -77,12 +77,11 @@ def abort(target: Target) -> Intervention:
         raise _refused(target, "it is current: to go back, commit the spec of an older version")
     if target.is_aborted and not target.ramp:
         raise _refused(target, "it is already aborted")
-    share = f"{plain_percentage(target.ramp.percentage)}% of new workflows" if target.ramp else ""
-    stop = (
-        f"no longer send {share} to {target.build_id}" if share else f"send no traffic to {target.build_id}"
-    )
-    will = f"{stop}, until `twgen retry` or a new build ID"
-    change = _change(target, RoutingAction.CLEAR_RAMP) if target.ramp else None
+    stop, change = "send no traffic", None
+    if target.ramp:
+        stop = f"no longer send {plain_percentage(target.ramp.percentage)}% of new workflows"
+        change = _change(target, RoutingAction.CLEAR_RAMP)
+    will = f"{stop} to {target.build_id}, until `twgen retry` or a new build ID"
     return Intervention(will, target.new_mark(MarkKey.ABORTED), change)
 
 

@@ -65,9 +65,8 @@ def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None
     if live.replicas == 0:
         return Obstacle("its Deployment has zero replicas", has_pods=False)
     if live.paused:
-        because = (
-            f"its Deployment is paused by hand: to continue, run `{how_to_resume(live.name, namespace)}`"
-        )
+        resume = how_to_resume(live.name, namespace)
+        because = f"its Deployment is paused by hand: to continue, run `{resume}`"
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if live.stalled:
         because = f"its Deployment makes no progress ({live.stalled}){told}"
@@ -86,10 +85,8 @@ def _without_cluster(queues: Sequence[TaskQueue]) -> Obstacle | None:
         because = f"neither the cluster nor its {unread} were read, so it is unknown whether it serves"
         return Obstacle(because, is_known=False)
     if silent := [queue for queue in queues if not queue.pollers]:
-        because = (
-            f"the cluster was not read, and Temporal lists no poller of it on task queue {silent[0].name}"
-        )
-        return Obstacle(f"{because}{_beside(silent)}")
+        because = "the cluster was not read, and Temporal lists no poller of it on task queue"
+        return Obstacle(f"{because} {silent[0].name}{_beside(silent)}")
     return None
 
 

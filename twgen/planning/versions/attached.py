@@ -106,9 +106,7 @@ def _is_there(version: VersionFacts, resource: AttachedResource) -> bool:
 def _replaced(version: VersionFacts) -> tuple[AttachedObject, ...]:
     if not version.live or not version.live.attached:
         return ()
-    made = {
-        f"{item.kind}/{item.name}"
-        for item in objects_of(version.spec, version.build_id, version.spec.attached)
-    }
+    objects = objects_of(version.spec, version.build_id, version.spec.attached)
+    made = {f"{item.kind}/{item.name}" for item in objects}
     there = (item.partition("/") for item in version.live.attached if item not in made)
     return tuple(AttachedObject(kind, name) for kind, _, name in there if name)
