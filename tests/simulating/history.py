@@ -31,7 +31,7 @@ from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, moved_mark, next_write
 from twgen.planning.rollout import Mark as Write
-from twgen.planning.routing.rollbacks import CLOCKS_DIFFER
+from twgen.planning.routing.stays import CLOCKS_DIFFER
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import shares
 from twgen.rendering.manifests import render_manifests

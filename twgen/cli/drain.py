@@ -20,7 +20,7 @@ from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.model.draining import DrainReport, HeldWorker
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import WorkerSpec
-from twgen.planning.draining.report import held_worker, may_be_held
+from twgen.planning.draining.drain_report import held_worker, may_be_held
 from twgen.planning.plan import plan_versions
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.draining import Draining

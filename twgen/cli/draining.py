@@ -20,7 +20,7 @@ from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding, Wha
 from twgen.model.problem import quoted
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
-from twgen.planning.draining.endings import batch_of, in_words
+from twgen.planning.draining.batch_operations import batch_of, in_words
 from twgen.planning.draining.schedule import begun_mark, scheduled_as
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world

@@ -11,7 +11,7 @@ from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.spec import WorkerSpec
-from twgen.planning.draining.endings import batch_of, in_words
+from twgen.planning.draining.batch_operations import batch_of, in_words
 from twgen.planning.draining.schedule import announced_mark, begun_mark
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.target import Target

@@ -1,4 +1,4 @@
-"""How the objects stand that are attached to the versions of a worker."""
+"""The state of the objects that are attached to the versions of a worker."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from twgen.model.operator import GroupKind
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.status import AttachedState, AttachedView, RolloutStatus
-from twgen.planning.cluster_changes import AttachedInCluster, Condition
+from twgen.planning.cluster_changes import AttachedInCluster
 
 # only known conditions count, and none holds a ramp: the pods may serve all the same
 _FAILS = {
@@ -57,7 +57,7 @@ def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKi
 
 
 def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
-    """How each object stands that is attached to a version; None: none of them was read."""
+    """The state of each object that is attached to a version; None: none of them was read."""
     found = {(item.kind.kind, item.name): item for item in read.found} if read else {}
     rendered = version.live.attached if version.live else ()
     views = []
@@ -104,15 +104,9 @@ def _trouble(item: AttachedInCluster) -> str:
     """The problems that an object reports about itself; empty: none."""
     if item.is_going:
         return "it is being deleted"
-    return "; ".join(_said(condition) for condition in item.conditions if _is_trouble(condition))
-
-
-def _is_trouble(condition: Condition) -> bool:
-    is_failing = _FAILS.get(condition.type) == condition.status
-    return is_failing and (condition.type, condition.reason) not in _FINE
-
-
-def _said(condition: Condition) -> str:
-    why = ": ".join(filter(None, (condition.reason, condition.message[:_LONGEST])))
-    said = f"{condition.type} is {condition.status}"
-    return f"{said} ({why})" if why else said
+    problems = []
+    for kind, status, reason, message in item.conditions:
+        if _FAILS.get(kind) == status and (kind, reason) not in _FINE:
+            why = ": ".join(filter(None, (reason, message[:_LONGEST])))
+            problems.append(f"{kind} is {status}" + (f" ({why})" if why else ""))
+    return "; ".join(problems)

@@ -1,4 +1,4 @@
-"""What a rollout changes in its cluster beside the traffic: replicas that nobody applies, and leftovers."""
+"""What a rollout changes in its cluster besides traffic: replicas that no render applies, and leftovers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from twgen.versioning.names import attached_resource_name
 
 @dataclass(frozen=True, slots=True)
 class ReplicasChange:
-    """The replicas that a rollout sets, and so holds together with whoever applied them."""
+    """The replicas that a rollout sets, and so owns together with the client that applied them."""
 
     deployment: str
     replicas: int
@@ -45,7 +45,7 @@ class AttachedInCluster:
     owners: frozenset[str]
     """Their UIDs."""
     is_going: bool = False
-    """It has been deleted, and somebody has yet to let it go."""
+    """It has been deleted, and still has a finalizer."""
     conditions: tuple[Condition, ...] = ()
 
 

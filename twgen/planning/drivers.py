@@ -67,8 +67,8 @@ def lacking_image(specs: Sequence[WorkerSpec], image: str) -> list[WorkerSpec]:
 
 def warned_of_image(plan: Plan, image: str) -> Plan:
     """The plan, with a warning for each worker whose rollout objects a render leaves out."""
-    told = versions_warned_of_image([worker.versions for worker in plan.workers], image)
-    workers = (replace(worker, versions=item) for worker, item in zip(plan.workers, told, strict=True))
+    warned = versions_warned_of_image([worker.versions for worker in plan.workers], image)
+    workers = (replace(worker, versions=item) for worker, item in zip(plan.workers, warned, strict=True))
     return replace(plan, workers=tuple(workers))
 
 
@@ -84,7 +84,7 @@ def versions_warned_of_image(workers: Sequence[WorkerVersions], image: str) -> t
 def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
     """Whether rollouts of a render in Argo CD are Jobs that a sync waits for, and not hooks.
 
-    A policy that asks for Jobs tells so before the operator names an image. Raises as `rollout_driver` does.
+    A policy may ask for Jobs before the operator names an image. Raises as `rollout_driver` does.
     """
     driven = _driven(specs)
     if not image and not any(spec.policy.driver is Driver.JOB for spec in driven):
@@ -98,7 +98,7 @@ def drivers_with_objects(image: str) -> frozenset[Driver]:
 
 
 def _driven(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
-    """Those whose rollout something in the cluster carries out."""
+    """The workers whose rollout runs in the cluster."""
     return [spec for spec in specs if spec.policy.driver is not Driver.NONE]
 
 

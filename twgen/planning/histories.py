@@ -18,9 +18,9 @@ def chosen(recorded: Iterable[Recorded], of_each_type: int) -> list[Recorded]:
     here.
     """
     of_types: defaultdict[str, list[Recorded]] = defaultdict(list)
-    for one in recorded:
-        of_types[one.workflow_type].append(one)
-    return list(_in_turn([_of_type(found, of_each_type) for found in of_types.values()]))
+    for history in recorded:
+        of_types[history.workflow_type].append(history)
+    return list(_in_turn([_of_type(histories, of_each_type) for histories in of_types.values()]))
 
 
 def left_out_altogether(written: Iterable[Recorded], larger: Iterable[Recorded]) -> list[str]:

@@ -11,7 +11,7 @@ from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import told
-from twgen.planning.routing.gates import first_not_passed, gate_attempt, gate_failures, skipped_gates
+from twgen.planning.routing.gates import asked_gates, first_not_passed, gate_attempt, gate_failures
 from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import ignores_missing_queues, missing_queue, polls_until
@@ -43,7 +43,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         change = _change(target, RoutingAction.CLEAR_RAMP)
         other = (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
         return Intervention(f"end the ramp to {other}", {}, change, goes_on=True)
-    missing = first_not_passed(target, skipped_gates(target, full=full))
+    missing = first_not_passed(target, asked_gates(target, 100 if full else target.next_percentage))
     replay = missing_replay(target)
     waits_for = str(missing or "") or ("replay" if replay else "")
     if waits_for and not skip_gate:
@@ -77,12 +77,11 @@ def abort(target: Target) -> Intervention:
         raise _refused(target, "it is current: to go back, commit the spec of an older version")
     if target.is_aborted and not target.ramp:
         raise _refused(target, "it is already aborted")
-    share = f"{plain_percentage(target.ramp.percentage)}% of new workflows" if target.ramp else ""
-    stop = (
-        f"no longer send {share} to {target.build_id}" if share else f"send no traffic to {target.build_id}"
-    )
-    will = f"{stop}, until `twgen retry` or a new build ID"
-    change = _change(target, RoutingAction.CLEAR_RAMP) if target.ramp else None
+    stop, change = "send no traffic", None
+    if target.ramp:
+        stop = f"no longer send {plain_percentage(target.ramp.percentage)}% of new workflows"
+        change = _change(target, RoutingAction.CLEAR_RAMP)
+    will = f"{stop} to {target.build_id}, until `twgen retry` or a new build ID"
     return Intervention(will, target.new_mark(MarkKey.ABORTED), change)
 
 
@@ -194,12 +193,17 @@ def is_done(target: Target, intervention: Intervention) -> bool:
     return target.ramp is None and target.other_ramp is None
 
 
-def _refuse_what_nobody_may(target: Target) -> None:
+def refuse_other_manager(target: Target) -> None:
+    """Raise OwnedBySomebodyElse if another manager has the worker, from which the policy does not take it."""
     if target.is_foreign:
         raise OwnedBySomebodyElse(
             f"{target.spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
             f" act as {target.identity}: take it over with `twgen ownership claim`, or set --identity"
         )
+
+
+def _refuse_what_nobody_may(target: Target) -> None:
+    refuse_other_manager(target)
     if not target.is_registered:
         raise _refused(
             target,

@@ -1,4 +1,4 @@
-"""The owners of clusters and workers: who may claim or release one, and what must not be touched."""
+"""The owners of clusters and workers: when one may be claimed or released, and what must not be touched."""
 
 from collections.abc import Iterator, Sequence
 
@@ -44,8 +44,8 @@ def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None
                 f" {live.tracked_by}, and this render is for {caller.application}: is this the right cluster?"
             )
     if caller.application:
-        for told in deleted_with_others(world):
-            raise OwnedBySomebodyElse(f"{spec.worker_deployment}: {told}")
+        for warning in deleted_with_others(world):
+            raise OwnedBySomebodyElse(f"{spec.worker_deployment}: {warning}")
 
 
 def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
@@ -129,8 +129,7 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
             fates.append(f"{listed(protected)} {stay} because of prune protection")
         if loose:
             fates.append(f"{listed(loose)} may be pruned")
-        carry = "Deployment carries" if len(ours) == 1 else "Deployments carry"
-        them = "it" if len(ours) == 1 else "them"
+        carry, them = ("Deployment carries", "it") if len(ours) == 1 else ("Deployments carry", "them")
         yield (
             f"no spec names {worker.name}, but its {carry} the identity {ours[0].identity}: twgen no longer"
             f" renders {them} and the objects attached to {them}; {'; '.join(fates)}"

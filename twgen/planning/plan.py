@@ -32,22 +32,19 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
 
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
-    workers = tuple(
+    workers = [
         plan_worker_versions(spec, found, now, caller.on_deployments_of(spec.policy))
         for spec, found in _ours(specs, world, caller)
-    )
-    if world.is_recorded and now > world.taken_at:
-        workers = tuple(_with_uncounted(worker, world) for worker in workers)
-    return VersionsPlan(workers, tuple(_warnings(specs, world, caller, workers)))
+    ]
+    return _with_warnings(workers, world, now, caller)
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
     """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
-    workers = tuple(plan_worker(spec, found, now, caller) for spec, found in _ours(specs, world, caller))
-    if world.is_recorded and now > world.taken_at:
-        workers = tuple(replace(item, versions=_with_uncounted(item.versions, world)) for item in workers)
-    versions = tuple(worker.versions for worker in workers)
-    return Plan(now, workers, tuple(_warnings(specs, world, caller, versions)))
+    workers = [plan_worker(spec, found, now, caller) for spec, found in _ours(specs, world, caller)]
+    planned = _with_warnings([worker.versions for worker in workers], world, now, caller)
+    paired = zip(workers, planned.workers, strict=True)
+    return Plan(now, tuple(replace(one, versions=versions) for one, versions in paired), planned.warnings)
 
 
 def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
@@ -56,10 +53,9 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
     identity = acting_identity(spec, world, caller)
     target = Target(spec, world, now, identity, versions.not_created)
     of_traffic = (*rollback_warnings(target), *queue_warnings(target))
-    told = (*of_traffic, *versions.warnings, *doubts_about_pods(versions.versions))
-    versions = replace(versions, warnings=told) if told else versions
+    warnings = (*of_traffic, *versions.warnings, *doubts_about_pods(versions.versions))
     return WorkerPlan(
-        versions=versions,
+        versions=replace(versions, warnings=warnings),
         identity=identity,
         manager=target.temporal.manager_identity,
         routing=plan_worker_routing(target, drives=caller.drives),
@@ -72,17 +68,27 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
 
 
 def with_doubts(worker: WorkerVersions) -> WorkerVersions:
-    """The same with the warnings about live pod templates of which only their own hash can tell.
+    """The versions, with warnings about live pod templates that only their own hash can confirm.
 
-    Where no field manager tells, that costs as much as the whole render, which asks only when it is strict.
+    Without a field manager this costs as much as the whole render, which asks only when it is strict.
     """
     return replace(worker, warnings=(*worker.warnings, *doubts_about_pods(worker.versions)))
 
 
-def _with_uncounted(worker: WorkerVersions, world: World) -> WorkerVersions:
-    """The same with the warnings about versions that became due after the world was recorded."""
-    found = tuple(uncounted_versions(worker.versions, world.workers[worker.spec.key].temporal))
-    return replace(worker, warnings=(*worker.warnings, *found)) if found else worker
+def _with_warnings(
+    workers: Sequence[WorkerVersions], world: World, now: datetime, caller: Caller
+) -> VersionsPlan:
+    """The versions, with warnings about those that became due since the recording, and about all workers."""
+    if world.is_recorded and now > world.taken_at:
+        counts = [uncounted_versions(one.versions, world.workers[one.spec.key].temporal) for one in workers]
+        workers = [
+            replace(worker, warnings=(*worker.warnings, *uncounted))
+            for worker, uncounted in zip(workers, counts, strict=True)
+        ]
+    warnings = left_behind([worker.spec for worker in workers], world, caller)
+    # a Job knows its own worker alone, and a policy may be for others too
+    of_patches = () if caller.drives else stray_patches(workers)
+    return VersionsPlan(tuple(workers), (*warnings, *of_patches))
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
@@ -96,20 +102,10 @@ def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
     return found
 
 
-def _warnings(
-    specs: Sequence[WorkerSpec], world: World, caller: Caller, workers: Sequence[WorkerVersions]
-) -> Iterator[str]:
-    """What concerns no single worker."""
-    yield from left_behind(specs, world, caller)
-    # a Job knows its own worker alone, and a policy may be for others too
-    if not caller.drives:
-        yield from stray_patches(workers)
-
-
 def _ours(
     specs: Sequence[WorkerSpec], world: World, caller: Caller
 ) -> Iterator[tuple[WorkerSpec, WorkerWorld]]:
-    """Each worker with its world, once none of them is known to be somebody else's."""
+    """Each worker with its world, once none of them is known to have another owner."""
     found = [(spec, worker_world(spec, world)) for spec in specs]
     for spec, worker in found:
         refuse_foreign(spec, worker, caller)

@@ -12,7 +12,7 @@ from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, Ve
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.draining.schedule import schedules
-from twgen.planning.routing.gates import on_queues, possible_gates
+from twgen.planning.routing.gates import gates_up_to, on_queues
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import missing_queues
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
@@ -37,21 +37,21 @@ class Reads:
     auto_upgrade_workflows: tuple[str, ...] = ()
     """Build IDs of the versions whose open auto-upgrade workflows are counted: a rollback moves them."""
     task_queues: frozenset[TaskQueue] = frozenset()
-    """Those whose pollers are read."""
+    """The task queues whose pollers are read."""
     tasks_of: tuple[tuple[str, TaskQueue], ...] = ()
     """The current version and each of its task queues that the target does not poll: it may have tasks."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
     """Task queue and workflow ID of the gate's runs on the target; None: they decide nothing."""
     metrics: tuple[Metric, ...] = ()
-    """Those that are measured on the target, which ramps."""
+    """The metrics that are measured on the target, which ramps."""
     measured_since: datetime | None = None
     """None: nothing is measured."""
     worker_deployments: bool = False
-    """Those of its Temporal namespace are listed: it may be full, or one be the worker by another name."""
+    """The Worker Deployments of its namespace are listed: it may be full, or have a similar name."""
     other_workers: bool = False
     """Pollers that may be this worker under another name are reported."""
     told_task_queue: TaskQueue | None = None
-    """The one that its spec tells its containers, if it is to be asked who else polls that."""
+    """The task queue in the variables of its containers, if its other pollers are to be read."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
     replay: bool = False
@@ -83,15 +83,15 @@ def versions_to_describe(
 def further_reads(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool, for_people: bool = False
 ) -> Reads:
-    """What is to be read beside the versions; without `for_routing` only what holds a version that may go."""
+    """What is read after the versions; without `for_routing` only what keeps a version that may go."""
     holding = frozenset(versions_to_count(spec, world, now)) | _idle_without_deployment(spec, world)
     if not for_routing:
         return Reads(holding)
-    # what is read depends on neither who moves the traffic nor what becomes of a target without Deployment
+    # the reads depend neither on the identity nor on the fate of a target without Deployment
     target = Target(spec, world, now, identity="", not_created="")
     deciding = _deciding_on_traffic(spec, target.temporal)
     # of a rollback too: until it is planned it may be too late for one
-    gates = () if target.is_current else possible_gates(target)
+    gates = () if target.is_current else gates_up_to(target, target.next_percentage)
     is_missing = _seems_not_to_poll(target)
     queues = {
         queue
@@ -135,7 +135,7 @@ def _seems_not_to_poll(target: Target) -> bool:
 
 
 def _held(target: Target) -> Iterator[str]:
-    """Those that drain, as Temporal says itself, and may have pods."""
+    """The versions that drain, by Temporal's own word, and may have pods."""
     for version in target.temporal.versions:
         live = target.deployments.get(version.build_id)
         has_pods = live.replicas > 0 if live else target.world.deployments is None
@@ -149,11 +149,7 @@ def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tu
     found = []
     for version in version_facts(spec, world, now):
         action = decide(version).action
-        edited = (
-            action is VersionAction.KEEP
-            and version.applied is not None
-            and bool(version.applied.since.changed)
-        )
+        edited = action is VersionAction.KEEP and version.applied and version.applied.since.changed
         replaced = edited or action in {VersionAction.SCALE_DOWN, VersionAction.UPDATE}
         if version.version and (replaced or (action is VersionAction.DROP and version.live)):
             found.append(version.build_id)
@@ -161,35 +157,35 @@ def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tu
 
 
 def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The build IDs whose manifest only the history of Git can tell: no source before it has one."""
+    """The build IDs whose manifest may only be in the history of Git: no source before it has one."""
     history = spec.policy.history
     if HistorySource.GIT not in history:
         return frozenset()
     before = history[: history.index(HistorySource.GIT)]
     live = {deployment.build_id for deployment in world.deployments or ()}
-    told = {
+    known = {
         spec.build_id,
         *(world.ledger if HistorySource.LEDGER in before else ()),
         *(live if HistorySource.CLUSTER in before else ()),
     }
-    # of a hundred thousand versions most are long drained: those need no look at the whole table
-    untold = {
+    # of a hundred thousand versions most are long drained: skip the table for them
+    unknown = {
         build_id
         for build_id, version in known_to_temporal(world).items()
-        if build_id not in told
+        if build_id not in known
         and (
             world.deployments is None or may_have_work(status_of(build_id, version, world.temporal), version)
         )
-    } | (live - told)
+    } | (live - known)
     return frozenset(
         version.build_id
-        for version in (version_facts(spec, world, now, untold) if untold else ())
+        for version in (version_facts(spec, world, now, unknown) if unknown else ())
         if decide(version).action not in {VersionAction.DROP, VersionAction.NONE}
     )
 
 
 def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The newest versions that nothing needs and whose Deployments nobody looked for, to ask Git for too.
+    """The newest versions that nothing needs, where the cluster was not read, to ask Git for too.
 
     So few, since each costs time in every render, for as long as Temporal lists it.
     """
@@ -207,7 +203,7 @@ def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) 
 
 
 def _deciding_on_traffic(spec: WorkerSpec, temporal: WorkerDeployment) -> set[str]:
-    # the target also when it is current: it may be marked as aborted, or nobody polls for it
+    # the target also when it is current: it may be marked as aborted, or have no pollers
     current = temporal.routing.current
     return {spec.build_id, current.build_id} if current else {spec.build_id}
 

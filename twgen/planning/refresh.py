@@ -38,7 +38,7 @@ def plan_hash(worker: WorkerVersions) -> str:
     """
     owns = worker.spec.policy.owner_references is OwnerReferences.RENDER
     by_status = any(resource.when for resource in worker.spec.attached)
-    told = [
+    rendered = [
         (
             version.build_id,
             version.is_rendered,
@@ -53,7 +53,7 @@ def plan_hash(worker: WorkerVersions) -> str:
         for version in worker.versions
         if version.is_rendered or version.attached or version.leaving
     ]
-    return sha256(repr(told).encode()).hexdigest()
+    return sha256(repr(rendered).encode()).hexdigest()
 
 
 def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator[WorkerVersions]:
@@ -70,7 +70,7 @@ def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator
 
 
 class Rendered(NamedTuple):
-    """One worker as Argo CD rendered it last, beside what a render would say now."""
+    """One worker as Argo CD rendered it last, and as a render would have it now."""
 
     worker: str
     application: str
@@ -107,11 +107,11 @@ class ApplicationState(NamedTuple):
     render_error: str
     """Of twgen, as Argo CD keeps it; empty: its last render worked."""
     rendered: Mapping[str, str] = MappingProxyType({})
-    """The plan hashes of its last render, by worker, be it applied or not; without those that are unknown."""
+    """The known plan hashes of its last render, by worker, whether it was applied or not."""
     may_wait: bool = True
     """What was rendered last may not be what is applied."""
     asked_since: datetime | None = None
-    """Since when Argo CD has been asked to look at it again, and has not; None: it has, or nobody tells."""
+    """Since when Argo CD has been asked to refresh it and has not; None: it has, or this is unknown."""
 
 
 def not_looked_at(asked_since: datetime | None, now: datetime) -> str:

@@ -75,7 +75,7 @@ def takes_back(plan: WorkerPlan) -> bool:
 def moved_mark(
     change: RoutingPlan, spec: WorkerSpec, by: str, at: datetime, cause: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """The entry of metadata that says who gave a version its share, why, and after which gates.
+    """The mark about the identity that gave a version its share, the cause, and the gates before it.
 
     An empty text of the cause is not known, and left out.
     """
@@ -87,7 +87,7 @@ def moved_mark(
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:
-    """Somebody has to work on it: it is not settled, and not at an end that only a person changes."""
+    """A rollout has work: it is not settled, and not at an end that only a person changes."""
     # a word that only another release knows is none of them
     ends = {known for known in Reason if known.until is Until.ANOTHER_INTENT}
     return phase is not Phase.SETTLED and reason not in ends
@@ -119,7 +119,7 @@ def brought_up_to_date(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus
 def not_begun(
     told: RolloutStatus | None, worker: str, target: str, why: str, since: datetime
 ) -> RolloutStatus:
-    """How a worker stands whose newest intent nobody has looked at; `told` is of an older one, if any is."""
+    """The status of a worker whose newest intent no rollout has read; `told` is of an older one, if any."""
     before = f"; before, it was {told.phase}: {untimed(told.message)}" if told else ""
     message = f"the rollout of {target} has not begun: {why}{before}"
     reason = Reason.ROLLOUT_NOT_BEGUN
@@ -152,7 +152,7 @@ def as_expected(
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
-    """The same while it cannot become the manager, for another cause than that somebody else is."""
+    """The same while it cannot become the manager, for another cause than another manager."""
     return status.restated(Phase.WAITING, Reason.CLAIM_FAILED, status.message, since)
 
 
@@ -169,14 +169,14 @@ def since_its_hook(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus | N
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:
     """Nothing is left to do, or a person has to do it.
 
-    A rollout that nobody watches goes on by itself once that person has: only a few blocks end it.
+    An unattended rollout continues by itself once that person has acted: only a few blocks end it.
     """
     if plan.routing.reason is Reason.SUPERSEDED:
         return True
     if is_unattended and plan.routing.phase is Phase.BLOCKED:
         return plan.routing.reason.until is Until.ANOTHER_INTENT
     if plan.routing.phase is Phase.SETTLED:
-        # a server tells of a change before every task queue has heard of it
+        # a server reports a change before it has reached every task queue
         return not (world.temporal and is_updating(world.temporal.routing, now))
     return plan.routing.phase is Phase.BLOCKED
 

@@ -1,4 +1,4 @@
-"""What Temporal's fields mean: a version's status when they disagree, its share, what a release tells."""
+"""What Temporal's fields mean: a version's status when they disagree, its share, the release of a server."""
 
 import re
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
 """Temporal says that nothing runs on it, but does not look for everything that is pinned to it."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-"""As `status_of` tells them: what was ever active is Draining there, and never Inactive."""
+"""As `status_of` has them: what was ever active is Draining there, and never Inactive."""
 WITH_LAST_CURRENT = (1, 30)
-"""The first release of a server that tells when a version became current."""
+"""The first release of a server that reports when a version became current."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
@@ -41,7 +41,7 @@ def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment
 def may_have_work(status: VersionStatus, version: Version | None) -> bool:
     """Temporal does not say of a version (None: unlisted), of this status, that nothing runs on it.
 
-    One that Temporal does not know has none; whether it knows it soon, the age of its Deployment tells.
+    One that Temporal does not know has none; the age of its Deployment shows whether it may know it soon.
     """
     return status not in _WITHOUT_WORK or (version is not None and bool(version.open_workflows))
 

@@ -13,7 +13,7 @@ def pinned_to(worker_deployment: str, build_id: str) -> str:
 
 
 def still_open(query: str) -> str:
-    """Those of them that run or are paused: a close time tells on servers with and without pausing."""
+    """The workflows of a query that run or are paused: only those have no close time on any server."""
     return f"{query} AND CloseTime IS NULL"
 
 

@@ -72,7 +72,7 @@ def _worker(
 
 
 def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
-    """What sorts workers: first an alarm, such as a target that nobody serves; Settled ones last."""
+    """The sort key of workers: an alarm first, such as a target without pollers; Settled ones last."""
     return not is_alarm, URGENCY.index(phase)
 
 
@@ -133,7 +133,7 @@ def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None)
 
 
 def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | None:
-    """The share of new workflows; an empty build ID: that of unversioned workers."""
+    """The share of new workflows; an empty build ID means unversioned workers."""
     percentages = shares(temporal.routing) if temporal else {}
     return plain_percentage(percentages[build_id]) if build_id in percentages else None
 

@@ -13,8 +13,8 @@ from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import TaskQueue
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.namespaces import may_be_called
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
+from twgen.planning.routing.registration import may_be_called
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.replays import read_replay
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers

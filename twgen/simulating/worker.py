@@ -27,12 +27,12 @@ from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, 
 from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
 from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
-from twgen.planning.draining.endings import in_words
+from twgen.planning.draining.batch_operations import in_words
 from twgen.planning.draining.schedule import begun_mark, due_endings
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, Mark, moved_mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
-from twgen.planning.routing.marks import stay_began
+from twgen.planning.routing.stays import stay_began
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced

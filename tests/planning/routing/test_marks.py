@@ -34,7 +34,7 @@ from twgen.model.temporal import GateRun, GateStatus, Routing, Version, VersionS
 from twgen.model.times import format_time
 from twgen.planning.interventions import pause, promote
 from twgen.planning.plan import worker_world
-from twgen.planning.routing.marks import is_in_force
+from twgen.planning.routing.stays import is_in_force
 from twgen.planning.routing.target import Target
 
 S = VersionStatus

@@ -13,7 +13,7 @@ from twgen.model.plan import Phase
 from twgen.model.policy import EnvironmentNames
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import OtherWorker, VersionStatus, WorkerDeployment
-from twgen.planning.namespaces import may_be_called
+from twgen.planning.routing.registration import may_be_called
 
 S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * 24 * HOUR))

@@ -9,6 +9,9 @@ like many.
 import math
 from functools import lru_cache
 
+from twgen.model.analysis import Failures, Judgement, Verdict, WorkflowFailures
+from twgen.planning.sentences import counted
+
 _ALTERNATIVES = 24
 """Ratios that the bound is tested against, spaced evenly in log-odds."""
 _WORST = 0.95
@@ -18,6 +21,10 @@ _CONFIDENCE = 0.99
 _LEAST_BOUND = 0.001
 """What a version that never failed is taken to allow."""
 _PRECISION = 1e-12
+_LEAST_SHOWN = 0.0001
+_COMPARABLE = 10
+"""With fewer workflows of the current version, a wide bound comes from their number, not from the version."""
+_WIDE = 0.5
 
 
 def false_alarm(failed: int, started: int, bound: float) -> float:
@@ -46,6 +53,33 @@ def probability(failed: int, started: int, ratio: float) -> float:
     """How probable it is that exactly so many fail, at a ratio above 0 and below 1."""
     choose = math.lgamma(started + 1) - math.lgamma(failed + 1) - math.lgamma(started - failed + 1)
     return math.exp(choose + failed * math.log(ratio) + (started - failed) * math.log1p(-ratio))
+
+
+def judged_failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: bool) -> Judgement:
+    """The verdict on the workflows that failed."""
+    bound = asked.max_ratio
+    if bound is None:
+        if not found.current:
+            return Judgement(name, Verdict.UNDECIDED, "the current version was not measured")
+        bound = upper_bound(found.current.failed, found.current.started)
+    failed, started = found.target.failed, found.target.started
+    ratio = failed / started if started else 0.0
+    alarm = false_alarm(failed, started, bound)
+    because = f"{failed} of {started} failed ({100 * ratio:.3g}%), bound {100 * bound:.3g}%"
+    if alarm <= asked.false_alarms:
+        # less is of little use to people
+        chance = f"{100 * alarm:.2g}%" if alarm >= _LEAST_SHOWN else "below 0.01%"
+        because = f"{because}, chance of a false alarm {chance}"
+        return Judgement(name, Verdict.FAILS, because, ratio, bound)
+    compared = found.current if asked.max_ratio is None else None
+    if failed and compared and bound > _WIDE and compared.started < _COMPARABLE:
+        few = counted(compared.started, "workflow")
+        because = f"{because}; only {few} started on the current version, too few to compare with"
+        return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
+    if is_last and started < asked.at_least:
+        because = f"{because}; at least {asked.at_least} must start before the last step ends"
+        return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
+    return Judgement(name, Verdict.PASSES, because, ratio, bound)
 
 
 def _evidence(failed: int, started: int, bound: float) -> float:

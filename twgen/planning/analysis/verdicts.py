@@ -1,11 +1,10 @@
 """The verdict on a ramping version by its measurements: it fails, it passes, or it is undecided."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import (
-    INFINITE,
     Analysis,
     Backlog,
     BacklogAge,
@@ -13,8 +12,6 @@ from twgen.model.analysis import (
     Judgement,
     Measurement,
     Metric,
-    NoData,
-    Point,
     PrometheusQuery,
     ReportedProblems,
     StuckWorkflows,
@@ -22,13 +19,11 @@ from twgen.model.analysis import (
     WorkflowFailures,
 )
 from twgen.model.times import later
-from twgen.planning.analysis.failures import false_alarm, upper_bound
+from twgen.planning.analysis.failures import judged_failures
+from twgen.planning.analysis.prometheus import judged_points
 from twgen.planning.sentences import counted, listed, spoken
 
 _SECOND = timedelta(seconds=1)
-_COMPARABLE = 10
-"""With fewer workflows of the current version, a wide bound comes from their number, not from the version."""
-_WIDE = 0.5
 _KEEPS_UP = 0.8
 """The share of arriving tasks that a version takes if it keeps up; both are rough means of 30 seconds."""
 
@@ -73,45 +68,21 @@ def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgeme
     """By the kind of the metric; a measurement of another kind is of an earlier metric with the same name."""
     match metric.measure, measured:
         case WorkflowFailures() as asked, Measurement(failures=Failures() as found):
-            return _failures(metric.name, asked, found, is_last=is_last)
+            return judged_failures(metric.name, asked, found, is_last=is_last)
         case ReportedProblems(most), Measurement(stuck=StuckWorkflows() as found):
             return _stuck(metric.name, most, found)
         case BacklogAge(longest), Measurement(backlog=Backlog() as found):
             return _backlog(metric.name, longest, found)
         case PrometheusQuery() as asked, Measurement(points=tuple() as found):
-            return _points(metric.name, asked, found)
+            return judged_points(metric.name, asked, found)
     return Judgement(metric.name, Verdict.UNDECIDED, "it was not measured")
 
 
-def _failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: bool) -> Judgement:
-    bound = asked.max_ratio
-    if bound is None:
-        if not found.current:
-            return Judgement(name, Verdict.UNDECIDED, "the current version was not measured")
-        bound = upper_bound(found.current.failed, found.current.started)
-    failed, started = found.target.failed, found.target.started
-    ratio = failed / started if started else 0.0
-    alarm = false_alarm(failed, started, bound)
-    because = f"{failed} of {started} failed ({100 * ratio:.3g}%), bound {100 * bound:.3g}%"
-    if alarm <= asked.false_alarms:
-        because = f"{because}, chance of a false alarm {_percent(alarm)}"
-        return Judgement(name, Verdict.FAILS, because, ratio, bound)
-    compared = found.current if asked.max_ratio is None else None
-    if failed and compared and bound > _WIDE and compared.started < _COMPARABLE:
-        few = counted(compared.started, "workflow")
-        because = f"{because}; only {few} started on the current version, too few to compare with"
-        return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
-    if is_last and started < asked.at_least:
-        because = f"{because}; at least {asked.at_least} must start before the last step ends"
-        return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
-    return Judgement(name, Verdict.PASSES, because, ratio, bound)
-
-
 def _stuck(name: str, most: int, found: StuckWorkflows) -> Judgement:
-    told = f" ({listed(found.first)})" if found.first else ""
+    first = f" ({listed(found.first)})" if found.first else ""
     verdict = Verdict.FAILS if found.number > most else Verdict.PASSES
     are = "is" if found.number == 1 else "are"
-    because = f"{counted(found.number, 'running workflow')} {are} stuck{told}, bound {most}"
+    because = f"{counted(found.number, 'running workflow')} {are} stuck{first}, bound {most}"
     if verdict is Verdict.PASSES and not found.is_all:
         because = f"{because}; more may be stuck than twgen can check"
         verdict = Verdict.UNDECIDED
@@ -125,48 +96,13 @@ def _backlog(name: str, longest: timedelta, found: Backlog) -> Judgement:
         return Judgement(
             name, Verdict.PASSES, f"{because}, bound {spoken(longest)}", age.total_seconds(), bound
         )
-    rates = f"{found.added:.3g} tasks arrive per second, and its workers take {found.dispatched:.3g}"
     because = (
-        f"the oldest task of {found.task_queue} has waited {spoken(age)}, bound {spoken(longest)}; {rates}"
+        f"the oldest task of {found.task_queue} has waited {spoken(age)}, bound {spoken(longest)};"
+        f" {found.added:.3g} tasks arrive per second, and its workers take {found.dispatched:.3g}"
     )
+    verdict = Verdict.FAILS
     # the versions that share a task queue share its oldest task: only the rates show which one falls behind
-    falls_behind = found.dispatched < _KEEPS_UP * found.added
-    verdict = Verdict.FAILS if falls_behind else Verdict.UNDECIDED
-    because = (
-        because if falls_behind else f"{because}: it keeps up, so the old task may belong to another version"
-    )
-    return Judgement(name, verdict, because, age.total_seconds(), bound)
-
-
-def _points(name: str, asked: PrometheusQuery, found: Sequence[Point]) -> Judgement:
-    named = (("below", asked.least), ("above", asked.most))
-    limits = [f"{word} {limit:g}" for word, limit in named if limit is not None]
-    limits += ["without data"] if asked.no_data is NoData.FAIL else []
-    bound = asked.least if asked.most is None else asked.most
-    if not found:
-        because = f"its first point comes {spoken(asked.interval)} after measuring starts"
-        return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
-    outside = sum(_is_outside(asked, point.value) for point in found)
-    newest = found[-1].value
-    value = "infinity" if newest is None or abs(newest) >= INFINITE else f"{newest:.4g}"
-    told = "has no data" if newest is None else f"is {value}"
-    are = "is" if outside == 1 else "are"
-    because = f"the newest point {told}; {outside} of {len(found)} {are} {' or '.join(limits)}"
-    verdict = Verdict.PASSES
-    if outside > asked.failure_limit:
-        verdict, because = Verdict.FAILS, f"{because} ({asked.failure_limit} allowed)"
-    elif newest is None and asked.no_data is NoData.WAIT:
+    if found.dispatched >= _KEEPS_UP * found.added:
         verdict = Verdict.UNDECIDED
-    return Judgement(name, verdict, because, newest, bound)
-
-
-def _is_outside(asked: PrometheusQuery, value: float | None) -> bool:
-    if value is None:
-        return asked.no_data is NoData.FAIL
-    below = asked.least is not None and value < asked.least
-    return below or (asked.most is not None and value > asked.most)
-
-
-def _percent(probability: float) -> str:
-    percent = 100 * probability
-    return f"{percent:.2g}%" if percent >= 0.01 else "below 0.01%"  # noqa: PLR2004 - of little use to people
+        because = f"{because}: it keeps up, so the old task may belong to another version"
+    return Judgement(name, verdict, because, age.total_seconds(), bound)

@@ -1,1 +1,1 @@
-"""What of an installation would bite, and what mends it."""
+"""The problems of an installation, and how to fix each of them."""

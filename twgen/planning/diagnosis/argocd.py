@@ -9,7 +9,7 @@ from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Finding, Pl
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan
 from twgen.model.policy import Driver
-from twgen.planning.diagnosis.making import advice, named, not_starting, problem
+from twgen.planning.diagnosis.making import advice, named, not_running, problem
 from twgen.planning.refresh import not_looked_at
 from twgen.planning.sentences import spoken
 
@@ -75,14 +75,9 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
             "it cannot render Applications that use the plugin",
             "patch it with deploy/sidecar.yaml (docs/argocd.md, Install)",
         )
-    for seen in not_starting(argocd.pods, plan.now):
-        kind, _, name = seen.name.partition(" ")
-        yield problem(
-            "Argo CD",
-            f"{seen.name} of its repo-server {seen.problem}",
-            "it renders no Application",
-            f"read its events: `kubectl describe {kind.lower()} {named(name)}`",
-        )
+    yield from not_running(
+        "Argo CD", argocd.pods, plan.now, "it renders no Application", " of its repo-server"
+    )
     if argocd.plugin:
         yield from _of_plugin(argocd.plugin, argocd, operator)
     yield from _of_settings(argocd, numbers, plan)
@@ -196,14 +191,8 @@ def _parts_of(image: str) -> tuple[str, str, str]:
 
 def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterator[Finding]:
     """The findings about tick."""
-    for seen in not_starting(tick.pods, now):
-        kind, _, name = seen.name.partition(" ")
-        yield problem(
-            tick.name,
-            f"{seen.name} {seen.problem}",
-            "renders can be up to a day old, and rollouts are not monitored",
-            f"read its events: `kubectl describe {kind.lower()} {named(name)}`",
-        )
+    because = "renders can be up to a day old, and rollouts are not monitored"
+    yield from not_running(tick.name, tick.pods, now, because)
     if (image := operator.rollout.image) and not are_the_same(image, tick.image):
         yield advice(
             tick.name,

@@ -1,30 +1,41 @@
 """All problems of an installation, one rule after the other."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from twgen.model.diagnosis import Finding, Installation, Severity
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Operator
 from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
+from twgen.model.policy import MOST_VERSIONS
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import Version, VersionStatus
 from twgen.model.world import World
-from twgen.planning.diagnosis.argocd import of_argocd, of_tick
-from twgen.planning.diagnosis.making import advice, named, not_starting, problem
+from twgen.planning.diagnosis.argocd import of_argocd, of_tick, version_of
+from twgen.planning.diagnosis.making import advice, not_running, problem
 from twgen.planning.diagnosis.rights import of_rights
-from twgen.planning.diagnosis.temporal import of_temporal
 from twgen.planning.plan import worker_world
-from twgen.planning.routing.registration import polls_instead
+from twgen.planning.routing.registration import DEFAULT_LIMIT, polls_instead
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import listed, spoken
+from twgen.planning.sentences import counted, listed, spoken
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
 """An intent, which is applied before its Job: a hook waits for the pods of the target."""
+_DOES_NOT_MOVE = "its traffic does not move"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
 """What is marked by a person, or by a rollout, and then the mark says why."""
+OLDEST_TEMPORAL = (1, 29, 1)
+_NEAR_FULL = 0.9
+_READS_A_SECOND = 45
+"""Descriptions of Worker Deployments that Temporal is asked for, a little below its limit."""
+_SLOW_LOOK = timedelta(seconds=30)
+_MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
+"""A server deletes the oldest of these by itself for a new version, unless a worker polls for it."""
 
 
 def findings(installation: Installation, plan: Plan, world: World, operator: Operator) -> tuple[Finding, ...]:
@@ -38,8 +49,12 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *_of_attached_kinds(installation),
         *(of_argocd(installation.argocd, plan, operator) if installation.argocd else ()),
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
-        *of_temporal(installation, plan, world),
-        *_of_workers(plan, installation, world),
+        *_of_temporal(installation, plan, world),
+        *(finding for item in plan.workers for finding in _of_worker(item, world, plan.now, installation)),
+        *(
+            advice("cluster", warning, "`twgen plan` warns about it", "do what the message says")
+            for warning in plan.warnings
+        ),
         *_of_draining(plan, installation, world),
         *findings_of_strays(installation.strays),
     ]
@@ -90,21 +105,17 @@ def _of_failures(installation: Installation) -> Iterator[Finding]:
 
 def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]:
     for worker, seen in sorted(installation.stuck.items()):
-        if not not_starting([seen], now):
-            continue
-        kind, _, name = seen.name.partition(" ")
-        yield problem(
-            worker,
-            f"{seen.name} of its rollout {seen.problem}",
-            "its traffic does not move",
-            _unstuck(seen.problem) + f"read its events: `kubectl describe {kind.lower()} {named(name)}`",
-        )
+        first = "fix that, and Kubernetes continues; "
+        if "Image" in seen.problem:
+            first = "correct rollout.image, or rollout.imagePullSecrets, in the OperatorConfig; "
+        for finding in not_running(worker, [seen], now, _DOES_NOT_MOVE, " of its rollout"):
+            yield replace(finding, remedy=f"{first}{finding.remedy}")
     for worker, why in sorted(installation.left_alone.items()):
         namespace, _, name = worker.partition("/")
         yield problem(
             worker,
             why,
-            "its traffic does not move",
+            _DOES_NOT_MOVE,
             f"check its last Job (`kubectl get jobs -n {namespace} -l twgen.io/rollout={name}`), then apply"
             f" it again: {_applied_again(installation.applications.get(worker, ''))}",
         )
@@ -121,20 +132,11 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
             yield problem(
                 worker,
                 f"its intent is {spoken(age, units=1)} old, but no Job has worked on it",
-                "its traffic does not move",
+                _DOES_NOT_MOVE,
                 f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
     for worker, why in sorted(installation.failing.items()):
-        yield problem(
-            worker, f"its rollout fails: {why}", "its traffic does not move", "fix the reported error"
-        )
-
-
-def _unstuck(what: str) -> str:
-    """How to fix the kind of problem that keeps a Pod of a rollout from running."""
-    if "Image" in what:
-        return "correct rollout.image, or rollout.imagePullSecrets, in the OperatorConfig; "
-    return "fix that, and Kubernetes continues; "
+        yield problem(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")
 
 
 def _applied_again(application: str) -> str:
@@ -143,13 +145,75 @@ def _applied_again(application: str) -> str:
     return "sync its Application, or apply the output of `twgen render`"
 
 
-def _of_workers(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
+def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterator[Finding]:
+    """The findings about the servers of a plan's workers."""
+    for (address, namespace), number in sorted(installation.worker_deployments.items()):
+        if number >= DEFAULT_LIMIT * _NEAR_FULL:
+            yield (problem if number >= DEFAULT_LIMIT else advice)(
+                f"Temporal {address}, namespace {namespace}",
+                f"it has {number} Worker Deployments",
+                f"at its limit (by default {DEFAULT_LIMIT}), a server rejects polls of new workers",
+                "delete unused ones (`temporal worker deployment delete`), or raise the limit"
+                " (`matching.maxDeployments`)",
+            )
+    servers = {}
     for item in plan.workers:
-        found = worker_world(item.spec, world)
-        target = Target(item.spec, found, plan.now, item.identity, item.versions.not_created)
-        yield from _of_worker(item, target, installation)
-    for warning in plan.warnings:
-        yield advice("cluster", warning, "`twgen plan` warns about it", "do what the message says")
+        temporal = world.workers[item.spec.key].temporal if item.spec.key in world.workers else None
+        if temporal and temporal.server_version:
+            servers[item.spec.connection.host_port] = temporal.server_version
+        if temporal:
+            yield from _of_versions(item, temporal.versions)
+    for address, version in sorted(servers.items()):
+        if (numbers := version_of(version)) and numbers < OLDEST_TEMPORAL:
+            oldest = ".".join(map(str, OLDEST_TEMPORAL))
+            why = "its Worker Deployments lack fields that twgen reads for rollouts and drainage"
+            yield problem(
+                f"Temporal {address}", f"its version is {version}", why, f"upgrade it to {oldest} or newer"
+            )
+    yield from _of_rates(installation, plan)
+
+
+def _of_versions(item: WorkerPlan, versions: tuple[Version, ...]) -> Iterator[Finding]:
+    """How many versions hold a place that the server cannot free for a new one."""
+    polling = {
+        version.build_id for version in item.versions.versions if version.live and version.live.replicas
+    }
+    held = [one for one in versions if one.status not in _MAKES_ROOM or one.build_id in polling]
+    if len(held) < MOST_VERSIONS * _NEAR_FULL:
+        return
+    yield (problem if len(held) >= MOST_VERSIONS else advice)(
+        item.spec.worker_deployment,
+        f"{len(held)} of its versions have traffic, open workflows or pods",
+        f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
+        "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
+        " (`matching.maxVersionsInDeployment`)",
+    )
+
+
+def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
+    """Findings about a Temporal namespace that takes longer to read than a render or tick waits."""
+    places = Counter((item.spec.connection.host_port, item.spec.temporal_namespace) for item in plan.workers)
+    every = installation.tick.every if installation.tick else None
+    for (address, namespace), number in sorted(places.items()):
+        length = timedelta(seconds=number / _READS_A_SECOND)
+        about = f"Temporal {address}, namespace {namespace}"
+        says = (
+            f"reading {counted(number, 'worker')} takes at least {spoken(length)}, because of its rate limit"
+        )
+        if length > _SLOW_LOOK:
+            yield advice(
+                about,
+                says,
+                "by default the plugin ends a render after 40s (TWGEN_TIMEOUT)",
+                "split them into several Applications",
+            )
+        if every and length > every:
+            yield advice(
+                about,
+                says,
+                f"tick checks them every {spoken(every)}, so it sees changes late",
+                f"set TWGEN_EVERY of tick to more than {spoken(length)}",
+            )
 
 
 def _needs_somebody(routing: RoutingPlan, target: Target) -> bool:
@@ -161,12 +225,13 @@ def _needs_somebody(routing: RoutingPlan, target: Target) -> bool:
     return routing.phase is Phase.BLOCKED or routing.reason is RoutingReason.STEP_GATE_FAILED
 
 
-def _of_worker(item: WorkerPlan, target: Target, installation: Installation) -> Iterator[Finding]:
+def _of_worker(
+    item: WorkerPlan, world: World, now: datetime, installation: Installation
+) -> Iterator[Finding]:
     name, routing = item.spec.worker_deployment, item.routing
+    target = Target(item.spec, worker_world(item.spec, world), now, item.identity, item.versions.not_created)
     if _needs_somebody(routing, target):
-        yield problem(
-            name, routing.because, "its traffic does not move", f"see docs/reasons.md, {routing.reason}"
-        )
+        yield problem(name, routing.because, _DOES_NOT_MOVE, f"see docs/reasons.md, {routing.reason}")
     if item.unserved:
         yield problem(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
     if item.versions.not_deployed:

@@ -1,6 +1,6 @@
 """How findings are made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from twgen.model.diagnosis import Finding, Seen, Severity
@@ -27,6 +27,12 @@ def named(name: str) -> str:
     return f"-n {namespace} {own}"
 
 
-def not_starting(things: Iterable[Seen], now: datetime) -> list[Seen]:
-    """The things that are kept from running, without those that are only starting."""
-    return [one for one in things if one.problem not in STARTS or now - one.since >= _STARTS_WITHIN]
+def not_running(
+    about: str, things: Iterable[Seen], now: datetime, because: str, whose: str = ""
+) -> Iterator[Finding]:
+    """A problem for each thing that is kept from running, unless it may only be starting."""
+    for seen in things:
+        if seen.problem not in STARTS or now - seen.since >= _STARTS_WITHIN:
+            kind, _, name = seen.name.partition(" ")
+            remedy = f"read its events: `kubectl describe {kind.lower()} {named(name)}`"
+            yield problem(about, f"{seen.name}{whose} {seen.problem}", because, remedy)

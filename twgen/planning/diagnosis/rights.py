@@ -128,8 +128,11 @@ def _refused(needs: Sequence[Need]) -> Finding:
     ]
     (resource, name), said = next(iter(verbs.items()))
     who = f"the account of {account.of}" if account.of else "this account"
+    own = account.user.removeprefix(f"{SERVICE_ACCOUNT}:")
+    # a ServiceAccount as `<namespace>/<name>`
+    name_of_user = own if own == account.user else own.replace(":", "/")
     return Finding(
-        f"account {_called(account.user)}" if account.user else "Kubernetes",
+        f"account {name_of_user}" if account.user else "Kubernetes",
         severity,
         f"{who} is not allowed to {', '.join(objects)} in {namespace or 'all namespaces'}",
         without_it,
@@ -141,7 +144,8 @@ def _granted(account: Account, namespace: str, verbs: Sequence[str], what: str, 
     """The commands that give an account a right."""
     kind, where = ("role", f" -n {namespace}") if namespace else ("clusterrole", "")
     parts = account.user.split(":")
-    own = f"--serviceaccount={':'.join(parts[2:])}" if _is_service_account(account) else ""
+    is_service_account = account.user.startswith(f"{SERVICE_ACCOUNT}:")
+    own = f"--serviceaccount={':'.join(parts[2:])}" if is_service_account else ""
     role = f"{parts[-1] if own else 'twgen'}-{'-'.join(verbs)}-{what.partition('.')[0]}"
     names = f" --resource-name={name}" if name else ""
     whose = own or f"--user={quote(account.user or 'NAME')}"
@@ -149,13 +153,3 @@ def _granted(account: Account, namespace: str, verbs: Sequence[str], what: str, 
         f"`kubectl create {kind} {role}{where} --verb={','.join(verbs)} --resource={what}{names}"
         f" && kubectl create {kind}binding {role}{where} --{kind}={role} {whose}`"
     )
-
-
-def _is_service_account(account: Account) -> bool:
-    return account.user.startswith(f"{SERVICE_ACCOUNT}:")
-
-
-def _called(user: str) -> str:
-    """A ServiceAccount as `<namespace>/<name>`, any other user by name."""
-    own = user.removeprefix(f"{SERVICE_ACCOUNT}:")
-    return own if own == user else own.replace(":", "/")

@@ -13,9 +13,9 @@ from twgen.model.marks import MarkKey
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER, format_time, later, parse_time
-from twgen.planning.draining.endings import digest
-from twgen.planning.routing.marks import is_retired
+from twgen.planning.draining.batch_operations import digest
 from twgen.planning.routing.replay import why_not_moved
+from twgen.planning.routing.stays import is_retired
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
 
@@ -47,7 +47,7 @@ def schedules(
 
 
 def planned_endings(target: Target) -> tuple[ScheduledEnding, ...]:
-    """The schedules of all versions, and of each entry what keeps it from being begun beside the time."""
+    """The schedules of all versions; each entry with its obstacle, other than the time."""
     found, why_none = [], _why_nothing_ends(target)
     for ending in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if ending.is_next else ""
@@ -78,7 +78,7 @@ def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetim
 
 
 def may_end_workflows(target: Target) -> bool:
-    """Who carries the rollout out manages the worker, which neither ramps nor is paused."""
+    """The identity of the plan manages the worker, which neither ramps nor is paused."""
     is_ours = bool(target.identity) and target.temporal.manager_identity == target.identity
     return is_ours and not _why_nothing_ends(target)
 
@@ -135,25 +135,21 @@ def announced_mark(version: Version, ending: ScheduledEnding) -> dict[str, Any]:
 
 
 def begun_mark(version: Version, ending: ScheduledEnding, at: datetime, workflows: int) -> dict[str, Any]:
-    """What a version is marked with once an entry was begun, beside what it says already.
+    """The mark of a version once an entry was begun, with the entries that are marked already.
 
     It was begun for the workflows that had started `at` that moment. What it says of the first time stays
     when it is begun again, and it only counts as begun again if there were any.
     """
-    told, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version)
+    run, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version) or {}
     if not ending.repeat:
-        return _marked(version, ending, told)
-    again = {**told, "times": ending.repeats + (workflows > 0)}
+        return _marked(version, ending, run)
+    again = {**run, "times": ending.repeats + (workflows > 0)}
     return {MarkKey.DRAINED_BY.value: {**before, ending.demand: {**before[ending.demand], "again": again}}}
 
 
-def _marked(version: Version, ending: ScheduledEnding, told: Mapping[str, Any]) -> dict[str, Any]:
-    about = {
-        "since": format_time(ending.since),
-        "action": ending.what.ending.value,
-        "job": ending.job_id,
-    }
-    return {MarkKey.DRAINED_BY.value: {**_begun_of(version), ending.demand: {**about, **told}}}
+def _marked(version: Version, ending: ScheduledEnding, run: Mapping[str, Any]) -> dict[str, Any]:
+    about = {"since": format_time(ending.since), "action": ending.what.ending.value, "job": ending.job_id}
+    return {MarkKey.DRAINED_BY.value: {**(_begun_of(version) or {}), ending.demand: {**about, **run}}}
 
 
 def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledEnding]:
@@ -161,9 +157,9 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
     drainage = version.drainage
     if not drainage or drainage.status is not VersionStatus.DRAINING or not drainage.changed_at:
         return
-    if _is_unreadable(version):
-        return
     since, marks, seen = drainage.changed_at, _begun_of(version), Counter[str]()
+    if marks is None:
+        return
     at, before, is_next = since, timedelta(), True
     for entry in spec.policy.draining:
         what = entry.what
@@ -207,24 +203,18 @@ def _without_repeated_twice(schedule: Sequence[ScheduledEnding]) -> Iterator[Sch
 
 
 def _demand(what: WhatEnds, number: int = 1) -> str:
-    """What tells an entry from others: what it does to whom, and not how that is written.
+    """What distinguishes an entry: the action and its workflows, and not how they are written.
 
     It is remembered in Temporal: another one for the same would do the same again.
     """
-    told = (sorted(what.workflow_types), what.signal_name, what.signal_input, number)
-    return f"{what.ending}-{digest(*told)}"
+    demand = (sorted(what.workflow_types), what.signal_name, what.signal_input, number)
+    return f"{what.ending}-{digest(*demand)}"
 
 
-def _begun_of(version: Version) -> Mapping[str, Any]:
-    """What the version's metadata says of the entries that were begun, by demand."""
+def _begun_of(version: Version) -> Mapping[str, Any] | None:
+    """The marks of the entries that were begun, by demand; None: another client wrote something else."""
     marks = (version.metadata or {}).get(MarkKey.DRAINED_BY)
-    return marks if isinstance(marks, Mapping) else {}
-
-
-def _is_unreadable(version: Version) -> bool:
-    """Somebody wrote something else where twgen writes what was begun: nobody knows what was."""
-    marks = (version.metadata or {}).get(MarkKey.DRAINED_BY)
-    return marks is not None and not isinstance(marks, Mapping)
+    return {} if marks is None else marks if isinstance(marks, Mapping) else None
 
 
 class _Begun(NamedTuple):
@@ -249,7 +239,8 @@ def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
             return _Begun()
         if at is None:
             return _Begun(job_id=job_id)
-        begun = _Begun(parse_time(str(at)), _number(mark), job_id)
+        workflows = mark.get("workflows")
+        begun = _Begun(parse_time(str(at)), workflows if isinstance(workflows, int) else None, job_id)
     except (ValueError, TypeError, KeyError, AttributeError):
         return _Begun(now)
     again = mark.get("again", {"at": at, "times": 0})
@@ -257,11 +248,6 @@ def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
         return begun._replace(repeats=int(again["times"]), looked_at=parse_time(str(again["at"])))
     except (ValueError, TypeError, KeyError):
         return begun
-
-
-def _number(mark: Mapping[str, Any]) -> int | None:
-    found = mark.get("workflows")
-    return found if isinstance(found, int) else None
 
 
 def _repeat(what: WhatEnds, job_id: str, begun: _Begun) -> Repeat | None:

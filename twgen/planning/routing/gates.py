@@ -21,7 +21,7 @@ class Gate:
 
     workflow_type: str
     percentage: float | None = None
-    """Of the step that it stands before, by the policy; None: it is the spec's, before all of them."""
+    """The share of the policy's step that it comes before; None: the gate of the spec, before all steps."""
 
     def workflow_id(self, target: Target, task_queue: str) -> str:
         """The ID of its run on one task queue: the controller's own for the gate of a spec."""
@@ -72,23 +72,11 @@ def gate_attempt(target: Target) -> int:
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 
-def possible_gates(target: Target) -> tuple[Gate, ...]:
-    """The gates of what may come next, whether that is due or not."""
-    return _up_to(target, target.next_percentage)
-
-
-def asked_gates(target: Target) -> tuple[Gate, ...]:
-    """The gates without which nothing moves now: a step's only once the pause before it is over."""
+def asked_gates(target: Target, percentage: float | None = None) -> tuple[Gate, ...]:
+    """The gates without which the target does not get this share; None: the share that is due now."""
     if target.is_current or target.is_rollback:
         return ()
-    return _up_to(target, target.due_percentage or 0)
-
-
-def skipped_gates(target: Target, *, full: bool) -> tuple[Gate, ...]:
-    """The gates that the next step, or with `full` all steps that are left, should have waited for."""
-    if target.is_current or target.is_rollback:
-        return ()
-    return _up_to(target, 100 if full else target.next_percentage)
+    return gates_up_to(target, (target.due_percentage or 0) if percentage is None else percentage)
 
 
 def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
@@ -107,7 +95,7 @@ def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
-    """Of several runs one that failed, else one that still runs: nothing tells which of them is meant."""
+    """Of several runs one that failed, else one that still runs: it is unknown which of them counts."""
     is_better = {GateStatus.RUNNING: 1, GateStatus.COMPLETED: 2}
     return min(runs, key=lambda run: is_better.get(run.status, 0), default=None)
 
@@ -187,8 +175,8 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[Gate, ...]:
     return (*((Gate(gate.workflow_type),) if gate else ()), *of_steps)
 
 
-def _up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
-    """The gates before a share that are not behind the target."""
+def gates_up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
+    """The gates before a share that are not behind the target, also where a rollback needs none."""
     behind = target.gates_behind
     return tuple(
         gate

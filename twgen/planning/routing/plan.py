@@ -42,16 +42,13 @@ def plan_gates(target: Target) -> tuple[GateStart, ...]:
 
 def unserved_traffic(target: Target) -> str:
     """The alarm that new workflows go to a version without workers; empty: all versions have some."""
-    found = target.obstacle
-    if found and (not found.is_known or found.older_pods_serve):
-        found = None
-    if found and target.is_current and target.spec.replicas != 0:
-        return f"new workflows go to {target.build_id}, but no worker serves them: {found.because}"
-    if found and target.ramp and target.ramp.percentage > 0:
-        share = plain_percentage(target.ramp.percentage)
-        return (
-            f"{share}% of new workflows go to {target.build_id}, but no worker serves them: {found.because}"
-        )
+    obstacle = target.obstacle
+    if obstacle and obstacle.is_known and not obstacle.older_pods_serve:
+        alarm = f"new workflows go to {target.build_id}, but no worker serves them: {obstacle.because}"
+        if target.is_current and target.spec.replicas != 0:
+            return alarm
+        if target.ramp and target.ramp.percentage > 0:
+            return f"{plain_percentage(target.ramp.percentage)}% of {alarm}"
     # for a version that twgen did not create, the place of its workers is unknown
     for build_id in sorted(filter(may_be_ours, routed_build_ids(target.temporal) - {target.build_id})):
         live = target.deployments.get(build_id)

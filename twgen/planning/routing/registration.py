@@ -1,14 +1,23 @@
 """Why no worker of the target has polled yet, as far as Temporal and the cluster show it."""
 
+import re
 from datetime import timedelta
 
 from twgen.model.policy import MOST_VERSIONS
 from twgen.model.temporal import VersionStatus
-from twgen.planning.namespaces import why_full
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed
 from twgen.versioning.injection import DEPLOYMENT, build_id_variable
 
+MOST_COUNTED = 1000
+"""At most this many Worker Deployments are counted; there may be more."""
+DEFAULT_LIMIT = 100
+"""The default of `matching.maxDeployments`: at this number a server rejects polls of new workers.
+
+1.29.1 reports that only in its log, 1.32.0 reports it to the workers too.
+https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
+"""
+_NO_LETTER = re.compile(r"[^a-z0-9]+")
 _LATELY = timedelta(hours=1)
 _JUST_NOW = timedelta(minutes=10)
 _MOST_NAMED = 3
@@ -29,7 +38,7 @@ def why_unregistered(t: Target) -> tuple[str, bool]:
         return f"{told}, because {found.because}", found.needs_a_person
     if not t.deployment and t.world.deployments is not None:
         return "it has no Deployment yet: apply the output of `twgen render`", False
-    full, seen = "" if t.world.temporal else why_full(t.world.worker_deployments), polls_instead(t)
+    full, seen = "" if t.world.temporal else _why_full(t.world.worker_deployments), polls_instead(t)
     if not t.deployment:
         return f"{told}: none of its workers has polled{seen and f'; {seen}'}", False
     available = "although its Deployment is available"
@@ -84,3 +93,28 @@ def _strangers(t: Target) -> list[str]:
         and version.created_at is not None
         and t.now - version.created_at < lately
     ]
+
+
+def may_be_called(name: str, worker: str) -> bool:
+    """The names are so similar that a Worker Deployment may be this worker under a wrong name.
+
+    A name with a slash belongs to another worker, unless it is written almost the same.
+    """
+    plain, whole, own = (
+        _NO_LETTER.sub("", text.casefold()) for text in (name, worker, worker.partition("/")[2])
+    )
+    if "/" in name:
+        return plain == whole and name != worker
+    return bool(plain) and (own in plain or plain in own)
+
+
+def _why_full(worker_deployments: int | None) -> str:
+    """Why a namespace with this many may reject new workers, and what to do; empty: it does not."""
+    if worker_deployments is None or worker_deployments < DEFAULT_LIMIT:
+        return ""
+    number = f"{worker_deployments}{' or more' if worker_deployments >= MOST_COUNTED else ''}"
+    return (
+        f"its Temporal namespace has {number} Worker Deployments. At its limit (by default {DEFAULT_LIMIT}) a"
+        " server rejects polls of new workers: delete unused Worker Deployments (`temporal worker deployment"
+        " delete`), or raise the limit (`matching.maxDeployments`)"
+    )

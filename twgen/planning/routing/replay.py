@@ -16,10 +16,10 @@ _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so
 def replay_of(spec: WorkerSpec) -> str:
     """A hash of what is replayed for a version, and how: a change means another Job. 16 hex digits."""
     replay = spec.policy.replay
-    told: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
+    parts: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
     if replay:
-        told += [replay.command, *replay.sample, replay.upgrading_only]
-    return sha256(repr(told).encode()).hexdigest()[:16]
+        parts += [replay.command, *replay.sample, replay.upgrading_only]
+    return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def missing_replay(target: Target) -> ReplayRun | None:
@@ -54,9 +54,8 @@ def _run(target: Target) -> ReplayRun:
     is_older = newest and newest.created_at and run.created_at and run.created_at < newest.created_at
     if run.state is not ReplayState.PASSED or not newest or not is_older:
         return run
-    because = (
-        f"Job {run.job} is older than {newest.build_id}, so it proves nothing about it: run `twgen retry`"
-    )
+    older = f"Job {run.job} is older than {newest.build_id}"
+    because = f"{older}, so it proves nothing about it: run `twgen retry`"
     return replace(run, state=ReplayState.MISSING, because=because)
 
 

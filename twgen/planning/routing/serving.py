@@ -40,12 +40,9 @@ def obstacle(
         return Obstacle("it has no Deployment yet", has_pods=False)
     if found := _of_deployment(live, spec.namespace, world.pod_problems.get(spec.build_id)):
         return found
-    silent = [queue for queue in workflow if queue.pollers is False]
-    return (
-        Obstacle(f"none of its workers polls task queue {silent[0].name}{_beside(silent)}")
-        if silent
-        else None
-    )
+    if silent := [queue for queue in workflow if queue.pollers is False]:
+        return Obstacle(f"none of its workers polls task queue {silent[0].name}{_beside(silent)}")
+    return None
 
 
 def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
@@ -68,9 +65,8 @@ def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None
     if live.replicas == 0:
         return Obstacle("its Deployment has zero replicas", has_pods=False)
     if live.paused:
-        because = (
-            f"its Deployment is paused by hand: to continue, run `{how_to_resume(live.name, namespace)}`"
-        )
+        resume = how_to_resume(live.name, namespace)
+        because = f"its Deployment is paused by hand: to continue, run `{resume}`"
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if live.stalled:
         because = f"its Deployment makes no progress ({live.stalled}){told}"
@@ -84,18 +80,13 @@ def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None
 
 def _without_cluster(queues: Sequence[TaskQueue]) -> Obstacle | None:
     # without a cluster only a poller proves that a worker is there
-    if not queues:
-        because = "neither the cluster nor its task queues were read, so it is unknown whether it serves"
+    if not queues or any(queue.pollers is None for queue in queues):
+        unread = "pollers" if queues else "task queues"
+        because = f"neither the cluster nor its {unread} were read, so it is unknown whether it serves"
         return Obstacle(because, is_known=False)
-    if any(queue.pollers is None for queue in queues):
-        because = "neither the cluster nor its pollers were read, so it is unknown whether it serves"
-        return Obstacle(because, is_known=False)
-    silent = [queue for queue in queues if not queue.pollers]
-    if silent:
-        because = (
-            f"the cluster was not read, and Temporal lists no poller of it on task queue {silent[0].name}"
-        )
-        return Obstacle(f"{because}{_beside(silent)}")
+    if silent := [queue for queue in queues if not queue.pollers]:
+        because = "the cluster was not read, and Temporal lists no poller of it on task queue"
+        return Obstacle(f"{because} {silent[0].name}{_beside(silent)}")
     return None
 
 

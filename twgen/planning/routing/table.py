@@ -211,18 +211,8 @@ TABLE: _Table = (
 def wanted_change(target: Target) -> RoutingPlan:
     """The change of traffic that is wanted next, or none, and why."""
     row = first_match(TABLE, target)
-    wanted = row.then(target)
-    return RoutingPlan(
-        action=wanted.action,
-        because=wanted.because,
-        phase=wanted.phase,
-        reason=row.reason,
-        build_id=wanted.build_id,
-        percentage=wanted.percentage,
-        due_at=wanted.due_at,
-        marks=wanted.marks,
-        ignores_missing_queues=ignores_missing_queues(target),
-    )
+    ignores = ignores_missing_queues(target)
+    return RoutingPlan(**row.then(target)._asdict(), reason=row.reason, ignores_missing_queues=ignores)
 
 
 def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> Wanted:
@@ -310,11 +300,8 @@ def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
 
 
 def _place_of_step(t: Target) -> str:
-    return (
-        "the next lower step"
-        if rounded_percentage(t.step.percentage) < t.live_percentage
-        else "the first step"
-    )
+    is_lower = rounded_percentage(t.step.percentage) < t.live_percentage
+    return "the next lower step" if is_lower else "the first step"
 
 
 def _wait_for_pause(t: Target) -> Wanted:
@@ -331,7 +318,6 @@ def _wait_for_pause(t: Target) -> Wanted:
 
 def _next_step(t: Target) -> Wanted:
     over = f"its {spoken(t.step.pause)} at {plain_percentage(t.step.percentage)}% are over"
-    following = t.following_step
-    return (
-        _set_ramp(t, following, over) if following else _set_current(t, f"{over}, and this was the last step")
-    )
+    if t.following_step:
+        return _set_ramp(t, t.following_step, over)
+    return _set_current(t, f"{over}, and this was the last step")

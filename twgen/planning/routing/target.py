@@ -21,9 +21,8 @@ from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
-from twgen.planning.routing.marks import is_in_force, stay_began
-from twgen.planning.routing.rollbacks import left_lately
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
+from twgen.planning.routing.stays import is_in_force, left_lately, stay_began
 from twgen.planning.sentences import rounded_percentage, spoken
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
@@ -33,15 +32,15 @@ _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a worker at one moment, and who would move its traffic."""
+    """The target of a worker at one moment, and the identity that would move its traffic."""
 
     spec: WorkerSpec
     world: WorkerWorld
     now: datetime
     identity: str
-    """The manager as whom it is planned; empty: nobody said."""
+    """The manager that it is planned for; empty: unknown."""
     not_created: str
-    """Why its Deployment is not created; empty: it is, or exists, or nobody asked."""
+    """Why its Deployment is not created; empty: it is, or exists, or this does not matter."""
 
     @property
     def build_id(self) -> str:
@@ -110,7 +109,7 @@ class Target:
 
     @cached_property
     def steps_left(self) -> tuple[RolloutStep, ...]:
-        """Those above its live percentage."""
+        """The steps above its live percentage."""
         live, steps = self.live_percentage, self.spec.rollout.steps
         return tuple(step for step in steps if rounded_percentage(step.percentage) > live)
 
@@ -121,7 +120,7 @@ class Target:
 
     @cached_property
     def step_ends(self) -> datetime | None:
-        """When the pause of its step is over; None: nobody knows since when it lasts."""
+        """When the pause of its step is over; None: it is unknown when it began."""
         since = self.ramp.percentage_since if self.ramp else None
         return later(since, self.step.pause) if since else None
 
@@ -152,7 +151,7 @@ class Target:
 
     @property
     def waits_for_a_person(self) -> bool:
-        """The policy lets nobody else end its step."""
+        """The policy lets only a person end its step."""
         told = self.spec.policy.step(self.step.percentage)
         return told is not None and told.until_promoted
 
@@ -215,7 +214,7 @@ class Target:
 
     @property
     def is_foreign(self) -> bool:
-        """Somebody else manages the worker, from whom the policy does not take it over."""
+        """Another manager has the worker, and the policy does not take it over from that one."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
 
     @property
@@ -327,6 +326,6 @@ class Target:
 
     @property
     def workflow_task_queues(self) -> tuple[str, ...]:
-        """The names of those that carry workflows, sorted."""
+        """The names of its workflow task queues, sorted."""
         carry = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
         return tuple(sorted(carry))

@@ -30,15 +30,10 @@ def missing_queue(t: Target) -> str:
     One without tasks does so only until the target has had the time to poll it: Temporal's own rule goes by
     tasks alone. https://github.com/temporalio/temporal/blob/main/service/worker/workerdeployment/client.go
     """
-    first = next(
-        (
-            queue
-            for queue in missing_queues(t)
-            if not _is_ignored(queue, t) and (queue.has_tasks is not False or polls_until(t))
-        ),
-        None,
-    )
-    return _named(first) if first else ""
+    for queue in missing_queues(t):
+        if not _is_ignored(queue, t) and (queue.has_tasks is not False or polls_until(t)):
+            return _named(queue)
+    return ""
 
 
 def queue_warnings(t: Target) -> Iterator[str]:
@@ -67,9 +62,8 @@ def polls_until(t: Target) -> datetime | None:
 
 
 def first_polls_end(t: Target) -> datetime | None:
-    """When a worker has had the time for its first poll for workflows; None: nobody knows."""
-    created = t.version.created_at if t.version else None
-    return created + _FIRST_POLLS if created else None
+    """When a worker has had the time for its first poll for workflows; None: unknown."""
+    return t.version.created_at + _FIRST_POLLS if t.version and t.version.created_at else None
 
 
 def may_poll_more(t: Target) -> bool:

@@ -27,7 +27,7 @@ class AttachedTo(NamedTuple):
 
 
 def attached_to(version: VersionFacts) -> AttachedTo:
-    """What is attached to a version by where it stands.
+    """The attached resources of a version, by its status.
 
     What goes is rendered once more, so that it can be pruned. What takes its place waits for that: two
     autoscalers of one Deployment stop each other, and no pod that has two budgets can be evicted. It waits
@@ -67,7 +67,7 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
 
 
 def replicas_are_external(version: VersionFacts) -> bool:
-    """Nobody but an autoscaler or a person decides the replicas of a version."""
+    """Only an autoscaler or a person decides the replicas of a version."""
     said = version.spec.replicas if not version.patch else version.patch.replicas or version.spec.replicas
     return said is None or bool(autoscalers_of(version))
 
@@ -92,7 +92,7 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
         return not resource.when.isdisjoint({AttachedWhile.TARGET, *moved})
     if word:
         return word in resource.when
-    # where it stands is not known, so what it has stays; without any of ours it may have work
+    # its status is unknown, so what it has stays; without any of ours it may have work
     if any(item.when and _is_there(version, item) for item in version.spec.attached):
         return _is_there(version, resource)
     return AttachedWhile.DRAINING in resource.when
@@ -106,9 +106,7 @@ def _is_there(version: VersionFacts, resource: AttachedResource) -> bool:
 def _replaced(version: VersionFacts) -> tuple[AttachedObject, ...]:
     if not version.live or not version.live.attached:
         return ()
-    made = {
-        f"{item.kind}/{item.name}"
-        for item in objects_of(version.spec, version.build_id, version.spec.attached)
-    }
+    objects = objects_of(version.spec, version.build_id, version.spec.attached)
+    made = {f"{item.kind}/{item.name}" for item in objects}
     there = (item.partition("/") for item in version.live.attached if item not in made)
     return tuple(AttachedObject(kind, name) for kind, _, name in there if name)

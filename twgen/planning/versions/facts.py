@@ -7,13 +7,7 @@ from functools import cached_property
 from heapq import nlargest
 
 from twgen.cluster.pods import Applied, applied_template
-from twgen.model.policy import (
-    MOST_VERSIONS,
-    ConnectionChanges,
-    HistorySource,
-    MissingTemplate,
-    VersionPatch,
-)
+from twgen.model.policy import MOST_VERSIONS, ConnectionChanges, HistorySource, MissingTemplate, VersionPatch
 from twgen.model.spec import Sunset, WorkerSpec
 from twgen.model.temporal import Version, VersionStatus
 from twgen.model.values import dataclass

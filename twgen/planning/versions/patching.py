@@ -36,7 +36,7 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     # a target is patched on top of its spec, later of its ledger entry: its pods stay when it is replaced
     told = _with_replicas(version, decision)
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), wanted)
-    if not version.live or not changed or _is_as_patched(version, version.live, base):
+    if not version.live or not changed or is_as_patched(version, version.live, base):
         patched = changed_fields(base, (), wanted)
         return told._replace(because=told.because + (f"; patched: {listed(patched)}" if patched else ""))
     restart = "its pods restart when it is resumed" if version.live.paused else "its pods restart"
@@ -49,12 +49,8 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     return told._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else told
 
 
-def is_as_patched(version: VersionFacts, live: LiveDeployment, recorded: RecordedDeployment) -> bool:
-    """Somebody made its live pods by hand what the patch of the version makes of those that are recorded."""
-    return _is_as_patched(version, live, recorded.manifest["spec"]["template"])
-
-
-def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
+def is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
+    """A person edited its live pods to what the patch of the version makes of this pod template."""
     wanted = _wanted(version, base)
     if not wanted or live.patch:
         return False
@@ -89,10 +85,15 @@ def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
             found.setdefault((worker.spec.namespace, worker.spec.policy.worker), []).append(worker)
     for (namespace, name), of_policy in found.items():
         whose = f"{namespace}/{name}" if name else f"workers of {namespace}"
-        there = [(worker.spec.worker_deployment, _there(worker)) for worker in of_policy]
-        known = set().union(*(build_ids for _, build_ids in there))
+        there = {
+            worker.spec.worker_deployment: {
+                item.build_id for item in worker.versions if item.action is not VersionAction.DROP
+            }
+            for worker in of_policy
+        }
+        known = set().union(*there.values())
         for patch in of_policy[0].spec.policy.patches:
-            has = [worker for worker, build_ids in there if patch.build_id in build_ids]
+            has = [worker for worker, build_ids in there.items() if patch.build_id in build_ids]
             if not has:
                 hint = did_you_mean(patch.build_id, known)
                 yield (
@@ -104,10 +105,6 @@ def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
                     f"{whose}: the RolloutPolicy patches {patch.build_id}, a version of {listed(has)}: give"
                     " each worker its own policy, unless the patch is for all of them"
                 )
-
-
-def _there(worker: WorkerVersions) -> set[str]:
-    return {item.build_id for item in worker.versions if item.action is not VersionAction.DROP}
 
 
 def _wanted(version: VersionFacts, base: Mapping[str, Any]) -> Containers:
@@ -123,7 +120,7 @@ def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:
 
 
 def _base(spec: WorkerSpec, build_id: str, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
-    """The pod template that is patched; None: nobody knows it."""
+    """The pod template that is patched; None: unknown."""
     if recorded:
         template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
         return template

@@ -46,26 +46,19 @@ def plan_worker_versions(
         plan = _planned(version, with_patch(version, _with_manifest(version, decision, not_created)))
         stays = plan.live is not None and plan.action in {_KEEP, VersionAction.SCALE_DOWN}
         if stays and (changed := tuple(changed_marks(spec, plan, identity))):
-            told = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
-            plan = replace(plan, changed_marks=changed, because=f"{plan.because}{told}")
+            change = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
+            plan = replace(plan, changed_marks=changed, because=f"{plan.because}{change}")
         plans.append(plan)
         warnings += () if plan.reason is Reason.OF_OTHERS else version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
-            ends = version.world.history.ends
-            told = f" ({ends})" if ends else ""
-            raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}{told}")
+            ends = f" ({world.history.ends})" if world.history.ends else ""
+            raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}{ends}")
     warnings += versions_of_others(plans)
-    return WorkerVersions(
-        spec, tuple(plans), tuple(warnings), not_created, not_deployed, _were_attached(world)
-    )
-
-
-def _were_attached(world: WorkerWorld) -> frozenset[str] | None:
-    if world.deployments is None:
-        return None
-    return frozenset(
-        item.partition("/")[0] for live in world.deployments for item in (*live.attached, *live.gone)
-    )
+    were_attached = None
+    if world.deployments is not None:
+        items = (item for live in world.deployments for item in (*live.attached, *live.gone))
+        were_attached = frozenset(item.partition("/")[0] for item in items)
+    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed, were_attached)
 
 
 def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
@@ -148,11 +141,11 @@ def _swap_told(version: VersionFacts, found: AttachedTo) -> str:
         is_late = version.spec.policy.driver is Driver.HOOK
         late = [item.name for item in found.leaving if is_late and is_applied_by_hook(version.spec, item)]
         return f"; the next sync that runs the hook removes {listed(late)}" if late else ""
-    goes = listed([f"{item.kind} {item.name}" for item in found.replaced])
-    if not found.following:
-        return f"; {goes} {'is' if len(found.replaced) == 1 else 'are'} removed"
-    follows = listed([f"{item.kind} {item.name}" for item in found.following])
-    return f"; {goes} {'is' if len(found.replaced) == 1 else 'are'} replaced by {follows}"
+    goes, follows = (
+        listed([f"{item.kind} {item.name}" for item in items]) for items in (found.replaced, found.following)
+    )
+    are = "is" if len(found.replaced) == 1 else "are"
+    return f"; {goes} {are} {f'replaced by {follows}' if follows else 'removed'}"
 
 
 def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
@@ -169,7 +162,8 @@ def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> De
     edits = (*(applied.since.changed if applied else ()), *(live.patch.edits if live.patch else ()))
     if edits and not stays_edited:
         restored = applied.restored(live) if applied else _from_history(version)
-        is_written_down = restored is not None and is_as_patched(version, live, restored)
+        template = restored.manifest["spec"]["template"] if restored else None
+        is_written_down = template is not None and is_as_patched(version, live, template)
         if is_written_down and replaced is None:
             return decision._replace(recorded=restored)
         because += f"; its pod template was edited by hand ({edits[0]}): the edit is undone, and {pods}"

@@ -15,7 +15,7 @@ _GONE = {VersionAction.DROP, VersionAction.NONE}
 
 
 class ObjectName(NamedTuple):
-    """What tells a ConfigMap or a Secret from all others."""
+    """The name of a ConfigMap or a Secret in its cluster."""
 
     kind: str
     namespace: str

@@ -86,20 +86,20 @@ def why_not_deployed(version: VersionFacts) -> str:
     """Why the pod template of its spec reaches no pod; empty: it does."""
     if not version.is_target or not _is_taken(version.spec, version.recorded):
         return ""
-    told = (
-        f"{version.build_id} is already the build ID of another pod template: this one will NOT be deployed"
+    return (
+        f"{version.build_id} is already the build ID of another pod template: this one will NOT be deployed;"
+        f" {_ANOTHER_BUILD_ID}"
     )
-    return f"{told}; {_ANOTHER_BUILD_ID}"
 
 
 def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
     """Why the spec must not be recorded under its build ID; empty: it may be."""
     if not _is_taken(spec, recorded):
         return ""
-    told = (
-        f"{spec.build_id} is recorded with another pod template, and pods with that template may be running"
+    return (
+        f"{spec.worker_deployment}: {spec.build_id} is recorded with another pod template, and pods with that"
+        f" template may be running: {_ANOTHER_BUILD_ID}"
     )
-    return f"{spec.worker_deployment}: {told}: {_ANOTHER_BUILD_ID}"
 
 
 def _is_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> bool:
@@ -192,10 +192,9 @@ def _open(version: VersionFacts) -> str:
         return f"{counted(version.open_workflows, 'workflow')} {verb} open and pinned to it"
     is_counted = version.version is not None and version.version.open_workflows is not None
     # a worker of it must have polled before a workflow can run on it
-    may_be_open = (
-        may_have_work(version.status, version.version) and version.status is not VersionStatus.CREATED
-    )
-    return "workflows may be open on it" if may_be_open and not is_counted else ""
+    if is_counted or version.status is VersionStatus.CREATED:
+        return ""
+    return "workflows may be open on it" if may_have_work(version.status, version.version) else ""
 
 
 def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:

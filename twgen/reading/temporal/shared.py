@@ -11,7 +11,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import InTemporal
 from twgen.model.temporal import OtherWorker, TaskQueueType
-from twgen.planning.namespaces import MOST_COUNTED
+from twgen.planning.routing.registration import MOST_COUNTED
 from twgen.planning.visibility import pinned_to, quoted_text, still_open
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, listed_worker, moment
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from twgen.model.analysis import Judgement
 from twgen.model.draining import Ending, ScheduledEnding
 from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
-from twgen.planning.draining.endings import in_words
+from twgen.planning.draining.batch_operations import in_words
 from twgen.planning.draining.schedule import MOST_REPEATS, is_due
 from twgen.planning.sentences import counted, described_change, listed, spoken
 

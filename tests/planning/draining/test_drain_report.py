@@ -23,7 +23,7 @@ from tests.strategies import NOW
 from twgen.model.draining import EndedWorkflow, HeldVersion, LookedAt, OpenWorkflow, PinnedWorkflows
 from twgen.model.operator import Caller
 from twgen.model.temporal import VersionStatus
-from twgen.planning.draining.report import held_worker, may_be_held
+from twgen.planning.draining.drain_report import held_worker, may_be_held
 from twgen.planning.plan import plan_versions
 
 DRAINING = version("v1", VersionStatus.DRAINING, created_at=ago(9 * DAY))

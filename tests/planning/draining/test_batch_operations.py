@@ -21,7 +21,7 @@ from tests.strategies import NOW
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.draining import Batch, Ending, WhatEnds
 from twgen.model.temporal import VersionStatus
-from twgen.planning.draining.endings import batch_of, in_words
+from twgen.planning.draining.batch_operations import batch_of, in_words
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 

@@ -1,13 +1,14 @@
-"""Ending the workflows of a draining version: for which versions, by whom, and with which batch operation."""
+"""The batch operation that ends the workflows of a draining version, and when it is refused."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
+from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, Ending, WhatEnds
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
+from twgen.planning.interventions import refuse_other_manager
 from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
@@ -18,11 +19,7 @@ _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
 def batch_of(
-    target: Target,
-    build_id: str,
-    what: WhatEnds,
-    job_id: str = "",
-    started_after: datetime | None = None,
+    target: Target, build_id: str, what: WhatEnds, job_id: str = "", started_after: datetime | None = None
 ) -> Batch:
     """The batch operation that does this to all workflows pinned to a version, with an ID of its own.
 
@@ -30,11 +27,7 @@ def batch_of(
     another manager.
     """
     spec = target.spec
-    if target.is_foreign:
-        raise OwnedBySomebodyElse(
-            f"{spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
-            f" act as {target.identity}: take it over with `twgen ownership claim`, or set --identity"
-        )
+    refuse_other_manager(target)
     _refuse_what_does_not_drain(target, build_id)
     if what.ending is Ending.MOVE:
         what = replace(what, to_build_id=_destination(target, build_id, what.to_build_id))
@@ -56,7 +49,7 @@ def batch_of(
 
 
 def digest(*demand: object) -> str:
-    """Eight hex digits, the same for all who ask for the same."""
+    """Eight hex digits, the same for the same demand."""
     return sha256(repr(demand).encode()).hexdigest()[:8]
 
 
@@ -74,10 +67,8 @@ def in_words(what: WhatEnds, whom: str) -> str:
 
 
 def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:
-    name, rule = (
-        f"{target.spec.worker_deployment}, version {build_id}",
-        "only the workflows of draining versions can be ended",
-    )
+    name = f"{target.spec.worker_deployment}, version {build_id}"
+    rule = "only the workflows of draining versions can be ended"
     if build_id not in target.versions:
         raise NegativeAnswer(f"{name}: Temporal does not know it")
     if build_id == target.build_id and not target.is_retired:

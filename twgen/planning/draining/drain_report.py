@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from operator import attrgetter
 
-from twgen.model.draining import (
-    AGES,
-    HeldVersion,
-    HeldWorker,
-    PinnedWorkflows,
-    WorkflowGroup,
-)
+from twgen.model.draining import AGES, HeldVersion, HeldWorker, PinnedWorkflows, WorkflowGroup
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment
@@ -55,7 +49,10 @@ def _held(version: VersionPlan, found: PinnedWorkflows, now: datetime) -> HeldVe
         build_id=version.build_id,
         status=version.status,
         number=found.number,
-        groups=tuple(WorkflowGroup(*group, number) for group, number in _most_first(groups)),
+        groups=tuple(
+            WorkflowGroup(*group, number)
+            for group, number in sorted(groups.items(), key=lambda item: (-item[1], item[0]))
+        ),
         grouped=len(found.listed),
         # the clock of the server may be ahead
         oldest=max(now - found.oldest_at, timedelta()) if found.oldest_at else None,
@@ -70,10 +67,6 @@ def _held(version: VersionPlan, found: PinnedWorkflows, now: datetime) -> HeldVe
         ends_within=ends_within,
         unknown_because=unknown_because,
     )
-
-
-def _most_first(groups: Counter[tuple[str, str]]) -> list[tuple[tuple[str, str], int]]:
-    return sorted(groups.items(), key=lambda group: (-group[1], group[0]))
 
 
 def _ages(found: PinnedWorkflows, now: datetime) -> tuple[int, ...]:

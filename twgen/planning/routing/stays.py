@@ -1,24 +1,30 @@
-"""Which marks of a version still count: a mark decides nothing after the stay that it was made in."""
+"""The stays of a version in the traffic: which marks of it still count, and whether it was current lately.
+
+A mark decides nothing after the stay that it was made in.
+"""
 
 from datetime import datetime, timedelta
 
 from twgen.model.marks import Lifetime, Mark, MarkKey, read_mark
 from twgen.model.temporal import RampingVersion, Version, VersionStatus, WorkerDeployment
-from twgen.planning.routing.rollbacks import CLOCKS_DIFFER, was_replaced_when_deactivated
-from twgen.planning.version_status import status_of
+from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
 
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""A time that is later than that is no time that was."""
+_SAME_CHANGE = timedelta(seconds=5)
+"""Two times within it belong to one change of routing."""
 _SAME_MOMENT = timedelta(seconds=1)
 """A server moves what it says of one moment by milliseconds from one answer to the next."""
 _WRITTEN_WITHIN = timedelta(seconds=30)
-"""How long after a change of traffic twgen has written down who made it."""
+"""Within this time after a change of traffic, twgen has written the mark about it."""
 _ALL = 100
 """Percent."""
 
 
 def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When its present stay began; None: nobody knows.
+    """When its present stay began; None: unknown.
 
-    A server forgets when a version lost its share once it has one again: the begin of a ramp tells then.
+    A server forgets when a version lost its share once it has one again: then the begin of the ramp counts.
     """
     if ramp := _ramp(version, temporal):
         return ramp.since or ramp.percentage_changed_at
@@ -57,6 +63,33 @@ def is_in_force(
     return not is_over and _is_of_stay(mark, stay_began(version, temporal))
 
 
+def left_lately(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
+    """It was current, is older than the current version, and was left for that within the window."""
+    routing = temporal.routing
+    current_id = routing.current.build_id if routing.current else None
+    current = next((other for other in temporal.versions if other.build_id == current_id), None)
+    # of the current version it would be true too, by its own times
+    if version is current or not version.created_at or not current or not current.created_at:
+        return False
+    current_since = routing.current.since if routing.current else None
+    was_current = version.last_current_at is not None or _was_replaced_when_deactivated(version, temporal)
+    if not was_current or version.created_at > current.created_at:
+        return False
+    # when a ramp to it ended it was deactivated too, but nothing became current then
+    became_current = (current_since, *(other.last_current_at for other in temporal.versions))
+    was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
+    times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
+    left = max((time for time in times if time), default=None)
+    return left is not None and -CLOCKS_DIFFER <= now - left <= window
+
+
+def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
+    """It was current until the present current version took its place, on a server that reports no more."""
+    release, current = release_of(temporal.server_version), temporal.routing.current
+    tells_no_more = release is not None and release < WITH_LAST_CURRENT
+    return tells_no_more and current is not None and _together(version.last_deactivated_at, current.since)
+
+
 def _is_of_stay(mark: Mark, stay: datetime | None) -> bool:
     """It was made in the stay that began then; one that names no stay goes by its time."""
     if stay is None:
@@ -85,7 +118,7 @@ def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> b
 
 def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
     """Since it was made, a version became current, or got its first share."""
-    # what had traffic then lost it a moment later: that a version was left tells nothing
+    # what had traffic then lost it a moment later: so the end of a share proves nothing
     moments = (
         moment
         for version in temporal.versions
@@ -102,16 +135,16 @@ def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None
 
 
 def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When it last became current, at the latest; None: never, as far as anything tells."""
+    """When it last became current, at the latest; None: never, as far as is known."""
     current = temporal.routing.current
     since = current.since if current and current.build_id == version.build_id else None
-    # a server before 1.30 tells only that another version took its place
-    replaced = version.last_deactivated_at if was_replaced_when_deactivated(version, temporal) else None
+    # a server before 1.30 reports only that another version took its place
+    replaced = version.last_deactivated_at if _was_replaced_when_deactivated(version, temporal) else None
     return since or version.last_current_at or replaced
 
 
 def _was_made_current(version: Version) -> datetime | None:
-    """When twgen made it current, by its own note: before 1.30 a server tells only of the last one."""
+    """When twgen made it current, by its own note: before 1.30 a server reports only the last one."""
     moved = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     return moved.at if moved and moved.details.get("percentage") == _ALL else None
 
@@ -121,3 +154,7 @@ def _has_drained_since(version: Version, moment: datetime) -> bool:
     if not drainage or drainage.status is not VersionStatus.DRAINED:
         return False
     return drainage.changed_at is not None and drainage.changed_at > moment
+
+
+def _together(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and abs(one - other) <= _SAME_CHANGE
