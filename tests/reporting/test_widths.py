@@ -22,7 +22,7 @@ from twgen.model.timeline import Timeline
 from twgen.model.world import World
 from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
 from twgen.reporting.plan.text import plan_text
-from twgen.reporting.status.phrases import outlook_phrase, pods_phrase, state_phrase, target_phrase
+from twgen.reporting.status.lines import outlook_phrase, pods_phrase, state_phrase, target_phrase
 from twgen.reporting.status.trees import Layout, status_text
 from twgen.reporting.timeline.phrases import offset, summary, version_name
 from twgen.reporting.timeline.text import timeline_text

@@ -28,7 +28,7 @@ from twgen.reporting.plan.phrases import (
     several,
 )
 from twgen.reporting.printable import printable, printable_copy
-from twgen.reporting.status.phrases import (
+from twgen.reporting.status.lines import (
     gate_phrase,
     next_phrase,
     outlook_phrase,
