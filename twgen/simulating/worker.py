@@ -223,10 +223,8 @@ class SimulatedWorker:
         due = plan.routing.due_at
         limits: list[datetime] = []
         # a version with traffic has no limit that the version table compares with
-        if (
-            idle := {*self.temporal.versions, *self.cluster.deployments}
-            - shares(self.temporal.routing).keys()
-        ):
+        idle = {*self.temporal.versions, *self.cluster.deployments} - {*shares(self.temporal.routing)}
+        if idle:
             world = self.planned_on or self.world()
             facts = version_facts(self.spec, world, self.now, idle)
             limits = [limit for version in facts for limit in version.moments()]

@@ -222,7 +222,10 @@ def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
         meaning = (name, "analysis", judged.metric, judged.verdict)
         yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", meaning)
     for endings in endings_of_versions(worker.plan):
-        stand = ((one.build_id, one.is_begun, one.repeats, one.is_next and one.at <= now) for one in endings)
+        stand = (
+            (ending.build_id, ending.is_begun, ending.repeats, ending.is_next and ending.at <= now)
+            for ending in endings
+        )
         yield StatusLine(f"{name}: drains: {endings_phrase(endings, now)}", (name, "drains", *stand))
     for version in worker.versions:
         yield _version(name, spec.namespace, version, now)
