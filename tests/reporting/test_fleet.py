@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from tests.reporting.told import of_story
+from tests.reporting.statuses import of_story
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus

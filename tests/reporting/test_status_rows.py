@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.reporting.told import of_story, tree
+from tests.reporting.statuses import of_story, tree
 from twgen.model.plan import Phase
 from twgen.model.status import Status, WorkerView
 from twgen.reporting.status.trees import Layout, status_text

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from tests.cases.story import folders
 from tests.reporting.reports import values
-from tests.reporting.told import of_story, plan_of_story
+from tests.reporting.statuses import of_story, plan_of_story
 from tests.simulating.stories import GATED, PROGRESSIVE, a_worker_spec, tell
 from tests.strategies import NOW, specs, worlds
 from twgen.errors import StateUnavailable

@@ -106,7 +106,7 @@ def _timeline(
         outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[last.routing.phase],
         because=last.routing.because,
         ends=events[-1].at if events else timedelta(),
-        stands_since=_stands_since(moments),
+        unchanged_since=_unchanged_since(moments),
         events=events,
         lanes=lanes(frames),
         noticing=noticed(*measured, assumed.traffic, _judged(spec)) if assumed.traffic and measured else (),
@@ -114,7 +114,7 @@ def _timeline(
     )
 
 
-def _stands_since(moments: Sequence[tuple[Frame, WorkerPlan]]) -> timedelta:
+def _unchanged_since(moments: Sequence[tuple[Frame, WorkerPlan]]) -> timedelta:
     phases = [(plan.routing.phase, plan.routing.reason) for _, plan in moments]
     others = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
     return moments[next(others, -1) + 1][0].at

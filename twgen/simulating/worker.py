@@ -99,7 +99,7 @@ def _well(metric: Metric, since: datetime, now: datetime) -> Measurement:
 
 @dataclass
 class SimulatedWorker:
-    """A worker as it stands at one moment."""
+    """A worker at one moment."""
 
     spec: WorkerSpec
     temporal: TemporalModel

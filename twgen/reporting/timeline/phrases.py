@@ -86,7 +86,7 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
         if reached and lane.build_id:
             yield f"{lane.build_id} is {', '.join(reached)}."
     if worker.outcome is not Outcome.SETTLED:
-        since = worker.ends if worker.outcome is Outcome.UNFINISHED else worker.stands_since
+        since = worker.ends if worker.outcome is Outcome.UNFINISHED else worker.unchanged_since
         yield f"{_ENDS[worker.outcome]} {offset(since)}: {worker.because}."
     if worker.most_replicas is None:
         yield "The number of replicas is not known: an autoscaler sets it."

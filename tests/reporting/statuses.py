@@ -1,4 +1,4 @@
-"""The plan and the status of a story, or of a situation, and its tree."""
+"""The plan and the status of a story, or of a situation, and the tree of a status."""
 
 from tests.cases.story import STORIES
 from tests.planning.situations import NOW, SPEC
