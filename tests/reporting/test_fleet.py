@@ -7,14 +7,13 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from tests.reporting.told import of_story
+from tests.reporting.statuses import of_story
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.fleet import fleet_document, fleet_lines, stray_lines
-from twgen.reporting.status.fleet_trees import fleet_text
-from twgen.reporting.status.trees import Layout
+from twgen.reporting.status.trees import Layout, fleet_text
 
 RAMPS = RolloutStatus(
     worker="shop/pay",

@@ -11,7 +11,7 @@ from markdown_it.token import Token
 
 from tests.planning.situations import NOW, SPEC, live, routing, situation, temporal, version
 from tests.reporting.reports import a_plan, with_texts
-from tests.reporting.told import plan_of_story
+from tests.reporting.statuses import plan_of_story
 from tests.strategies import specs, worlds
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.planning.situations import DAY, MAIN, NOW, SPEC, live, routing, situation, temporal, version
-from tests.reporting.told import plan_of_story
+from tests.reporting.statuses import plan_of_story
 from tests.strategies import TARGET
 from twgen.model.draining import Ending, ScheduledEnding, WhatEnds
 from twgen.model.operator import Caller

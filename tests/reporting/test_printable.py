@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reporting.reports import a_status, reports, values, with_texts
-from tests.reporting.told import of_story
+from tests.reporting.statuses import of_story
 from tests.simulating.stories import tell
 from tests.strategies import NOW, specs, worlds
 from twgen.model import credentials

@@ -5,7 +5,7 @@ import pytest
 from tests.cases.story import folders
 from tests.json_schemas import schema_problems
 from tests.planning.situations import MINUTE, drained, live, routing, situation, temporal, version
-from tests.reporting.told import of_situation, of_story
+from tests.reporting.statuses import of_situation, of_story
 from twgen.errors import StateUnavailable
 from twgen.model.problem import Document
 from twgen.model.temporal import VersionStatus as S

@@ -17,7 +17,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.reporting.told import of_situation, of_story
+from tests.reporting.statuses import of_situation, of_story
 from twgen.model.analysis import Judgement, Verdict
 from twgen.model.status import Status
 from twgen.model.temporal import VersionStatus as S

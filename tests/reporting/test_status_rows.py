@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.reporting.told import of_story, tree
+from tests.reporting.statuses import of_story, tree
 from twgen.model.plan import Phase
 from twgen.model.status import Status, WorkerView
-from twgen.reporting.status.tree import status_text
-from twgen.reporting.status.trees import Layout
+from twgen.reporting.status.trees import Layout, status_text
 
 
 def fleet(**phases: Phase) -> Status:

@@ -20,7 +20,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.reporting.told import of_situation, of_story, tree
+from tests.reporting.statuses import of_situation, of_story, tree
 from tests.strategies import AUTOSCALER, BUDGET
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.policy import Driver

@@ -24,8 +24,7 @@ from twgen.model.timeline import Stage, Timeline, Traffic
 from twgen.model.world import World
 from twgen.reporting.printable import printable
 from twgen.reporting.timeline.document import timeline_document
-from twgen.reporting.timeline.panel import scale_of
-from twgen.reporting.timeline.picture import timeline_svg
+from twgen.reporting.timeline.picture import scale_of, timeline_svg
 from twgen.reporting.timeline.text import timeline_text
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"

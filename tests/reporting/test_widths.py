@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from tests.cases.story import folders
 from tests.reporting.reports import values
-from tests.reporting.told import of_story, plan_of_story
+from tests.reporting.statuses import of_story, plan_of_story
 from tests.simulating.stories import GATED, PROGRESSIVE, a_worker_spec, tell
 from tests.strategies import NOW, specs, worlds
 from twgen.errors import StateUnavailable
@@ -22,9 +22,8 @@ from twgen.model.timeline import Timeline
 from twgen.model.world import World
 from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
 from twgen.reporting.plan.text import plan_text
-from twgen.reporting.status.phrases import outlook_phrase, pods_phrase, state_phrase, target_phrase
-from twgen.reporting.status.tree import status_text
-from twgen.reporting.status.trees import Layout
+from twgen.reporting.status.lines import outlook_phrase, pods_phrase, state_phrase, target_phrase
+from twgen.reporting.status.trees import Layout, status_text
 from twgen.reporting.timeline.phrases import offset, summary, version_name
 from twgen.reporting.timeline.text import timeline_text
 

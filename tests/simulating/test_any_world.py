@@ -17,8 +17,7 @@ from tests.strategies import NOW, specs, worlds
 from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
 from twgen.model.timeline import Outcome, WorkerTimeline
 from twgen.model.world import World
-from twgen.simulating.events import events_of
-from twgen.simulating.frames import frame_of
+from twgen.simulating.frames import events_of, frame_of
 from twgen.simulating.initial_state import usual_world
 from twgen.simulating.simulate import run
 

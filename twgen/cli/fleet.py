@@ -42,7 +42,7 @@ class _Fleet:
 
     def tree(self, now: datetime, layout: "Layout") -> str:
         """How they stand at that time, a tree for each."""
-        from twgen.reporting.status.fleet_trees import fleet_text
+        from twgen.reporting.status.trees import fleet_text
 
         return fleet_text(self.statuses, self.strays, now, layout)
 

@@ -52,7 +52,7 @@ class Observation:
 
     def tree(self, now: datetime, layout: "Layout") -> str:
         """The same as a tree for a terminal."""
-        from twgen.reporting.status.tree import status_text
+        from twgen.reporting.status.trees import status_text
 
         return status_text(self.status_at(now), layout)
 

@@ -17,7 +17,7 @@ from twgen.model.timeline import Assumptions, Timeline, Traffic
 from twgen.reporting.json_text import json_text
 from twgen.reporting.timeline.document import timeline_document
 from twgen.reporting.timeline.picture import timeline_svg
-from twgen.simulating.simulate import counts_failures, simulate
+from twgen.simulating.simulate import measured_steps, simulate
 
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
@@ -84,7 +84,7 @@ def command(output: str, color: str, **params: Any) -> None:
     has_gate = any(worker.rollout.gate for worker in specs.workers)
     if not (has_gate or settings.quiet or source("gate") is ParameterSource.DEFAULT):
         warn(["no worker has a gate: --gate has no effect"])
-    if assumed.traffic and not settings.quiet and not any(map(counts_failures, specs.workers)):
+    if assumed.traffic and not settings.quiet and not any(map(measured_steps, specs.workers)):
         warn(["no worker is measured by workflowFailures: --starts-per-hour and --failing have no effect"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now

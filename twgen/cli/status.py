@@ -35,7 +35,7 @@ def _alone(status: Status) -> list[RolloutStatus]:
 def _text(status: Status, color: str) -> str:
     if not wants_tree(color):
         return "".join(f"{line.text}\n" for line in status_lines(status))
-    from twgen.reporting.status.tree import status_text
+    from twgen.reporting.status.trees import status_text
 
     return status_text(status, layout_for(color))
 

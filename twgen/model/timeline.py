@@ -1,4 +1,4 @@
-"""What a simulated rollout came to: what happened when, to every version, under which assumptions."""
+"""A simulated rollout: what happens to every version when, under which assumptions."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -31,7 +31,7 @@ class Happening(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where a version stands, in the words of a picture."""
+    """What a version is in, in the words of a picture."""
 
     STARTING = "starting"
     IDLE = "no new workflows"
@@ -168,8 +168,8 @@ class WorkerTimeline:
     because: str
     ends: timedelta
     """When the last thing happened."""
-    stands_since: timedelta
-    """Since when the rollout stands as it does at the end, and for the same reason."""
+    unchanged_since: timedelta
+    """Since when the phase of the rollout and its reason are those of the end."""
     events: tuple[Event, ...]
     lanes: tuple[Lane, ...]
     """In the order in which the versions appear, those that are there at the beginning first."""

@@ -15,20 +15,19 @@ _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 
 def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str) -> list[str]:
     """A line for each finding and for each check that was not possible, then the totals."""
-    lines = [printable(_line(one)) for one in findings]
+    lines = [printable(_line(finding)) for finding in findings]
     lines += [printable(f"- not checked: {what}: {why}") for what, why in not_checked.items()]
-    problems = sum(one.severity is Severity.PROBLEM for one in findings)
-    found = f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'piece')} of advice"
-    return [*lines, f"checked {checked}: {found}"]
+    problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
+    totals = f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'piece')} of advice"
+    return [*lines, f"checked {checked}: {totals}"]
 
 
-def _line(one: Finding) -> str:
-    says = one.says if one.says.endswith("?") else f"{one.says}."
-    return f"{_SIGNS[one.severity]} {one.about}: {says} {_sentence(one.because)}. Fix: {one.remedy}"
-
-
-def _sentence(text: str) -> str:
-    return text if text.startswith("`") else f"{text[0].upper()}{text[1:]}"
+def _line(finding: Finding) -> str:
+    because, end = finding.because, "" if finding.says.endswith("?") else "."
+    if not because.startswith("`"):
+        because = f"{because[0].upper()}{because[1:]}"
+    about = f"{_SIGNS[finding.severity]} {finding.about}"
+    return f"{about}: {finding.says}{end} {because}. Fix: {finding.remedy}"
 
 
 def diagnosis_document(
@@ -41,13 +40,13 @@ def diagnosis_document(
         "now": format_time(now),
         "findings": [
             {
-                "about": one.about,
-                "severity": one.severity.value,
-                "says": one.says,
-                "because": one.because,
-                "remedy": one.remedy,
+                "about": finding.about,
+                "severity": finding.severity.value,
+                "says": finding.says,
+                "because": finding.because,
+                "remedy": finding.remedy,
             }
-            for one in findings
+            for finding in findings
         ],
         "notChecked": [{"what": what, "because": why} for what, why in not_checked.items()],
     }

@@ -37,47 +37,48 @@ class Validation:
         """Problems and refused warnings, file by file in the order of lines."""
         if not self.refused:
             return [*self.problems]
-        found: dict[str, list[Located]] = {}
+        by_file: dict[str, list[Located]] = {}
         for item in (*self.problems, *self.refused):
-            found.setdefault(item[0].document.source, []).append(item)
-        return [item for items in found.values() for item in sorted(items, key=lambda item: item[1] or 0)]
+            by_file.setdefault(item[0].document.source, []).append(item)
+        return [item for items in by_file.values() for item in sorted(items, key=lambda item: item[1] or 0)]
 
 
-def validation_text(found: Validation) -> str:
+def validation_text(validation: Validation) -> str:
     """A line for each problem."""
     return "".join(
-        f"{line}\n" for line in [*map(printable, found.unreadable), *problem_lines(found.failures)]
+        f"{line}\n" for line in [*map(printable, validation.unreadable), *problem_lines(validation.failures)]
     )
 
 
-def validation_json(found: Validation) -> str:
+def validation_json(validation: Validation) -> str:
     """The Validation document; its schema is `schemas/validation.json`."""
     return json_text(
         {
             "apiVersion": TWGEN_API,
             "kind": "Validation",
-            "unreadable": list(found.unreadable),
-            "problems": [_item(*item) for item in found.failures],
-            "warnings": [_item(*item) for item in found.warnings],
-            "deprecations": [_item(*item) for item in found.deprecations],
+            "unreadable": list(validation.unreadable),
+            "problems": [_item(*item) for item in validation.failures],
+            "warnings": [_item(*item) for item in validation.warnings],
+            "deprecations": [_item(*item) for item in validation.deprecations],
         }
     )
 
 
-def validation_junit(found: Validation) -> str:
+def validation_junit(validation: Validation) -> str:
     """JUnit's XML: a test case for each file, which fails once, with all that is wrong in it."""
-    problems, doubts = _by_file(found.failures), _by_file([*found.warnings, *found.deprecations])
-    invalid = {problem.document.source for problem, _ in found.problems}
+    problems = _by_file(validation.failures)
+    doubts = _by_file([*validation.warnings, *validation.deprecations])
+    invalid = {problem.document.source for problem, _ in validation.problems}
     cases = []
-    for file in found.files:
+    for file in validation.files:
         rule = "invalid" if file in invalid else "doubtful"
         failed = _failed("failure", rule, problems[file]) if file in problems else ""
-        said = "\n".join(doubts.get(file, ()))
-        cases.append(_case(file, failed + (f"<system-out>{_xml(said)}</system-out>" if said else "")))
-    for line in found.unreadable:
+        output = "\n".join(doubts.get(file, ()))
+        cases.append(_case(file, failed + (f"<system-out>{_xml(output)}</system-out>" if output else "")))
+    for line in validation.unreadable:
         match = _PLACE.fullmatch(line)
         cases.append(_case(match[1] if match else line, _failed("error", "unreadable", [printable(line)])))
-    counts = f'tests="{len(cases)}" failures="{len(problems)}" errors="{len(found.unreadable)}"'
+    counts = f'tests="{len(cases)}" failures="{len(problems)}" errors="{len(validation.unreadable)}"'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<testsuites name="twgen validate" {counts} time="0">\n'
@@ -100,20 +101,20 @@ _MESSAGE = 1024
 _PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
 
 
-def validation_sarif(found: Validation) -> str:
+def validation_sarif(validation: Validation) -> str:
     """SARIF 2.1.0, for GitHub's code scanning and other readers."""
     from twgen import __version__
 
     results = []
-    for line in found.unreadable:
+    for line in validation.unreadable:
         match = _PLACE.fullmatch(line)
         file, number, why = match.groups() if match else (".", 1, line)
         results.append(_result("unreadable", file, int(number), "", why))
     for rule, level, items in (
-        ("invalid", "error", found.problems),
-        ("doubtful", "error", found.refused),
-        ("doubtful", "warning", found.warnings),
-        ("deprecated", "note", found.deprecations),
+        ("invalid", "error", validation.problems),
+        ("doubtful", "error", validation.refused),
+        ("doubtful", "warning", validation.warnings),
+        ("deprecated", "note", validation.deprecations),
     ):
         for problem, at in items:
             result = _result(rule, problem.document.source, at or 1, problem.path, problem.message)
@@ -174,8 +175,8 @@ def _case(name: str, inside: str) -> str:
 
 def _failed(kind: str, rule: str, lines: list[str]) -> str:
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-    said = "\n".join(lines)
-    return f'<{kind} type="{rule}" message="{_xml(lines[0] + more)}">{_xml(said)}</{kind}>'
+    text = "\n".join(lines)
+    return f'<{kind} type="{rule}" message="{_xml(lines[0] + more)}">{_xml(text)}</{kind}>'
 
 
 def _xml(text: str) -> str:

@@ -1,24 +1,28 @@
-"""Every version of a worker as it stands at one moment, and the spans of time during which it stays so."""
+"""Every version of a worker at one moment, and what moments in a row come to: events, and spans of time."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
+from typing import NamedTuple
 
 from twgen.model.marks import MarkKey
-from twgen.model.temporal import GateStatus, Version, VersionStatus, WorkerDeployment
-from twgen.model.timeline import Lane, Span, Stage
-from twgen.model.values import dataclass
+from twgen.model.temporal import GateStatus, VersionStatus, WorkerDeployment
+from twgen.model.timeline import Event, Happening, Lane, Span, Stage
 from twgen.planning.routing.gates import worst
 from twgen.planning.routing.target import Target
+from twgen.planning.sentences import counted
 from twgen.planning.version_status import ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker
 
-UNVERSIONED = ""
+_UNVERSIONED = ""
+_CURRENT, _RAMPING = VersionStatus.CURRENT, VersionStatus.RAMPING
+_DRAINING, _DRAINED = VersionStatus.DRAINING, VersionStatus.DRAINED
+_STAGES = {_CURRENT: Stage.CURRENT, _RAMPING: Stage.RAMPING}
+_STAGES_AFTER = {_DRAINING: Stage.DRAINING, _DRAINED: Stage.DRAINED}
+_ALL = 100
 
 
-@dataclass(frozen=True, slots=True)
-class VersionState:
+class VersionState(NamedTuple):
     """One version at one moment; of unversioned workers only the share is known."""
 
     percentage: float = 0
@@ -39,117 +43,231 @@ class VersionState:
     """Why it is marked as aborted, to go on a sentence; None: it is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """All versions at one moment."""
 
     at: timedelta
     versions: Mapping[str, VersionState]
 
 
-_TRAFFIC = {VersionStatus.CURRENT: Stage.CURRENT, VersionStatus.RAMPING: Stage.RAMPING}
-_LEFT = {VersionStatus.DRAINING: Stage.DRAINING, VersionStatus.DRAINED: Stage.DRAINED}
+_ABSENT = VersionState()
 
 
 def frame_of(worker: SimulatedWorker) -> Frame:
-    """The worker as it stands now."""
-    share = shares(worker.temporal.routing)
-    versions, described = worker.temporal.versions, WorkerDeployment(routing=worker.temporal.routing)
-    target = Target(worker.spec, worker.planned_on or worker.world(), worker.now, "", "")
-    live = worker.cluster.deployments
-    build_ids = sorted({*versions, *live, *share} - {UNVERSIONED})
-    states = {
-        build_id: _version(
-            worker,
-            build_id,
-            status=status_of(build_id, versions.get(build_id), described),
-            percentage=share.get(build_id),
+    """The worker as it is now."""
+    temporal, live = worker.temporal, worker.cluster.deployments
+    share = shares(temporal.routing)
+    described = WorkerDeployment(routing=temporal.routing)
+    states: dict[str, VersionState] = {}
+    for build_id in sorted({*temporal.versions, *live, *share} - {_UNVERSIONED}):
+        version, deployment = temporal.versions.get(build_id), live.get(build_id)
+        gate = worst((version.gate_runs if version else None) or ())
+        replicas = deployment.replicas if deployment else 0
+        states[build_id] = VersionState(
+            percentage=share.get(build_id, 0),
+            status=status_of(build_id, version, described),
+            is_there=deployment is not None or build_id in share,
+            serves=deployment is not None and deployment.serving,
+            replicas=replicas,
+            autoscaled=deployment is not None and deployment.replicas_are_external and replicas > 0,
+            was_active=version is not None and ever_active(version),
+            is_held=temporal.is_held(build_id),
+            gate=gate.status if gate else None,
+            begun=worker.begun.get(build_id, ()),
+            aborted=_why_aborted(worker) if build_id == worker.spec.build_id else None,
         )
-        for build_id in build_ids
-    }
-    if target.is_aborted and target.build_id in states:
-        states[target.build_id] = replace(states[target.build_id], aborted=target.why_marked(MarkKey.ABORTED))
-    if _unversioned_workers_poll(worker):
-        percentage = share.get(UNVERSIONED, 0)
-        current = worker.temporal.routing.current
-        status = VersionStatus.RAMPING if current else VersionStatus.CURRENT
-        states[UNVERSIONED] = VersionState(percentage, status, is_there=percentage > 0)
-    offset = timedelta(seconds=round((worker.now - worker.begin).total_seconds()))
-    return Frame(offset, states)
+    queues = (queue for version in temporal.versions.values() for queue in version.task_queues or ())
+    ramp = temporal.routing.ramping
+    if any(queue.unversioned_pollers for queue in queues) or (ramp and not ramp.build_id):
+        percentage = share.get(_UNVERSIONED, 0)
+        status = _RAMPING if temporal.routing.current else _CURRENT
+        states[_UNVERSIONED] = VersionState(percentage, status, is_there=percentage > 0)
+    return Frame(timedelta(seconds=round((worker.now - worker.begin).total_seconds())), states)
+
+
+def _why_aborted(worker: SimulatedWorker) -> str | None:
+    version = worker.temporal.versions.get(worker.spec.build_id)
+    if not version or MarkKey.ABORTED.value not in (version.metadata or {}):
+        return None
+    target = Target(worker.spec, worker.planned_on or worker.world(), worker.now, "", "")
+    return target.why_marked(MarkKey.ABORTED) if target.is_aborted else None
 
 
 def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
-    """Every version that was there, and how it stood for how long."""
-    build_ids = dict.fromkeys(build_id for each in frames for build_id in each.versions)
-    found = (Lane(build_id, tuple(_spans(frames, build_id))) for build_id in build_ids)
-    return tuple(lane for lane in found if lane.spans)
+    """Every version that was there, and how it was for how long."""
+    build_ids = dict.fromkeys(build_id for frame in frames for build_id in frame.versions)
+    drawn = (Lane(build_id, tuple(_spans(frames, build_id))) for build_id in build_ids)
+    return tuple(lane for lane in drawn if lane.spans)
 
 
-def stage_of(version: VersionState) -> Stage:
-    """Where the version stands."""
-    if version.status in _TRAFFIC:
-        return _TRAFFIC[version.status]
+def _spans(frames: Sequence[Frame], build_id: str) -> Iterator[Span]:
+    states = [frame.versions.get(build_id, _ABSENT) for frame in frames]
+    ends = [*(frame.at for frame in frames[1:]), None]
+    pieces = zip(map(_looks, states), frames, ends, strict=True)
+    for looks, group in groupby(pieces, key=lambda piece: piece[0]):
+        is_there, stage, status, percentage, replicas, autoscaled = looks
+        same = list(group)
+        begin, end = same[0][1].at, same[-1][2]
+        if is_there and begin != end:
+            yield Span(begin, end, stage, status, percentage, None if autoscaled else replicas)
+
+
+def _looks(state: VersionState) -> tuple[bool, Stage, VersionStatus, float, int, bool]:
+    percentage, replicas = state.percentage, state.replicas
+    return state.is_there, _stage(state), state.status, percentage, replicas, state.autoscaled
+
+
+def _stage(version: VersionState) -> Stage:
+    if version.status in _STAGES:
+        return _STAGES[version.status]
     if version.gate is GateStatus.RUNNING:
         return Stage.GATE
     if not version.serves:
         return Stage.STARTING if version.replicas else Stage.AT_ZERO
-    return _LEFT.get(version.status, Stage.IDLE) if version.was_active else Stage.IDLE
+    return _STAGES_AFTER.get(version.status, Stage.IDLE) if version.was_active else Stage.IDLE
 
 
-def _version(
-    worker: SimulatedWorker, build_id: str, *, status: VersionStatus, percentage: float | None
-) -> VersionState:
-    version = worker.temporal.versions.get(build_id)
-    live = worker.cluster.deployments.get(build_id)
-    return VersionState(
-        percentage=percentage or 0,
-        status=status,
-        is_there=live is not None or percentage is not None,
-        serves=live is not None and live.serving,
-        replicas=live.replicas if live else 0,
-        autoscaled=live is not None and live.replicas_are_external and live.replicas > 0,
-        was_active=version is not None and ever_active(version),
-        is_held=worker.temporal.is_held(build_id),
-        begun=worker.begun.get(build_id, ()),
-        gate=_gate(version),
-    )
+def events_of(frames: Sequence[Frame]) -> tuple[Event, ...]:
+    """What was there in the first frame, then what happened until each later one.
+
+    Frames of one moment are its steps one by one: a sync, then what the rollout does.
+    """
+    events = [
+        Event(
+            frames[0].at,
+            Happening.FOUND,
+            build_id,
+            _as_found(version),
+            version.percentage if build_id == _UNVERSIONED or version.percentage else None,
+        )
+        for build_id, version in frames[0].versions.items()
+        if version.is_there
+    ]
+    for before, after in pairwise(frames):
+        pairs = {
+            build_id: (before.versions.get(build_id, _ABSENT), after.versions.get(build_id, _ABSENT))
+            for build_id in (*before.versions, *after.versions)
+        }
+        changed = {build_id: pair for build_id, pair in pairs.items() if pair[0] != pair[1]}
+        for happening, has_happened, says in _RULES if changed else ():
+            for build_id, (was, now) in changed.items():
+                if has_happened(was, now):
+                    text = says if isinstance(says, str) else says(was, now)
+                    share = now.percentage if happening in _CHANGES_OF_TRAFFIC else None
+                    events.append(Event(after.at, happening, build_id, text, share))
+    return tuple(events)
 
 
-def _gate(version: Version | None) -> GateStatus | None:
-    run = worst((version.gate_runs if version else None) or ())
-    return run.status if run else None
+def _as_found(version: VersionState) -> str:
+    is_registered = version.status is not VersionStatus.NOT_REGISTERED
+    status = version.status.value.lower() if is_registered else "not known to Temporal yet"
+    if not 0 < version.percentage < _ALL:
+        return f"is {status}{_with_replicas(version)}"
+    share = f"{version.percentage:g}% of new workflows"
+    return f"is {status} with {share}{_with_replicas(version).replace(' with ', ' and ')}"
 
 
-def _unversioned_workers_poll(worker: SimulatedWorker) -> bool:
-    ramp = worker.temporal.routing.ramping
-    queues = (queue for version in worker.temporal.versions.values() for queue in version.task_queues or ())
-    return any(queue.unversioned_pollers for queue in queues) or (ramp is not None and not ramp.build_id)
+def _with_replicas(version: VersionState) -> str:
+    is_known = version.replicas and not version.autoscaled
+    return f" with {counted(version.replicas, 'replica')}" if is_known else ""
 
 
-def _spans(frames: Sequence[Frame], build_id: str) -> Iterator[Span]:
-    seen = [each.versions.get(build_id, VersionState()) for each in frames]
-    ends = [*(each.at for each in frames[1:]), None]
-    pieces = zip(frames, seen, ends, strict=True)
-    for _, group in groupby(pieces, key=lambda piece: _shown(piece[1])):
-        same = list(group)
-        begin, state, end = same[0][0].at, same[0][1], same[-1][2]
-        if state.is_there and begin != end:
-            yield Span(
-                begin=begin,
-                end=end,
-                stage=stage_of(state),
-                status=state.status,
-                percentage=state.percentage,
-                replicas=None if state.autoscaled else state.replicas,
-            )
+def _becomes(status: VersionStatus) -> Callable[[VersionState, VersionState], bool]:
+    return lambda was, now: now.status is status and was.status is not status
 
 
-def _shown(state: VersionState) -> tuple[object, ...]:
-    return (
-        state.is_there,
-        stage_of(state),
-        state.status,
-        state.percentage,
-        state.replicas,
-        state.autoscaled,
-    )
+def _gate_becomes(statuses: set[GateStatus | None]) -> Callable[[VersionState, VersionState], bool]:
+    return lambda was, now: now.gate in statuses and was.gate not in statuses
+
+
+def _ramp_ends(was: VersionState, now: VersionState) -> bool:
+    return was.status is _RAMPING and now.status is not _RAMPING and not now.percentage
+
+
+_CHANGES_OF_TRAFFIC = {
+    Happening.RAMPED,
+    Happening.BECAME_CURRENT,
+    Happening.TAKEN_BACK,
+    Happening.RAMP_ENDED,
+    Happening.BEGAN_DRAINING,
+}
+_RULES: Sequence[
+    tuple[
+        Happening,
+        Callable[[VersionState, VersionState], bool],
+        str | Callable[[VersionState, VersionState], str],
+    ]
+] = (
+    (
+        Happening.CREATED,
+        lambda was, now: now.is_there and not was.is_there and bool(now.replicas),
+        lambda _, now: f"its Deployment is created{_with_replicas(now) or ', without a replica count'}",
+    ),
+    (
+        Happening.RESIZED,
+        lambda was, now: was.is_there and 0 < now.replicas != was.replicas and not now.autoscaled,
+        lambda was, now: f"its Deployment changes from {was.replicas} to {counted(now.replicas, 'replica')}",
+    ),
+    (Happening.READY, lambda was, now: now.serves and not was.serves, "its pods are ready and poll"),
+    (Happening.GATE_STARTED, _gate_becomes({GateStatus.RUNNING}), "its gate starts"),
+    (Happening.GATE_PASSED, _gate_becomes({GateStatus.COMPLETED}), "its gate passes"),
+    (
+        Happening.GATE_FAILED,
+        _gate_becomes({status for status in GateStatus if status.has_failed}),
+        "its gate fails",
+    ),
+    (
+        Happening.RAMPED,
+        lambda was, now: now.status is _RAMPING and now.percentage != was.percentage,
+        lambda _, now: f"gets {now.percentage:g}% of new workflows",
+    ),
+    (
+        Happening.BECAME_CURRENT,
+        _becomes(_CURRENT),
+        lambda _, now: (
+            "is current and gets "
+            f"{'all' if now.percentage == _ALL else f'{now.percentage:g}% of'} new workflows"
+        ),
+    ),
+    (
+        Happening.TAKEN_BACK,
+        lambda was, now: _ramp_ends(was, now) and now.aborted is not None,
+        lambda _, now: f"its ramp is taken back{now.aborted}",
+    ),
+    (
+        Happening.RAMP_ENDED,
+        lambda was, now: _ramp_ends(was, now) and now.aborted is None,
+        "its ramp ends",
+    ),
+    (
+        Happening.BEGAN_DRAINING,
+        lambda was, now: _becomes(_DRAINING)(was, now) and now.was_active,
+        lambda _, now: f"is draining{': workflows pinned to it still run' if now.is_held else ''}",
+    ),
+    (
+        Happening.ENDING_BEGUN,
+        lambda was, now: len(now.begun) > len(was.begun),
+        lambda _, now: f"its policy starts to {now.begun[-1]}",
+    ),
+    (
+        Happening.WORKFLOWS_ENDED,
+        lambda was, now: was.is_held and not now.is_held and now.was_active,
+        "its last pinned workflow ends",
+    ),
+    (
+        Happening.DRAINED,
+        lambda was, now: _becomes(_DRAINED)(was, now) and now.was_active,
+        "is drained: Temporal counts no workflow on it",
+    ),
+    (
+        Happening.SCALED_DOWN,
+        lambda was, now: bool(was.replicas) and not now.replicas and now.is_there,
+        "its Deployment is scaled to zero replicas",
+    ),
+    (
+        Happening.DROPPED,
+        lambda was, now: was.is_there and not now.is_there and not was.percentage,
+        "its Deployment is deleted",
+    ),
+)
+"""What can happen to a version, when it has, and its sentence; in the order that one moment shows it in."""

@@ -32,7 +32,7 @@ from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker, gate_end
 from twgen.versioning.names import versioned_deployment_name
 
 NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-"""The beginning of a simulation that is told in offsets only."""
+"""The beginning of a simulation whose times are offsets only."""
 _BEFORE = timedelta(days=1)
 _USUAL_REPLICAS = 1
 _IN_USE = {VersionStatus.CURRENT, VersionStatus.RAMPING, VersionStatus.DRAINING}
@@ -40,8 +40,7 @@ _IN_USE = {VersionStatus.CURRENT, VersionStatus.RAMPING, VersionStatus.DRAINING}
 
 def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) -> World:
     """The world of a deploy: one version, `previous`, is current, and the target has just been committed."""
-    workers = [_usual(spec, begin, caller) for spec in specs]
-    return World(begin, {worker.key: worker for worker in workers})
+    return World(begin, {spec.key: _usual(spec, begin, caller) for spec in specs})
 
 
 def initial_state(
@@ -53,56 +52,56 @@ def initial_state(
     world says of a version is made to agree with its routing. Where the cluster was not read, the versions
     that have pollers, or must have, are taken to run.
     """
-    found = worker_world(spec, world)
-    server = server_of(found.temporal.server_version if found.temporal else "")
+    seen = worker_world(spec, world)
+    server = server_of(seen.temporal.server_version if seen.temporal else "")
     temporal = TemporalModel(
         server=server,
         now=begin,
         workflow_duration=assumed.workflow_duration,
         drainage_interval=assumed.drainage_interval,
     )
-    if found.temporal:
-        temporal.manager = found.temporal.manager_identity
+    if seen.temporal:
+        temporal.manager = seen.temporal.manager_identity
         state = UpdateState.COMPLETED if server.tells_update_state else None
-        temporal.routing = replace(found.temporal.routing, update_state=state)
-        coherent = _coherent(found.temporal, begin, assumed.drainage_interval)
-        temporal.versions = {item.build_id: item for item in coherent}
-        temporal.held_until = _holds(found.temporal, begin, assumed.workflow_duration)
-        temporal.gate_ends = _gate_ends(found.temporal, begin, assumed)
+        temporal.routing = replace(seen.temporal.routing, update_state=state)
+        coherent = _coherent(seen.temporal, begin, assumed.drainage_interval)
+        temporal.versions = {version.build_id: version for version in coherent}
+        temporal.held_until = _holds(seen.temporal, begin, assumed.workflow_duration)
+        temporal.gate_ends = {
+            (version.build_id, run.workflow_id): gate_end(begin, assumed)
+            for version in seen.temporal.versions
+            for run in version.gate_runs or ()
+            if run.status is GateStatus.RUNNING
+        }
     # a person who only looks asks what the rollout does that owns the worker
     is_ours = caller.is_person and temporal.manager.startswith("twgen/")
     acting = replace(caller, identity=temporal.manager) if is_ours else caller
-    refuse_foreign(spec, found, acting)
+    refuse_foreign(spec, seen, acting)
     worker = SimulatedWorker(
-        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, found.ledger, found.history
+        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, seen.ledger, seen.history
     )
-    if found.replay and found.replay.state is ReplayState.FAILED:
-        worker.replay = found.replay
-    live = {item.build_id: item for item in assumed_live(spec, worker)}
-    if found.deployments is not None:  # of two of one version, the one that is planned for
-        live = {build_id: several[0] for build_id, several in deployments_of(spec, found).items()}
+    if seen.replay and seen.replay.state is ReplayState.FAILED:
+        worker.replay = seen.replay
+    if seen.deployments is None:
+        live = {build_id: _running(spec, build_id, begin) for build_id in _in_use(temporal)}
+    else:  # of two of one version, the one that is planned for
+        live = {build_id: several[0] for build_id, several in deployments_of(spec, seen).items()}
     worker.cluster.sync(live, begin)
     worker.advance(begin)
     return worker
 
 
-def assumed_live(spec: WorkerSpec, worker: SimulatedWorker) -> list[LiveDeployment]:
-    """The Deployments of a cluster that was not read: of the versions that are in use, or that poll."""
-    described = worker.temporal.described()
-    polling = {
-        version.build_id
-        for version in worker.temporal.versions.values()
+def _in_use(temporal: TemporalModel) -> list[str]:
+    described = temporal.described()
+    return sorted(
+        build_id
+        for build_id, version in temporal.versions.items()
         if any(queue.pollers for queue in version.task_queues or ())
-    }
-    in_use = {
-        version.build_id
-        for version in worker.temporal.versions.values()
-        if status_of(version.build_id, version, described) in _IN_USE
-    }
-    return [running(spec, build_id, worker.begin) for build_id in sorted(polling | in_use)]
+        or status_of(build_id, version, described) in _IN_USE
+    )
 
 
-def running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
+def _running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
     """The Deployment of a version that serves as the spec wants it."""
     replicas = _USUAL_REPLICAS if spec.replicas is None else spec.replicas
     name = versioned_deployment_name(spec.name, build_id)
@@ -138,7 +137,7 @@ def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:
         server_version=NEWEST,
         manager_identity=caller.of(spec.policy),
     )
-    live = running(spec, build_id, begin, caller.on_deployments_of(spec.policy))
+    live = _running(spec, build_id, begin, caller.on_deployments_of(spec.policy))
     return WorkerWorld(*spec.key, temporal, (live,))
 
 
@@ -151,16 +150,12 @@ def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) 
         status = status_of(version.build_id, version, temporal)
         drainage = version.drainage
         if status is VersionStatus.DRAINING:
-            drainage = _draining(version, begin, interval)
+            known = drainage or Drainage(status)
+            checked = known.checked_at
+            # its workflows are counted again in time, not in the past
+            is_recent = checked is not None and later(checked, interval) > begin
+            drainage = Drainage(status, known.changed_at or begin, checked if is_recent else begin)
         yield replace(version, status=status, drainage=drainage)
-
-
-def _draining(version: Version, begin: datetime, interval: timedelta) -> Drainage:
-    known = version.drainage or Drainage(VersionStatus.DRAINING)
-    checked = known.checked_at
-    # its workflows are counted again in time, not in the past
-    is_recent = checked is not None and later(checked, interval) > begin
-    return Drainage(VersionStatus.DRAINING, known.changed_at or begin, checked if is_recent else begin)
 
 
 def _holds(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
@@ -175,15 +170,3 @@ def _holds(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> 
         elif status is VersionStatus.DRAINING and ever_active(version):
             holds[version.build_id] = max(later(left or begin, duration), begin)
     return {build_id: until for build_id, until in holds.items() if until > begin}
-
-
-def _gate_ends(
-    temporal: WorkerDeployment, begin: datetime, assumed: Assumptions
-) -> dict[tuple[str, str], tuple[datetime, GateStatus]]:
-    end = gate_end(begin, assumed)
-    return {
-        (version.build_id, run.workflow_id): end
-        for version in temporal.versions
-        for run in version.gate_runs or ()
-        if run.status is GateStatus.RUNNING
-    }

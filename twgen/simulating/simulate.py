@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import takewhile
 
 from twgen.model.analysis import Analysis, WorkflowFailures
 from twgen.model.histories import ReplayState
@@ -17,8 +16,7 @@ from twgen.model.times import FOREVER
 from twgen.model.world import World
 from twgen.planning.analysis.noticing import noticed, too_short
 from twgen.planning.plan import worker_world
-from twgen.simulating.events import events_of
-from twgen.simulating.frames import Frame, frame_of, lanes
+from twgen.simulating.frames import Frame, events_of, frame_of, lanes
 from twgen.simulating.initial_state import NO_TIME, initial_state, usual_world
 from twgen.simulating.worker import SimulatedWorker
 
@@ -47,12 +45,12 @@ def simulate(
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
     begin = begins or NO_TIME
-    found = world or usual_world(specs, begin, caller)
+    start = world or usual_world(specs, begin, caller)
     return Timeline(
         begins=begins,
         is_usual=world is None,
         assumptions=assumed,
-        workers=tuple(_timeline(spec, found, begin, caller, assumed) for spec in specs),
+        workers=tuple(_timeline(spec, start, begin, caller, assumed) for spec in specs),
     )
 
 
@@ -96,7 +94,7 @@ def _timeline(
     events = events_of(frames)
     temporal = worker_world(spec, world).temporal
     current = temporal.routing.current if temporal else None
-    unfinished, measured = worker.next_change(last) < FOREVER, _measured(spec)
+    unfinished, measured = worker.next_change(last) < FOREVER, measured_steps(spec)
     return WorkerTimeline(
         worker=spec.worker_deployment,
         temporal_namespace=spec.temporal_namespace,
@@ -108,7 +106,7 @@ def _timeline(
         outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[last.routing.phase],
         because=last.routing.because,
         ends=events[-1].at if events else timedelta(),
-        stands_since=_stands_since(moments),
+        unchanged_since=_unchanged_since(moments),
         events=events,
         lanes=lanes(frames),
         noticing=noticed(*measured, assumed.traffic, _judged(spec)) if assumed.traffic and measured else (),
@@ -116,22 +114,13 @@ def _timeline(
     )
 
 
-def _stands_since(moments: Sequence[tuple[Frame, WorkerPlan]]) -> timedelta:
-    last = moments[-1][1].routing
-    standing = takewhile(
-        lambda moment: (moment[1].routing.phase, moment[1].routing.reason) == (last.phase, last.reason),
-        reversed(moments),
-    )
-    *_, (frame, _) = standing
-    return frame.at
+def _unchanged_since(moments: Sequence[tuple[Frame, WorkerPlan]]) -> timedelta:
+    phases = [(plan.routing.phase, plan.routing.reason) for _, plan in moments]
+    others = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
+    return moments[next(others, -1) + 1][0].at
 
 
-def counts_failures(spec: WorkerSpec) -> bool:
-    """Whether workflows that fail are counted while its target ramps."""
-    return bool(_measured(spec))
-
-
-def _measured(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | None:
+def measured_steps(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | None:
     """Its steps, and what is measured at them; None: workflows that fail are not."""
     analysis, rollout = spec.policy.analysis, spec.rollout
     if not analysis or not rollout.steps or rollout.strategy is not Strategy.PROGRESSIVE:
@@ -142,11 +131,10 @@ def _measured(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | No
 
 def _judged(spec: WorkerSpec) -> Mapping[float, frozenset[str]]:
     """The names of the metrics that are judged at each step, by its percentage."""
-    found = ((step.percentage, spec.policy.analysis_at(step.percentage)) for step in spec.rollout.steps)
     return {
-        percentage: frozenset(metric.name for metric in analysis.metrics)
-        for percentage, analysis in found
-        if analysis
+        step.percentage: frozenset(metric.name for metric in analysis.metrics)
+        for step in spec.rollout.steps
+        if (analysis := spec.policy.analysis_at(step.percentage))
     }
 
 
@@ -158,9 +146,10 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
         )
     if worker.spec.policy.driver is Driver.NONE:
         yield "the driver is None: `twgen rollout` is assumed to run all the time"
-    if not worker.assumed.traffic and (measured := _measured(worker.spec)):
+    measured = measured_steps(worker.spec)
+    if measured and not worker.assumed.traffic:
         yield from too_short(*measured, _judged(worker.spec))
-    if (measured := _measured(worker.spec)) and (least := measured[1].least_started):
+    if measured and (least := measured[1].least_started):
         yield (
             f"its last step ends once {least} workflows have started on it, but the simulation does not"
             " count them"

@@ -91,7 +91,7 @@ class TemporalModel:
     def is_held(self, build_id: str) -> bool:
         """A workflow that is pinned to the version runs, or may be started at any moment."""
         until = self.held_until.get(build_id)
-        return self._share(build_id) > 0 or (until is not None and until > self.now)
+        return shares(self.routing).get(build_id, 0) > 0 or (until is not None and until > self.now)
 
     def polled(self, build_id: str, task_queues: Iterable[TaskQueue]) -> None:
         """A worker of the version polls these task queues; the first poll registers the version."""
@@ -109,11 +109,12 @@ class TemporalModel:
     def set_current(self, build_id: str) -> None:
         """All new workflows that no ramp takes go to this version; empty: to unversioned workers."""
         before = self.routing.current.build_id if self.routing.current else ""
-        ramping = self.routing.ramping
+        ramp = self.routing.ramping
         if before == build_id:
             return
         # a ramp to anything else stays, one to unversioned workers too
-        ramp = None if ramping and ramping.build_id == build_id and build_id else ramping
+        if ramp and ramp.build_id == build_id and build_id:
+            ramp = None
         self._leave(before)
         current = CurrentVersion(build_id, self.now) if build_id else None
         self._route(Routing(current=current, ramping=ramp))
@@ -133,8 +134,7 @@ class TemporalModel:
 
     def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         """Write entries of a version's metadata."""
-        version = self.versions[build_id]
-        self.versions[build_id] = replace(version, metadata={**(version.metadata or {}), **marks})
+        self._change(build_id, metadata={**(self.versions[build_id].metadata or {}), **marks})
 
     def start_pinned(self, build_id: str, until: datetime) -> None:
         """Start a workflow on the version that runs until then."""
@@ -205,13 +205,10 @@ class TemporalModel:
         # counted every interval: the first count at which nothing holds it any more
         return first if held <= first else later(first, -(-(held - first) // interval) * interval)
 
-    def _share(self, build_id: str) -> float:
-        return shares(self.routing).get(build_id, 0)
-
     def _leave(self, build_id: str) -> None:
         if build_id not in self.versions:
             return
-        if self._share(build_id) > 0:
+        if shares(self.routing).get(build_id, 0) > 0:
             ends = later(self.now, self.workflow_duration)
             self.held_until[build_id] = max(ends, self.held_until.get(build_id, ends))
         self._change(build_id, last_deactivated_at=self.now)
@@ -228,17 +225,15 @@ class TemporalModel:
     def _activate(self, build_id: str, status: VersionStatus) -> None:
         if build_id not in self.versions:
             return
-        version = self.versions[build_id]
+        version, now = self.versions[build_id], self.now
         is_current = status is VersionStatus.CURRENT
         self._change(
             build_id,
             status=status,
-            first_activated_at=version.first_activated_at or self.now,
-            last_current_at=self.now
-            if is_current and self.server.tells_when_current
-            else version.last_current_at,
+            first_activated_at=version.first_activated_at or now,
+            last_current_at=now if is_current and self.server.tells_when_current else version.last_current_at,
             last_deactivated_at=None,
-            drainage=Drainage(VersionStatus.UNSPECIFIED, self.now, self.now) if is_current else None,
+            drainage=Drainage(VersionStatus.UNSPECIFIED, now, now) if is_current else None,
         )
 
     def _change(self, build_id: str, **changes: Any) -> None:
@@ -249,5 +244,4 @@ class TemporalModel:
         counted = None
         if version.status in _IDLE:
             counted = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
-        unchanged = version.open_workflows == counted
-        return version if unchanged else replace(version, open_workflows=counted)
+        return version if version.open_workflows == counted else replace(version, open_workflows=counted)

@@ -1,6 +1,6 @@
 """One worker under a fake clock: its Temporal, its cluster, and what render and rollout do to both."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -34,6 +34,7 @@ from twgen.planning.rollout import Claim, Mark, moved_mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.stays import stay_began
 from twgen.planning.routing.target import Target
+from twgen.planning.version_status import shares
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
@@ -68,10 +69,10 @@ def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Meas
     since, analysis = target.measured_since, target.analysis
     if not since or not analysis:
         return world
-    read = {one.metric: one for one in (target.version and target.version.measurements) or ()}
-    bad = {one.metric for one in target.judgements if one.verdict is Verdict.FAILS} if read else set()
+    read = {item.metric: item for item in (target.version and target.version.measurements) or ()}
+    failing = {item.metric for item in target.judgements if item.verdict is Verdict.FAILS} if read else set()
     measurements = tuple(
-        read[metric.name] if metric.name in bad else measure(metric, since, now)
+        read[metric.name] if metric.name in failing else measure(metric, since, now)
         for metric in analysis.metrics
     )
     versions = tuple(
@@ -98,7 +99,7 @@ def _well(metric: Metric, since: datetime, now: datetime) -> Measurement:
 
 @dataclass
 class SimulatedWorker:
-    """A worker as it stands at one moment."""
+    """A worker at one moment."""
 
     spec: WorkerSpec
     temporal: TemporalModel
@@ -122,7 +123,7 @@ class SimulatedWorker:
 
     def world(self) -> WorkerWorld:
         """What a reader would see now."""
-        found = WorkerWorld(
+        world = WorkerWorld(
             name=self.spec.worker_deployment,
             temporal_namespace=self.spec.temporal_namespace,
             temporal=self.temporal.described(),
@@ -131,7 +132,7 @@ class SimulatedWorker:
             history=self.history,
             replay=self.replay,
         )
-        return _measured(self.spec, found, self.now, self.measure)
+        return _measured(self.spec, world, self.now, self.measure)
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""
@@ -220,12 +221,19 @@ class SimulatedWorker:
     def next_event(self, plan: WorkerPlan) -> datetime:
         """When time alone may next change the worker or a plan of it; FOREVER: never."""
         due = plan.routing.due_at
+        limits: list[datetime] = []
+        # a version with traffic has no limit that the version table compares with
+        idle = {*self.temporal.versions, *self.cluster.deployments} - {*shares(self.temporal.routing)}
+        if idle:
+            world = self.planned_on or self.world()
+            facts = version_facts(self.spec, world, self.now, idle)
+            limits = [limit for version in facts for limit in version.moments()]
         moments = [
             self.temporal.next_event(),
             self.cluster.next_event(),
             # a time is over just after it, not at it
             later(due, datetime.resolution) if due else None,
-            *(self._tick_after(limit) for limit in self._limits() if limit >= self.now),
+            *(self._tick_after(limit) for limit in limits if limit >= self.now),
             *(ending.at for ending in plan.endings if ending.is_next),
         ]
         return min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
@@ -242,22 +250,13 @@ class SimulatedWorker:
         interval = self.assumed.render_interval
         return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
-    def _limits(self) -> Iterator[datetime]:
-        """The moments that the version table compares with."""
-        for version in version_facts(self.spec, self.planned_on or self.world(), self.now):
-            yield from version.moments()
-
     def _task_queues(self) -> tuple[TaskQueue, ...]:
         """Those that a new version is assumed to poll: all that an earlier one does."""
-        current = self.temporal.routing.current
-        versions = self.temporal.versions
-        known = versions.get(current.build_id) if current else None
-        others = (version.own_task_queues for version in versions.values())
-        first = next((queues for queues in others if queues), ())
-        queues = (known.own_task_queues if known else ()) or first
-        return queues or (
-            TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False),
-        )
+        current, versions = self.temporal.routing.current, self.temporal.versions
+        first = [versions[current.build_id]] if current and current.build_id in versions else []
+        queues = (version.own_task_queues for version in (*first, *versions.values()))
+        unnamed = TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False)
+        return next(filter(None, queues), (unnamed,))
 
     def _start_gate(self, gate: GateStart) -> None:
         # a snapshot may be from the future, and only runs of the present stay count

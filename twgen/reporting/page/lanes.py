@@ -45,11 +45,8 @@ class Lanes(NamedTuple):
     lanes: tuple[Lane, ...]
 
 
-class _Event(NamedTuple):
-    """What happens to the pods or workflows of a version."""
-
-    at: datetime
-    says: str
+_Event = tuple[datetime, str]
+"""When something happens to the pods or workflows of a version, and what."""
 
 
 class _Traffic(NamedTuple):
@@ -62,17 +59,17 @@ class _Traffic(NamedTuple):
 def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
     """The lanes of a worker of a Status document.
 
-    Where the shares of a time are known, those of all versions are told, else none: a status tells of the
-    last change of traffic and of the next one.
+    Where the shares of a time are known, those of all versions are shown, else none: a status has the last
+    change of traffic and the next one.
     """
     now = now.replace(microsecond=0)
     versions: Sequence[Mapping[str, Any]] = worker.get("versions", ())
     traffic = _traffic(worker, now)
     events = {version["buildID"]: list(_events(worker, version, now)) for version in versions}
     begins = [_time(version["since"]) for version in versions if version["since"]]
-    happens = [event.at for found in events.values() for event in found]
-    moments = {*begins, *happens, *(one.at for one in traffic)}
-    # of many versions the latest past and the nearest future are told
+    happens = [at for of_version in events.values() for at, _ in of_version]
+    moments = {*begins, *happens, *(part.at for part in traffic)}
+    # of many versions the latest past and the nearest future are shown
     past = sorted(moment for moment in moments if moment < now)[-_MOST_MOMENTS // 2 :]
     to_come = sorted(moment for moment in moments if moment > now)[: _MOST_MOMENTS // 2]
     shown = [*past, now, *to_come]
@@ -84,8 +81,12 @@ def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
         )
         for version in versions
     ]
-    if any(_UNVERSIONED in one.shares for one in traffic):
-        cells = [_unversioned_cell(traffic, moment, now) for moment in shown]
+    if any(_UNVERSIONED in part.shares for part in traffic):
+        cells = []
+        for moment in shown:
+            share = _share(_UNVERSIONED, traffic, moment)
+            says = f"{plain_percentage(share)}%" if share is not None else ""
+            cells.append(Stretch(says, "ramping" if says else "unknown", 1, moment >= now))
         lanes.append(Lane(_UNVERSIONED, is_target=False, stretches=_stretches(cells)))
     return Lanes(tuple(_when(moment, now) for moment in shown), tuple(lanes))
 
@@ -98,7 +99,7 @@ def _traffic(worker: Mapping[str, Any], now: datetime) -> list[_Traffic]:
     if without_version is not None:
         shares[_UNVERSIONED] = float(without_version)
     begins = [_time(version["since"]) for version in taking if version["since"]]
-    # when workers without a version got their share is not told
+    # a status does not say when workers without a version got their share
     is_known = bool(taking) and len(begins) == len(taking) and without_version is None
     known = [_Traffic(min(now, max(begins)) if is_known else now, shares)] if shares else []
     change = worker.get("next")
@@ -116,9 +117,9 @@ def _events(worker: Mapping[str, Any], version: Mapping[str, Any], now: datetime
     for ending in worker.get("draining", ()):
         if ending["buildID"] == version["buildID"] and not ending["begun"]:
             types = ", ".join(ending["workflowTypes"]) or "all workflows"
-            yield _Event(max(_time(ending["at"]), now), f"{ending['action']}: {types}")
+            yield max(_time(ending["at"]), now), f"{ending['action']}: {types}"
     if (later := version.get("next")) and later["action"] in _ACTIONS:
-        yield _Event(max(_time(later["at"]), now), _ACTIONS[later["action"]])
+        yield max(_time(later["at"]), now), _ACTIONS[later["action"]]
 
 
 def _cell(
@@ -128,17 +129,17 @@ def _cell(
     is_to_come = at >= now
     if at < now and not (version["since"] and _time(version["since"]) <= at):
         return Stretch("", "unknown", 1, is_to_come)
-    event = max((one for one in events if one.at <= at), default=None)
-    if event and event.says == _ACTIONS["Drop"]:
-        return Stretch(event.says, event.says, 1, is_to_come)
+    _, happens = max((event for event in events if event[0] <= at), default=(at, ""))
+    if happens == _ACTIONS["Drop"]:
+        return Stretch(happens, happens, 1, is_to_come)
     share, status = _share(version["buildID"], traffic, at), str(version["status"])
     if traffic and now < traffic[-1].at <= at:
         status = _status_after(version, traffic)
     words = [status, *([f"{plain_percentage(share)}%"] if share is not None else [])]
     if at == now:
         words += _what_it_has(version, now)
-    if event:
-        words.append(event.says)
+    if happens:
+        words.append(happens)
     stage = status.lower() if status in set(VersionStatus) else "unknown"
     return Stretch(", ".join(words), stage, 1, is_to_come)
 
@@ -154,14 +155,8 @@ def _status_after(version: Mapping[str, Any], traffic: list[_Traffic]) -> str:
     return str(VersionStatus.RAMPING)
 
 
-def _unversioned_cell(traffic: list[_Traffic], at: datetime, now: datetime) -> Stretch:
-    share = _share(_UNVERSIONED, traffic, at)
-    says = f"{plain_percentage(share)}%" if share is not None else ""
-    return Stretch(says, "ramping" if says else "unknown", 1, at >= now)
-
-
 def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None:
-    known = [one for one in traffic if one.at <= at]
+    known = [part for part in traffic if part.at <= at]
     return known[-1].shares.get(build_id) if known else None
 
 

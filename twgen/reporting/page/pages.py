@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus
 from twgen.model.timeline import Timeline
@@ -34,38 +34,6 @@ class Share(NamedTuple):
     """The shares before it together."""
     kind: str
     """`target`, `other` or `unversioned`."""
-
-
-class _Shown(NamedTuple):
-    """A row of the page, and the values that it is sorted by."""
-
-    html: Any
-    is_alarm: bool
-    phase: Phase
-    since: datetime
-    worker: str
-
-
-class Row(NamedTuple):
-    """A worker of the fleet, as the page shows it."""
-
-    worker: str
-    phase: Phase
-    sign: str
-    alarm: str
-    """The most urgent problem; empty: none."""
-    target: str
-    shares: tuple[Share, ...]
-    length: str
-    """How long it has been in this phase."""
-    since: datetime
-    reason: str
-    says: str
-    document: Mapping[str, Any]
-    """Its part of a Status document; empty: none."""
-    lanes: Lanes
-    changes: tuple[tuple[str, str], ...]
-    """The time and the text of the last change of each version, newest first."""
 
 
 def fleet_page(statuses: Sequence[RolloutStatus], now: datetime, *, refreshed_every: float = 0) -> str:
@@ -97,97 +65,87 @@ def simulation_page(timeline: Timeline) -> str:
 
 def _page(**values: Any) -> str:
     environment = _environment()
-    style, script = (_source(name) for name in ("page.css", "page.js"))
-    hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
-    return environment.get_template("page.html").render(style=style, script=script, **hashes, **values)
+    if not environment.loader:
+        raise AssertionError("the environment loads from this package")
+    for kind, name in (("style", "page.css"), ("script", "page.js")):
+        text = values[kind] = environment.loader.get_source(environment, name)[0]
+        # by this hash a browser runs only this text, whatever else the page contains
+        values[f"{kind}_hash"] = f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+    return environment.get_template("page.html").render(**values)
 
 
 def _fleet(statuses: Sequence[RolloutStatus], now: datetime) -> Mapping[str, Any]:
-    rows = sorted((_shown(status, now) for status in statuses), key=_urgency)
-    numbers = [(phase, sum(row.phase is phase for row in rows)) for phase in URGENCY]
-    return {"rows": rows, "numbers": [(SIGNS[phase], phase, number) for phase, number in numbers if number]}
+    rows = sorted((_row(status, now) for status in statuses), key=itemgetter(0))
+    phases = [status.phase for status in statuses]
+    numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
+    return {"rows": [html for _, html in rows], "numbers": numbers}
 
 
-def _urgency(row: _Shown) -> tuple[object, ...]:
-    return (*urgency(row.phase, is_alarm=row.is_alarm), row.since, row.worker)
+def _row(status: RolloutStatus, now: datetime) -> tuple[tuple[object, ...], Any]:
+    """What a worker's row is sorted by, and its HTML.
 
-
-def _shown(status: RolloutStatus, now: datetime) -> _Shown:
-    """A worker's row; without the version data if another release or a person wrote it in another form."""
+    It is without the version data if another release or a person wrote that in another form.
+    """
     from markupsafe import Markup
 
     template = _environment().get_template("row.html")
     try:
-        row = _row(status, now)
+        row = _values(status, now)
         html = template.render(row=row)
     except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
         unread = "the version data in its status cannot be read"
-        row = _row(replace(status, document={}, failing=status.failing or unread), now)
+        row = _values(replace(status, document={}, failing=status.failing or unread), now)
         html = template.render(row=row)
-    return _Shown(Markup(html), bool(row.alarm), row.phase, row.since, row.worker)  # noqa: S704 - rendered here
+    order = (*urgency(status.phase, is_alarm=bool(row["alarm"])), status.since, status.worker)
+    return order, Markup(html)  # noqa: S704 - rendered here
 
 
-def _row(status: RolloutStatus, now: datetime) -> Row:
+def _values(status: RolloutStatus, now: datetime) -> Mapping[str, Any]:
+    """What `row.html` shows of a worker."""
     document: Mapping[str, Any] = next(iter(status.document.get("workers") or ()), {})
     # if the intent cannot be read, its traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
-    return Row(
-        worker=status.worker,
-        phase=status.phase,
-        sign=SIGNS[status.phase],
-        alarm=status.failing or document.get("unserved") or "",
-        target=status.target,
-        shares=tuple(_shares(document, status.target)) if is_read else (),
-        length=spoken(now - status.since),
-        since=status.since,
-        reason=status.reason,
-        says=status.message,
-        document=document,
-        lanes=lanes_of(document, now) if is_read else Lanes((), ()),
-        changes=tuple(_changes(document, now)),
-    )
+    return {
+        "worker": status.worker,
+        "phase": status.phase,
+        "sign": SIGNS[status.phase],
+        "alarm": status.failing or document.get("unserved") or "",
+        "target": status.target,
+        "shares": _shares(document, status.target) if is_read else (),
+        "length": spoken(now - status.since),
+        "since": status.since,
+        "reason": status.reason,
+        "says": status.message,
+        "document": document,
+        "lanes": lanes_of(document, now) if is_read else Lanes((), ()),
+        "changes": _changes(document, now),
+    }
 
 
 def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
-    found, begins = [], 0.0
+    drawn, begins = [], 0.0
     shares = [(version["buildID"], version["percentage"]) for version in document.get("versions", ())]
     shares.append(("", document.get("unversionedPercentage")))
     for build_id, percentage in sorted(shares, key=lambda share: share[0] != target):
         if percentage:
             kind = "target" if build_id == target else "other" if build_id else "unversioned"
-            found.append(Share(build_id or "unversioned workers", percentage, begins, kind))
+            drawn.append(Share(build_id or "unversioned workers", percentage, begins, kind))
             begins += percentage
-    return found
+    return drawn
 
 
 def _changes(document: Mapping[str, Any], now: datetime) -> Sequence[tuple[str, str]]:
-    found = []
+    """The time and the text of the last change of each version, newest first."""
+    changes = []
     for version in document.get("versions", ()):
         if moved := version.get("movedBy"):
             share = plain_percentage(version["percentage"] or 0)
             by = moved["application"] or moved["identity"]
-            found.append((moved["at"], f"{by} sent {share}% of new workflows to {version['buildID']}"))
+            changes.append((moved["at"], f"{by} sent {share}% of new workflows to {version['buildID']}"))
         elif version["since"]:
-            found.append((version["since"], f"{version['buildID']}: {version['status']}"))
-    ordered = sorted((parse_time(at), says) for at, says in found if at)
+            changes.append((version["since"], f"{version['buildID']}: {version['status']}"))
+    ordered = sorted((parse_time(at), says) for at, says in changes if at)
     return [(clock_time(at, now), says) for at, says in reversed(ordered)]
-
-
-def _source(name: str) -> str:
-    environment = _environment()
-    if not environment.loader:
-        raise AssertionError("the environment loads from this package")
-    return environment.loader.get_source(environment, name)[0]
-
-
-def _hash(text: str) -> str:
-    """The hash by which a browser runs only this text, whatever else the page contains."""
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-def _safe(value: Any) -> Any:
-    """Text of the page that a person can read safely: no character hides or turns it."""
-    return printable(value) if type(value) is str else value
 
 
 @cache
@@ -198,7 +156,7 @@ def _environment() -> "Environment":
         loader=PackageLoader("twgen.reporting", "page"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_safe,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -65,13 +65,13 @@ def judgement_items(worker: WorkerPlan) -> list[dict[str, Any]]:
     """The verdict of each metric of a worker's analysis."""
     return [
         {
-            "metric": one.metric,
-            "verdict": one.verdict.value,
-            "value": one.value,
-            "bound": one.bound,
-            "because": one.because,
+            "metric": judged.metric,
+            "verdict": judged.verdict.value,
+            "value": judged.value,
+            "bound": judged.bound,
+            "because": judged.because,
         }
-        for one in worker.judgements
+        for judged in worker.judgements
     ]
 
 

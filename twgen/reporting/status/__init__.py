@@ -1,1 +1,1 @@
-"""Where every worker stands, as a tree, as lines and as JSON."""
+"""The state of every worker, as a tree, as lines and as JSON."""

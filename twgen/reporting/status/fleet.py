@@ -26,8 +26,8 @@ def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
 def stray_lines(strays: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each worker that no intent names any more, with its remaining Deployments."""
     return [
-        printable(f"{one.about}: {one.says}: {one.because}; {one.remedy}")
-        for one in findings_of_strays(strays)
+        printable(f"{finding.about}: {finding.says}: {finding.because}; {finding.remedy}")
+        for finding in findings_of_strays(strays)
     ]
 
 

@@ -1,7 +1,7 @@
 """The state of rollouts, as OpenMetrics."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,28 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-_OF_WORKER = ("namespace", "worker")
+_GAUGES: Mapping[str, Sequence[str]] = {
+    "rollout_phase": ("1 for the phase that a rollout is in, 0 for the others.", "phase"),
+    "rollout_reason": ("Always 1; the label is the reason for the phase of a rollout.", "reason"),
+    "rollout_percentage": ("The target's share of new workflows, in percent.",),
+    "rollout_unserved": ("1 while new workflows go to a version that no worker polls for.",),
+    "rollout_failing": ("1 while the checks of a rollout fail, or the changes that follow them.",),
+    "rollout_unchanged_seconds": ("Seconds since the phase or the reason of a rollout last changed.",),
+    "versions": ("Number of versions that are deployed or have work, by status.", "status"),
+    "version_count": ("Number of versions that count towards a cap.", "cap"),
+    "version_cap": ("The cap: at this number of versions, no new version is deployed.", "cap"),
+    "rollout_analysis_value": ("The value that a metric measures for the target.", "metric"),
+    "rollout_analysis_bound": ("The limit for that value, in the same unit.", "metric"),
+    "rollout_analysis_verdict": (
+        "1 for the verdict of a metric on the target, 0 for the other verdicts.",
+        "metric",
+        "verdict",
+    ),
+}
+"""Each gauge: its text, and its labels after those of the worker."""
+_OF_ANALYSES = {"rollout_analysis_value", "rollout_analysis_bound", "rollout_analysis_verdict"}
+_Sample = tuple[str, Sequence[str], float]
+"""The name of a gauge, its labels after those of the worker, and a value."""
 _CAPS = {"maxVersions": ("deployed", "maxVersions"), "temporal": ("registered", "mostRegistered")}
 """The number that counts towards each cap, and the cap, as in `versionCount` of a Status document."""
 
@@ -33,8 +54,7 @@ def openmetrics(
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
-    found = tuple(statuses)
-    collected = [*_of_rollouts(found, now), *_of_analyses(found), *_of_ticks(counts, look_seconds)]
+    collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts, look_seconds)]
 
     class Collected:
         def collect(self) -> Iterable["Metric"]:
@@ -46,74 +66,53 @@ def openmetrics(
     return text
 
 
-def _gauge(name: str, text: str, *labels: str) -> Any:
+def _of_rollouts(statuses: Sequence[RolloutStatus], now: datetime | None) -> Iterator["Metric"]:
     from prometheus_client.core import GaugeMetricFamily
 
-    return GaugeMetricFamily(f"twgen_{name}", text, labels=(*_OF_WORKER, *labels))
-
-
-def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> Iterator["Metric"]:
-    phase = _gauge("rollout_phase", "1 for the phase that a rollout is in, 0 for the others.", "phase")
-    reason = _gauge(
-        "rollout_reason", "Always 1; the label is the reason for the phase of a rollout.", "reason"
-    )
-    percentage = _gauge("rollout_percentage", "The target's share of new workflows, in percent.")
-    unserved = _gauge("rollout_unserved", "1 while new workflows go to a version that no worker polls for.")
-    failing = _gauge(
-        "rollout_failing", "1 while the checks of a rollout fail, or the changes that follow them."
-    )
-    age = _gauge(
-        "rollout_unchanged_seconds", "Seconds since the phase or the reason of a rollout last changed."
-    )
-    versions = _gauge("versions", "Number of versions that are deployed or have work, by status.", "status")
-    count = _gauge("version_count", "Number of versions that count towards a cap.", "cap")
-    cap = _gauge("version_cap", "The cap: at this number of versions, no new version is deployed.", "cap")
+    gauges: dict[str, Any] = {
+        name: GaugeMetricFamily(f"twgen_{name}", text, labels=("namespace", "worker", *labels))
+        for name, (text, *labels) in _GAUGES.items()
+    }
     for status in statuses:
         worker = status.worker.split("/", 1)
-        for each in Phase:
-            phase.add_metric([*worker, each.value], int(status.phase is each))
-        reason.add_metric([*worker, printable(status.reason)], 1)
-        if status.percentage is not None:
-            percentage.add_metric(worker, status.percentage)
-        failing.add_metric(worker, int(bool(status.failing)))
-        if now:
-            age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))
-        # empty if the rollout could not begin
-        for item in status.document.get("workers") or ():
-            unserved.add_metric(worker, int(bool(item.get("unserved"))))
-            found = Counter(printable(str(version.get("status"))) for version in item.get("versions") or ())
-            for name, number in sorted(found.items()):
-                versions.add_metric([*worker, name], number)
-            counted = item.get("versionCount") or {}
-            for name, (counting, most) in _CAPS.items():
-                if counting in counted and most in counted:
-                    count.add_metric([*worker, name], counted[counting])
-                    cap.add_metric([*worker, name], counted[most])
-    yield from (phase, reason, percentage, unserved, failing, age, versions, count, cap)
+        for name, labels, value in _samples(status, now):
+            gauges[name].add_metric([*worker, *labels], value)
+    # without measurements there are no metrics of an analysis at all
+    yield from (gauge for name, gauge in gauges.items() if gauge.samples or name not in _OF_ANALYSES)
 
 
-def _of_analyses(statuses: tuple[RolloutStatus, ...]) -> Iterator["Metric"]:
-    """The measurements of ramping versions; without measurements there are no such metrics at all."""
-    value = _gauge("rollout_analysis_value", "The value that a metric measures for the target.", "metric")
-    bound = _gauge("rollout_analysis_bound", "The limit for that value, in the same unit.", "metric")
-    verdict = _gauge(
-        "rollout_analysis_verdict",
-        "1 for the verdict of a metric on the target, 0 for the other verdicts.",
-        "metric",
-        "verdict",
-    )
-    for status in statuses:
-        worker = status.worker.split("/", 1)
-        for item in status.document.get("workers") or ():
-            for judged in item.get("analysis") or ():
-                labels = [*worker, printable(str(judged.get("metric")))]
-                for each in Verdict:
-                    verdict.add_metric([*labels, each.value], int(judged.get("verdict") == each))
-                for family, number in ((value, judged.get("value")), (bound, judged.get("bound"))):
-                    # a person may have written anything
-                    if type(number) in {int, float}:
-                        family.add_metric(labels, number)
-    yield from (family for family in (value, bound, verdict) if family.samples)
+def _samples(status: RolloutStatus, now: datetime | None) -> Iterator[_Sample]:
+    for phase in Phase:
+        yield "rollout_phase", [phase.value], int(status.phase is phase)
+    yield "rollout_reason", [printable(status.reason)], 1
+    if status.percentage is not None:
+        yield "rollout_percentage", [], status.percentage
+    yield "rollout_failing", [], int(bool(status.failing))
+    if now:
+        yield "rollout_unchanged_seconds", [], max(0.0, (now - status.since).total_seconds())
+    # empty if the rollout could not begin
+    for document in status.document.get("workers") or ():
+        yield from _samples_of(document)
+
+
+def _samples_of(worker: Mapping[str, Any]) -> Iterator[_Sample]:
+    yield "rollout_unserved", [], int(bool(worker.get("unserved")))
+    versions = Counter(printable(str(version.get("status"))) for version in worker.get("versions") or ())
+    for name, number in sorted(versions.items()):
+        yield "versions", [name], number
+    counted = worker.get("versionCount") or {}
+    for name, (counting, most) in _CAPS.items():
+        if counting in counted and most in counted:
+            yield "version_count", [name], counted[counting]
+            yield "version_cap", [name], counted[most]
+    for judged in worker.get("analysis") or ():
+        metric = printable(str(judged.get("metric")))
+        for verdict in Verdict:
+            yield "rollout_analysis_verdict", [metric, verdict.value], int(judged.get("verdict") == verdict)
+        for key in ("value", "bound"):
+            # a person may have written anything
+            if type(number := judged.get(key)) in {int, float}:
+                yield f"rollout_analysis_{key}", [metric], number
 
 
 def _of_ticks(counts: Mapping[str, int], look_seconds: float | None) -> Iterator["Metric"]:

@@ -1,18 +1,46 @@
-"""Trees of workers and their versions, as a person reads them in a terminal, cut to its rows."""
+"""Workers and their versions as trees that a person reads in a terminal, of a status or of a cluster."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from twgen.model.plan import Phase
-from twgen.planning.sentences import counted
+from twgen.model.plan import Phase, RoutingAction, VersionAction
+from twgen.model.status import AttachedState, RolloutStatus, Status, VersionView, WorkerView
+from twgen.model.temporal import VersionStatus
+from twgen.model.times import parse_time
+from twgen.planning.sentences import clock_time, counted, described_change, listed, plain_percentage, spoken
 from twgen.planning.worker_status import urgency
-from twgen.reporting.layout import STYLES, warning, wrapped, written
-from twgen.reporting.plan.phrases import SIGNS
-from twgen.reporting.status.phrases import phase_counts
+from twgen.reporting.layout import ALARM, STYLES, labelled, warning, wrapped, written
+from twgen.reporting.plan.phrases import (
+    SIGNS,
+    endings_of_versions,
+    endings_phrase,
+    folded,
+    folded_warnings,
+    judgement_phrase,
+    phase_phrase,
+    several,
+)
+from twgen.reporting.printable import printable, printable_copy
+from twgen.reporting.status.lines import (
+    gate_phrase,
+    next_phrase,
+    outlook_phrase,
+    owner_phrase,
+    percentage_text,
+    phase_counts,
+    pods_phrase,
+    state_phrase,
+    status_phrase,
+    target_phrase,
+    trouble_phrases,
+)
 
 _ASCII = str.maketrans("✓…→✗◀│├└─", "+.>x<|+`-")
 """One character for one, so that nothing moves."""
@@ -23,11 +51,8 @@ Block = list[Text]
 """The lines of one version: first its state, then what happens to it."""
 
 
-class Drawn(NamedTuple):
-    """The lines of a worker."""
-
-    head: Block
-    versions: list[Block]
+Drawn = tuple[Block, list[Block]]
+"""The lines of a worker: its own, and those of each version."""
 
 
 class Tree(NamedTuple):
@@ -170,3 +195,210 @@ def _aligned(row: Sequence[Text], widths: Sequence[int]) -> Text:
             line.append("" if index == 1 else blank).append("  ")
     line.rstrip()
     return line
+
+
+_STATES = {
+    VersionStatus.CURRENT: "green",
+    VersionStatus.RAMPING: "cyan",
+    VersionStatus.DRAINING: "yellow",
+    VersionStatus.UNSPECIFIED: "yellow",
+}
+_ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
+_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
+_TROUBLES = {AttachedState.MISSING, AttachedState.FAILING}
+_Document = Mapping[str, Any]
+
+
+def _style(phase: Phase, alarm: str) -> tuple[str, str]:
+    return ALARM if alarm else (SIGNS[phase], STYLES[phase])
+
+
+def _head(
+    title: Text, alarm: str, labels: Iterable[tuple[str, str, str]], warnings: Iterable[str], width: int
+) -> Iterator[Text]:
+    """The lines of a worker above its versions; `labels` are names with a text and its style."""
+    yield from wrapped(title, width, "", "  ")
+    if alarm:
+        yield from wrapped(Text(alarm, ALARM[1]), width, "  ")
+    for name, text, style in labels:
+        if text:
+            yield from labelled(name, Text(text, style), width, "  ", len("target"))
+    for text in warnings:
+        yield from warning(text, width, "  ")
+
+
+def _blocks(
+    versions: Sequence[tuple[list[Text], Block]], unversioned: float | None, width: int
+) -> list[Block]:
+    """The lines of each version, from its cells and the lines below them."""
+    rows = [cells for cells, _ in versions]
+    if unversioned is not None:
+        share = Text(percentage_text(unversioned))
+        rows.append([Text("unversioned workers"), share, Text(), Text(), Text()])
+    below = [*(lines for _, lines in versions), []]
+    return [[line, *lines] for line, lines in zip(in_columns(rows, width), below, strict=False)]
+
+
+def status_text(status: Status, layout: Layout) -> str:
+    """The status, a tree for each worker, as `trees_text` lays them out."""
+    status = printable_copy(status)
+    trees = [
+        Tree(
+            worker.plan.spec.worker_deployment,
+            worker.plan.routing.phase,
+            bool(worker.plan.unserved),
+            partial(_worker, worker, status.now, layout.width),
+        )
+        for worker in status.workers
+    ]
+    return trees_text(trees, status.warnings, layout)
+
+
+def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
+    plan = worker.plan
+    spec, phase = plan.spec, plan.routing.phase
+    sign, style = _style(phase, plan.unserved)
+    title = Text.assemble(
+        (f"{sign} {spec.worker_deployment}", f"bold {style}"),
+        (f"  {phase_phrase(plan.routing)}", style),
+        (f"  Temporal namespace {spec.temporal_namespace}", "dim"),
+    )
+    target = [version for version in worker.versions if version.is_target]
+    stands_out = phase is Phase.BLOCKED or any(item.plan.status in _UNREGISTERED for item in target)
+    cluster_was_read = all(version.cluster_was_read for version in worker.versions)
+    labels = (
+        ("target", target_phrase(worker), style if stands_out else ""),
+        ("next", next_phrase(worker, now), style),
+        ("gate", gate_phrase(worker), ""),
+        *(("metric", judgement_phrase(judged), "") for judged in plan.judgements),
+        *(("drains", endings_phrase(endings, now), "") for endings in endings_of_versions(plan)),
+        ("owner", owner_phrase(worker), ""),
+        ("pods", "" if cluster_was_read else "the cluster was not read", ""),
+    )
+    head = [*_head(title, plan.unserved, labels, folded_warnings(plan), width)]
+    versions = [
+        (_cells(group, now), [*_below(group[0], spec.namespace, now)])
+        for group in folded(worker.versions, _likeness)
+    ]
+    return head, _blocks(versions, worker.unversioned_percentage, width)
+
+
+def _likeness(version: VersionView) -> object:
+    plan = version.plan
+    if version.is_target or version.percentage is not None:
+        return None
+    return (plan.status, plan.action, plan.reason, pods_phrase(version))
+
+
+def _cells(group: Sequence[VersionView], now: datetime) -> list[Text]:
+    version = group[0]
+    live, status = version.plan.live, version.plan.status
+    missing = live is not None and live.available_replicas < live.replicas
+    style = (
+        ("red" if live and not live.available_replicas else "yellow") if missing else "" if live else "dim"
+    )
+    return [
+        Text(several([item.plan.build_id for item in group]), "bold" if version.is_target else ""),
+        Text(percentage_text(version.percentage)),
+        Text(state_phrase(version, now) if len(group) == 1 else status.value, _STATES.get(status, "dim")),
+        Text(pods_phrase(version) if version.cluster_was_read else "", style),
+        Text("◀ target" if version.is_target else "", "bold"),
+    ]
+
+
+def _below(version: VersionView, namespace: str, now: datetime) -> Iterator[Text]:
+    for trouble in trouble_phrases(version, namespace):
+        yield Text(trouble, "red")
+    if outlook := outlook_phrase(version, now):
+        yield Text(outlook, _ACTIONS.get(version.plan.action, "yellow"))
+    if ready := [f"{item.kind} {item.name}" for item in version.attached if item.is_ready]:
+        yield Text(f"has {listed(ready)}", "dim")
+
+
+def fleet_text(
+    statuses: Sequence[RolloutStatus], strays: Sequence[str], now: datetime, layout: Layout
+) -> str:
+    """A tree for each rollout, from the statuses that they wrote in their cluster.
+
+    `strays` are lines about objects that are no longer rendered.
+    """
+    trees = [
+        Tree(
+            printable(status.worker),
+            status.phase,
+            bool(status.failing),
+            partial(_rollout_if_readable, status, now, layout.width),
+        )
+        for status in statuses
+    ]
+    return trees_text(trees, strays, layout)
+
+
+def _rollout_if_readable(status: RolloutStatus, now: datetime, width: int) -> Drawn:
+    """The tree; without the version data if another release or a person wrote it in another form."""
+    try:
+        return _rollout(status, now, width)
+    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
+        unread = "the version data in its status cannot be read"
+        return _rollout(replace(status, document={}, failing=status.failing or unread), now, width)
+
+
+def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
+    worker: _Document = next(iter(status.document.get("workers") or ()), {})
+    sign, style = _style(status.phase, status.failing)
+    is_blocked = status.phase is Phase.BLOCKED
+    why = f" ({status.reason})" if is_blocked else ""
+    namespace = worker.get("temporalNamespace")
+    title = Text.assemble(
+        (f"{sign} {printable(status.worker)}", f"bold {style}"),
+        (printable(f"  {status.phase}{why} for {spoken(now - status.since)}"), style),
+        (printable(f"  Temporal namespace {namespace}") if namespace else "", "dim"),
+    )
+    owner = (worker.get("owner") or {}).get("identity")
+    labels = (
+        ("target", printable(f"{status.target}: {status.message}"), style if is_blocked else ""),
+        ("next", printable(_next(worker.get("next"), now)), style),
+        ("owner", printable(owner or ""), ""),
+    )
+    warnings = map(printable, worker.get("warnings") or ())
+    head = [*_head(title, printable(status.failing), labels, warnings, width)]
+    versions = [
+        (_cells_of(version, now), [Text(printable(trouble), "red") for trouble in _troubles(version)])
+        for version in worker.get("versions") or ()
+    ]
+    return head, _blocks(versions, worker.get("unversionedPercentage"), width)
+
+
+def _next(change: _Document | None, now: datetime) -> str:
+    if not change:
+        return ""
+    described = described_change(RoutingAction(change["action"]), change["buildID"], change["percentage"])
+    if not change["at"]:
+        return f"{described} now"
+    at = parse_time(change["at"])
+    return f"{described} in {spoken(at - now)} ({clock_time(at, now)})"
+
+
+def _cells_of(version: _Document, now: datetime) -> list[Text]:
+    status, share, pods = VersionStatus(version["status"]), version["percentage"], version["pods"]
+    since = parse_time(version["since"]) if version["since"] else None
+    are_missing = pods and pods["available"] < pods["wanted"]
+    of_pods = f"{pods['available']}/{pods['wanted']} pods" if pods else ""
+    return [
+        Text(printable(version["buildID"]), "bold" if version["isTarget"] else ""),
+        Text(percentage_text(None if share is None else plain_percentage(share))),
+        Text(status_phrase(status, since, version["openWorkflows"], now), _STATES.get(status, "dim")),
+        Text(of_pods, "yellow" if are_missing else ""),
+        Text("◀ target" if version["isTarget"] else "", "bold"),
+    ]
+
+
+def _troubles(version: _Document) -> Iterator[str]:
+    pods = version["pods"] or {}
+    if stalled := pods.get("stalled"):
+        yield f"its Deployment cannot progress: {stalled}"
+    if problem := pods.get("problem"):
+        yield f"its newest Pod {problem}"
+    for item in version["attached"]:
+        if item["state"] in _TROUBLES:
+            yield f"{item['kind']} {item['name']}: {item['message']}"

@@ -48,13 +48,13 @@ def _worker(worker: WorkerTimeline, begins: datetime | None) -> dict[str, Any]:
         ],
         "noticing": [
             {
-                "metric": one.metric,
-                "isAllowed": one.is_allowed,
-                "half": _notice(one.half),
-                "nineOfTen": _notice(one.most),
-                "unnoticed": _plain(one.unnoticed),
+                "metric": noticing.metric,
+                "isAllowed": noticing.is_allowed,
+                "half": _notice(noticing.half),
+                "nineOfTen": _notice(noticing.most),
+                "unnoticed": _plain(noticing.unnoticed),
             }
-            for one in worker.noticing
+            for noticing in worker.noticing
         ],
         "notes": list(worker.notes),
     }

@@ -86,7 +86,7 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
         if reached and lane.build_id:
             yield f"{lane.build_id} is {', '.join(reached)}."
     if worker.outcome is not Outcome.SETTLED:
-        since = worker.ends if worker.outcome is Outcome.UNFINISHED else worker.stands_since
+        since = worker.ends if worker.outcome is Outcome.UNFINISHED else worker.unchanged_since
         yield f"{_ENDS[worker.outcome]} {offset(since)}: {worker.because}."
     if worker.most_replicas is None:
         yield "The number of replicas is not known: an autoscaler sets it."
@@ -95,21 +95,20 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
         yield f"At most {replicas} run{'s' if worker.most_replicas == 1 else ''} at once."
 
 
-def _noticing(one: Noticing) -> str:
-    if one.is_allowed:
-        return f"The bound of metric {one.metric} allows this failure rate."
-    if not one.half:
+def _noticing(noticing: Noticing) -> str:
+    if noticing.is_allowed:
+        return f"The bound of metric {noticing.metric} allows this failure rate."
+    half, most = noticing.half, noticing.most
+    if not half:
         return (
-            f"Metric {one.metric} would not detect this failure rate in time: in {100 * one.unnoticed:.3g}%"
-            " of all ramps the version becomes current."
+            f"Metric {noticing.metric} would not detect this failure rate in time:"
+            f" in {100 * noticing.unnoticed:.3g}% of all ramps the version becomes current."
         )
-    found = (
-        f"within {spoken(one.half.after)} in half of all ramps ({_met(one.half)} had started on the version)"
-    )
-    if one.most:
-        found += f", within {spoken(one.most.after)} in 9 of 10 ({_met(one.most)} had)"
-    ends = f"; in {100 * one.unnoticed:.3g}% the version becomes current" if one.unnoticed else ""
-    return f"Metric {one.metric} would detect this failure rate {found}{ends}."
+    detected = f"within {spoken(half.after)} in half of all ramps ({_met(half)} had started on the version)"
+    if most:
+        detected += f", within {spoken(most.after)} in 9 of 10 ({_met(most)} had)"
+    ends = f"; in {100 * noticing.unnoticed:.3g}% the version becomes current" if noticing.unnoticed else ""
+    return f"Metric {noticing.metric} would detect this failure rate {detected}{ends}."
 
 
 def _met(notice: Notice) -> str:

@@ -1,27 +1,28 @@
 """A simulation as a picture: the share of new workflows over the versions' lives, a panel for each worker."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
+from statistics import median_low
+from textwrap import wrap
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from twgen.model.timeline import Happening, Lane, Span, Stage, Timeline, WorkerTimeline
-from twgen.planning.sentences import counted
+from twgen.planning.sentences import counted, spoken
 from twgen.reporting.printable import printable_copy
-from twgen.reporting.timeline.panel import (
-    LABEL_SIZE,
-    LANE_HEIGHT,
-    LINE,
-    MARGIN,
-    NAMES,
-    SHARE_HEIGHT,
-    Panel,
-    scale_of,
-    width_of,
-    x_of,
+from twgen.reporting.timeline.phrases import (
+    OUTCOMES,
+    assumptions,
+    offset,
+    rollout_phrase,
+    route,
+    summary,
+    sunset_phrase,
+    version_name,
 )
-from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, summary, version_name
 
 _NARROWEST = 860.0
 _TITLE_HEIGHT = 30.0
@@ -50,6 +51,25 @@ _DASHED = {Stage.STARTING, Stage.AT_ZERO}
 _VERSIONS = (("#0f766e", "#ffffff"), ("#a78bfa", _INK), ("#9a5b2e", "#ffffff"), ("#475569", "#ffffff"))
 """The colour of each version, and the colour of words on it, in the upper half: the target has the first."""
 _SWATCH = 10.0
+_MARGIN = 24.0
+_NAMES = 176.0
+"""Width of the column that names the versions, in pixels as all else here."""
+_LINE = 17.0
+"""From one line of words to the next."""
+_SHARE_HEIGHT = 110.0
+_LANE_HEIGHT = 34.0
+_LABEL_SIZE = 10
+_LONGEST = 150.0
+"""Pixels of the longest distance that is to scale."""
+_BREAK = 76.0
+_BETWEEN_LABELS = 12.0
+_SHORTEST = 60.0
+_TOLERANCE = 1.25
+"""Little longer than the longest is drawn to scale too."""
+_TAIL = 118.0
+"""Pixels after the last moment, for what lasts for ever."""
+_WIDTH_OF_CHARACTER = 0.6
+"""Of its height: more than most fonts need, since the one that is used is not known."""
 
 
 def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
@@ -60,45 +80,166 @@ def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
     timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
     widest = max((scale.width for scale in scales), default=0.0)
-    width = max(_NARROWEST, NAMES + widest + 2 * MARGIN)
-    legend = MARGIN + (_TITLE_HEIGHT if titled else 0)
+    width = max(_NARROWEST, _NAMES + widest + 2 * _MARGIN)
+    legend = _MARGIN + (_TITLE_HEIGHT if titled else 0)
     panels, top = [], legend + 32
     for worker, scale in zip(timeline.workers, scales, strict=True):
-        panels.append(Panel(worker, timeline, scale, top, width))
+        panels.append(_panel_of(worker, timeline, scale, top, width))
         top = panels[-1].bottom + 16
     described = " ".join(sentence for worker in timeline.workers for sentence in summary(worker))
     names = ", ".join(worker.worker for worker in timeline.workers)
     root = _picture(width, top, f"Simulated rollout of {names}", described)
     if titled:
-        _write_text(root, "Simulated rollout", MARGIN, MARGIN + 12, 18, font_weight="bold")
+        _write_text(root, "Simulated rollout", _MARGIN, _MARGIN + 12, 18, font_weight="bold")
     _legend(root, legend)
     for panel in panels:
-        _panel(root, panel)
+        _draw_panel(root, panel)
     indent(root)
     return tostring(root, encoding="unicode") + "\n"
 
 
+class Scale(NamedTuple):
+    """The distance of each moment from the first, in pixels."""
+
+    positions: Mapping[timedelta, float]
+    breaks: Sequence[tuple[float, float]]
+    """From where to where time is cut short."""
+    to_scale_up_to: timedelta
+    """The longest time between two moments that is to scale."""
+
+    @property
+    def width(self) -> float:
+        """Of the whole, in pixels."""
+        return max(self.positions.values()) + _TAIL
+
+    def of(self, moment: timedelta | None) -> float:
+        """Where a moment is, one that nothing happens at included; None: the end."""
+        if moment is None:
+            return self.width
+        moments = sorted(self.positions)
+        return self.positions[moments[max(bisect_right(moments, moment) - 1, 0)]]
+
+
+def scale_of(worker: WorkerTimeline) -> Scale:
+    """Distances in proportion to time, those that are too long cut, those that are too short widened."""
+    moments = _moments(worker)
+    longest = _reference(worker, moments)
+    pixels = _LONGEST / longest.total_seconds()
+    positions, breaks = {moments[0]: 0.0}, []
+    for before, after in pairwise(moments):
+        begin, length = positions[before], after - before
+        cut = length > longest * _TOLERANCE
+        drawn = _BREAK if cut else length.total_seconds() * pixels
+        labels = sum(_width_of(offset(moment), _LABEL_SIZE) for moment in (before, after))
+        positions[after] = begin + max(drawn, labels / 2 + _BETWEEN_LABELS, _SHORTEST)
+        if cut:
+            breaks.append((begin, positions[after]))
+    return Scale(positions, breaks, longest * _TOLERANCE)
+
+
+def _moments(worker: WorkerTimeline) -> list[timedelta]:
+    """When something in the picture changes: an event that changes no bar needs no mark on the axis."""
+    begins = {span.begin for lane in worker.lanes for span in lane.spans}
+    ends = {span.end for lane in worker.lanes for span in lane.spans if span.end is not None}
+    marked = {event.at for event in worker.events if event.happening is Happening.TAKEN_BACK}
+    return sorted({timedelta()} | begins | ends | marked)
+
+
+def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelta:
+    """The longest wait of the rollout itself; where it has none to speak of, a usual one of all."""
+    gaps = [after - before for before, after in pairwise(moments)]
+    current = worker.first(Happening.BECAME_CURRENT, worker.target_build_id)
+    is_over = worker.ends if current is None else current
+    in_rollout = [after - before for before, after in pairwise(moments) if after <= is_over]
+    return max([*in_rollout, median_low(gaps) if gaps else timedelta(), timedelta(seconds=1)])
+
+
+class _Panel(NamedTuple):
+    """One worker in the picture, and where each part of it begins, in pixels from the top."""
+
+    worker: WorkerTimeline
+    begins: datetime | None
+    scale: Scale
+    width: float
+    top: float
+    head: Sequence[str]
+    """The lines of words above."""
+    share_top: float
+    lanes_top: float
+    axis_top: float
+    foot: Sequence[str]
+    """The lines of words below."""
+    foot_top: float
+    """The baseline of the first line below."""
+    bottom: float
+    """Where the next panel may begin."""
+
+
+def _panel_of(worker: WorkerTimeline, timeline: Timeline, scale: Scale, top: float, width: float) -> _Panel:
+    columns = max(20, int((width - 2 * _MARGIN) / _width_of("m")))
+    head = wrap(f"{rollout_phrase(worker.rollout)}. Sunset: {sunset_phrase(worker)}.", columns)
+    assumed = "; ".join(words for words, _ in assumptions(worker, timeline))
+    sentences = [
+        *summary(worker),
+        *(f"Note: {note}." for note in worker.notes),
+        f"Assumed: {assumed}.",
+        (
+            f"Times of up to about {spoken(scale.to_scale_up_to, 1)} between two marks are to scale. Longer"
+            " ones are cut (//), ones that are too short for their label are widened."
+        ),
+    ]
+    foot = [line for sentence in sentences for line in wrap(sentence, columns)]
+    share_top = top + 44 + _LINE * len(head)
+    lanes_top = share_top + _SHARE_HEIGHT + 14
+    axis_top = lanes_top + _LANE_HEIGHT * len(worker.lanes) + 4
+    foot_top = axis_top + (70 if timeline.begins else 42)
+    return _Panel(
+        worker=worker,
+        begins=timeline.begins,
+        scale=scale,
+        width=width,
+        top=top,
+        head=head,
+        share_top=share_top,
+        lanes_top=lanes_top,
+        axis_top=axis_top,
+        foot=foot,
+        foot_top=foot_top,
+        bottom=foot_top + _LINE * len(foot) + 12,
+    )
+
+
+def _width_of(words: str, size: float = 12) -> float:
+    """About how wide words are, in pixels."""
+    return len(words) * size * _WIDTH_OF_CHARACTER
+
+
+def _x_of(position: float) -> float:
+    """Where a distance from the first moment is in the picture."""
+    return _MARGIN + _NAMES + position
+
+
 def _legend(root: Element, top: float) -> None:
-    x = MARGIN
+    x = _MARGIN
     for stage in Stage:
         fill, _ = _FILLS[stage]
         _bar(root, (x, top), (14, 14), stage, fill)
         _write_text(root, stage.value, x + 20, top + 11, 11)
-        x += 32 + width_of(stage.value, 11)
+        x += 32 + _width_of(stage.value, 11)
 
 
-def _panel(root: Element, panel: Panel) -> None:
+def _draw_panel(root: Element, panel: _Panel) -> None:
     worker = panel.worker
-    _draw(root, "line", x1=MARGIN, x2=panel.width - MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
+    _draw(root, "line", x1=_MARGIN, x2=panel.width - _MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
     title = f"{worker.worker}: {route(worker)}"
     outcome = f"{OUTCOMES[worker.outcome][0]} {worker.outcome}"
-    _write_text(root, f"{title}  {outcome}", MARGIN, panel.top + 26, 16, font_weight="bold")
+    _write_text(root, f"{title}  {outcome}", _MARGIN, panel.top + 26, 16, font_weight="bold")
     _lines(root, panel.head, panel.top + 46, _FAINT)
-    for x in map(x_of, panel.scale.positions.values()):
+    for x in map(_x_of, panel.scale.positions.values()):
         _draw(root, "line", x1=x, x2=x, y1=panel.share_top, y2=panel.axis_top, stroke="#e2e8f0")
     _shares(root, panel)
     for index, lane in enumerate(worker.lanes):
-        _lane(root, panel, lane, panel.lanes_top + index * LANE_HEIGHT)
+        _lane(root, panel, lane, panel.lanes_top + index * _LANE_HEIGHT)
     _taken_back(root, panel)
     _axis(root, panel)
     _lines(root, panel.foot, panel.foot_top, _INK)
@@ -106,16 +247,16 @@ def _panel(root: Element, panel: Panel) -> None:
 
 def _lines(root: Element, lines: Sequence[str], top: float, fill: str) -> None:
     for index, line in enumerate(lines):
-        _write_text(root, line, MARGIN, top + index * LINE, fill=fill)
+        _write_text(root, line, _MARGIN, top + index * _LINE, fill=fill)
 
 
-def _shares(root: Element, panel: Panel) -> None:
+def _shares(root: Element, panel: _Panel) -> None:
     """Draw the target's share from the bottom up, others above it, each version in its colour."""
-    _write_text(root, "share of", MARGIN, panel.share_top + 12, 12, fill=_FAINT)
-    _write_text(root, "new workflows", MARGIN, panel.share_top + 27, 12, fill=_FAINT)
+    _write_text(root, "share of", _MARGIN, panel.share_top + 12, 12, fill=_FAINT)
+    _write_text(root, "new workflows", _MARGIN, panel.share_top + 27, 12, fill=_FAINT)
     for percentage in (0, 50, 100):
         y = _height_of(panel, percentage)
-        _write_text(root, f"{percentage}%", x_of(-8), y + 4, LABEL_SIZE, text_anchor="end", fill=_FAINT)
+        _write_text(root, f"{percentage}%", _x_of(-8), y + 4, _LABEL_SIZE, text_anchor="end", fill=_FAINT)
     target, colours = panel.worker.target_build_id, _colours(panel.worker)
     lanes = sorted(panel.worker.lanes, key=lambda lane: lane.build_id != target)
     labels = []
@@ -132,7 +273,7 @@ def _shares(root: Element, panel: Panel) -> None:
                     for span in _at([other], begin)
                     if span.percentage
                 ]
-                left, right = x_of(panel.scale.of(begin)), x_of(panel.scale.of(end))
+                left, right = _x_of(panel.scale.of(begin)), _x_of(panel.scale.of(end))
                 top, bottom = (_height_of(panel, share) for share in (base + percentage, base))
                 place = {"x": left, "y": top, "width": right - left, "height": bottom - top}
                 _draw(root, "rect", fill=fill, stroke="#ffffff", **place)
@@ -162,20 +303,20 @@ def _share_label(
     fits = place["height"] >= _SHARE_LINE
     y = place["y"] + (_SHARE_LINE if fits else -4)
     for text in (" ".join(words), words[1]):
-        if width_of(text) <= place["width"] - 8 and y - _SHARE_LINE >= 0:
+        if _width_of(text) <= place["width"] - 8 and y - _SHARE_LINE >= 0:
             _write_text(root, text, place["x"] + 6, y, font_weight="bold", fill=inks[not fits])
             return
 
 
-def _height_of(panel: Panel, percentage: float) -> float:
-    return panel.share_top + SHARE_HEIGHT * (1 - percentage / 100)
+def _height_of(panel: _Panel, percentage: float) -> float:
+    return panel.share_top + _SHARE_HEIGHT * (1 - percentage / 100)
 
 
-def _taken_back(root: Element, panel: Panel) -> None:
+def _taken_back(root: Element, panel: _Panel) -> None:
     """Draw a line where a ramp goes back: what follows looks like the end of any version."""
     for event in panel.worker.events:
         if event.happening is Happening.TAKEN_BACK:
-            x = x_of(panel.scale.of(event.at))
+            x = _x_of(panel.scale.of(event.at))
             place = {"x1": x, "x2": x, "y1": panel.share_top, "y2": panel.axis_top}
             line = _draw(root, "line", stroke=_WRONG, stroke_width=2, **place)
             says = f"{version_name(event.build_id)}: {event.says}, at {offset(event.at)}"
@@ -183,58 +324,58 @@ def _taken_back(root: Element, panel: Panel) -> None:
             _write_text(root, "✗ taken back", x + 4, panel.lanes_top - 4, 11, font_weight="bold", fill=_WRONG)
 
 
-def _axis(root: Element, panel: Panel) -> None:
+def _axis(root: Element, panel: _Panel) -> None:
     y = panel.axis_top
-    _draw(root, "line", x1=x_of(0), x2=x_of(panel.scale.width), y1=y, y2=y, stroke=_FAINT)
+    _draw(root, "line", x1=_x_of(0), x2=_x_of(panel.scale.width), y1=y, y2=y, stroke=_FAINT)
     for begin, end in panel.scale.breaks:
-        middle = x_of((begin + end) / 2)
+        middle = _x_of((begin + end) / 2)
         _draw(root, "rect", x=middle - 5, y=y - 4, width=10, height=8, fill="#ffffff")
         for x in (middle - 5, middle + 1):
             _draw(root, "line", x1=x, x2=x + 4, y1=y + 5, y2=y - 5, stroke=_FAINT, stroke_width=1.5)
     for moment, position in panel.scale.positions.items():
-        x = x_of(position)
+        x = _x_of(position)
         _draw(root, "line", x1=x, x2=x, y1=y, y2=y + 4, stroke=_FAINT)
-        _write_text(root, offset(moment), x, y + 16, LABEL_SIZE, text_anchor="middle")
-    for position, below, words in _wall_times(panel, panel.timeline.begins):
-        _write_text(root, words, x_of(position), y + below, LABEL_SIZE, text_anchor="middle", fill=_FAINT)
+        _write_text(root, offset(moment), x, y + 16, _LABEL_SIZE, text_anchor="middle")
+    for position, below, words in _wall_times(panel):
+        _write_text(root, words, _x_of(position), y + below, _LABEL_SIZE, text_anchor="middle", fill=_FAINT)
 
 
-def _wall_times(panel: Panel, begins: datetime | None) -> Iterator[tuple[float, float, str]]:
+def _wall_times(panel: _Panel) -> Iterator[tuple[float, float, str]]:
     """Time of day under every mark, and the day where it begins."""
     day = None
     for moment, position in panel.scale.positions.items():
-        if begins:
-            time = begins + moment
+        if panel.begins:
+            time = panel.begins + moment
             yield position, 30, f"{time:%H:%M}"
             if time.date() != day:
                 yield position, 43, f"{time:%Y-%m-%d}"
             day = time.date()
 
 
-def _lane(root: Element, panel: Panel, lane: Lane, top: float) -> None:
+def _lane(root: Element, panel: _Panel, lane: Lane, top: float) -> None:
     is_target = lane.build_id == panel.worker.target_build_id
     name = version_name(lane.build_id)
-    longest = int((NAMES - 26) / (12 * 0.6))
+    longest = int((_NAMES - 26) / (12 * 0.6))
     shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
     weight = "bold" if is_target else "normal"
     fill, _ = _colours(panel.worker)[lane.build_id]
-    _draw(root, "rect", x=MARGIN, y=top + 6, width=_SWATCH, height=_SWATCH, rx=2, fill=fill)
-    _write_text(root, shown, MARGIN + _SWATCH + 6, top + 16, 12, font_weight=weight)
+    _draw(root, "rect", x=_MARGIN, y=top + 6, width=_SWATCH, height=_SWATCH, rx=2, fill=fill)
+    _write_text(root, shown, _MARGIN + _SWATCH + 6, top + 16, 12, font_weight=weight)
     for _, group in groupby(lane.spans, key=lambda span: (span.stage, span.replicas)):
         spans = list(group)
         _stage(root, panel, lane, replace(spans[0], end=spans[-1].end), top)
 
 
-def _stage(root: Element, panel: Panel, lane: Lane, span: Span, top: float) -> None:
+def _stage(root: Element, panel: _Panel, lane: Lane, span: Span, top: float) -> None:
     fill, ink = _FILLS[span.stage]
-    left, right = (x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
+    left, right = (_x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
     bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), span.stage, fill)
     until = offset(span.end) if span.end is not None else "the end"
     SubElement(bar, "title").text = (  # a viewer shows it next to the pointer
         f"{version_name(lane.build_id)}: {_span_label(span)}, from {offset(span.begin)} to {until}"
     )
     for words in (_span_label(span), span.stage.value):
-        if width_of(words, 11) <= right - left - 6:
+        if _width_of(words, 11) <= right - left - 6:
             _write_text(root, words, left + 5, top + 15, 11, fill=ink)
             return
 

@@ -1,4 +1,4 @@
-"""The plan and the status of a story, or of a situation, and its tree."""
+"""The plan and the status of a story, or of a situation, and the tree of a status."""
 
 from tests.cases.story import STORIES
 from tests.planning.situations import NOW, SPEC
@@ -12,8 +12,7 @@ from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.records import read_snapshot_file
-from twgen.reporting.status.tree import status_text
-from twgen.reporting.status.trees import Layout
+from twgen.reporting.status.trees import Layout, status_text
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
