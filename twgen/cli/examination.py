@@ -30,7 +30,7 @@ from twgen.reading.installation.rights import absent_accounts, refused_to_caller
 from twgen.reading.installation.scopes import cluster_scoped
 from twgen.reading.installation.surroundings import clock_ahead, read_strays, read_tick
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 from twgen.records.intent import Intent
 from twgen.specs.parse import Specs
 

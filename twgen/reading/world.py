@@ -2,25 +2,23 @@
 
 import asyncio
 from asyncio import Task, TaskGroup
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from twgen.errors import TwgenError
-from twgen.model.analysis import Measurement, Metric, PrometheusQuery
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import TaskQueue
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.namespaces import may_be_called
-from twgen.planning.reads import Reads, further_reads, versions_to_describe
+from twgen.planning.reads import further_reads, versions_to_describe
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.replays import read_replay
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring
-from twgen.reading.temporal.reader import TemporalReader
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads, TemporalReader
 
 if TYPE_CHECKING:
     from twgen.reading.prometheus import PrometheusReader
@@ -120,7 +118,7 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
             group.create_task(temporal.version(build_id, listed.get(build_id)))
             for build_id in versions_to_describe(spec, world, reading.now, for_routing=reading.for_routing)
         ]
-        greeting = group.create_task(temporal.server_version()) if reading.for_routing else None
+        greeting = group.create_task(reading.temporal.server_version(spec)) if reading.for_routing else None
     described = {version.build_id: version for task in by_name if (version := task.result())}
     versions = tuple((listed | described).values())
     server_version = greeting.result() if greeting else ""
@@ -134,7 +132,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         spec, world, reading.now, for_routing=reading.for_routing, for_people=reading.for_people
     )
     async with TaskGroup() as group:
-        counting = group.create_task(temporal.open_workflows(reads.open_workflows))
+        counting = group.create_task(reading.temporal.open_workflows(spec, reads.open_workflows))
         upgrading = {
             build_id: group.create_task(temporal.auto_upgrade_workflows(build_id))
             for build_id in reads.auto_upgrade_workflows
@@ -146,12 +144,14 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
             polling[told] = group.create_task(_explained(temporal.pollers(told), reading))
         asking = {one: group.create_task(temporal.has_tasks(*one)) for one in reads.tasks_of}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
-        measure = _measuring(spec, world, reading, reads)
-        measuring = [group.create_task(measure(metric)) for metric in reads.metrics] if measure else []
+        target = _measuring(spec, world, reading, reads.measured_since)
+        measuring = [group.create_task(target.measure(metric)) for metric in reads.metrics] if target else []
         neighbours = None
         if reads.worker_deployments:
-            neighbours = group.create_task(_explained(temporal.worker_deployments(), reading))
-        holding = {build_id: group.create_task(temporal.held(build_id)) for build_id in reads.held}
+            neighbours = group.create_task(_explained(reading.temporal.worker_deployments(spec), reading))
+        holding = {
+            build_id: group.create_task(reading.temporal.held(spec, build_id)) for build_id in reads.held
+        }
         pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
         lists = reading.cluster
         replay = group.create_task(read_replay(spec, lists)) if lists and reads.replay else None
@@ -189,28 +189,16 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 
 
 def _measuring(
-    spec: WorkerSpec, world: WorkerWorld, reading: Reading, reads: Reads
-) -> Callable[[Metric], Coroutine[Any, Any, Measurement]] | None:
-    """What measures the target; None: it is not known since when it ramps."""
+    spec: WorkerSpec, world: WorkerWorld, reading: Reading, since: datetime | None
+) -> Measuring | None:
+    """What measures the target since it ramps; None: it is not known since when."""
     routing = world.temporal.routing if world.temporal else None
     versions = world.temporal.versions if world.temporal else ()
     target = next((version for version in versions if version.build_id == spec.build_id), None)
-    since = reads.measured_since
     if not routing or not target or not since:
         return None
     current = routing.current.build_id if routing.current else None
-    of_temporal = Measuring(spec, target, current, reading.temporal, since)
-
-    async def measure(metric: Metric) -> Measurement:
-        if not isinstance(metric.measure, PrometheusQuery) or not reading.prometheus:
-            return await of_temporal.measure(metric)
-        try:
-            points = await reading.prometheus().points(metric.measure, spec, since, reading.now)
-        except TwgenError as error:
-            return Measurement(metric.name, since, problem=str(error))
-        return Measurement(metric.name, since, points=points)
-
-    return measure
+    return Measuring(spec, target, current, reading.temporal, since, reading.prometheus, reading.now)
 
 
 async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:

@@ -133,9 +133,13 @@ def pollers(answer: "DescribeTaskQueueResponse") -> Polled:
     return found
 
 
-def listed_worker(summary: "ListWorkerDeploymentsResponse.WorkerDeploymentSummary") -> OtherWorker:
-    """A Worker Deployment of a list."""
-    return OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
+def listed_workers(answer: "ListWorkerDeploymentsResponse") -> tuple[list[OtherWorker], bytes]:
+    """The Worker Deployments of a page, and the token of the next page; empty: it is the last."""
+    workers = [
+        OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
+        for summary in answer.worker_deployments
+    ]
+    return workers, answer.next_page_token
 
 
 def other_workers(worker: str, polled: Mapping[TaskQueue, Polled]) -> list[OtherWorker]:
@@ -162,23 +166,23 @@ def with_pollers(
     if version.task_queues is None:
         return None
     who = (worker, version.build_id)
+
+    def silence(last: datetime | None) -> int | None:
+        seconds = int((now - last).total_seconds()) if last else 0
+        return seconds if seconds > _BETWEEN_POLLS else None
+
     return tuple(
         replace(
             queue,
             pollers=who in polled[queue],
             unversioned_pollers=UNVERSIONED in polled[queue],
-            silent_seconds=_silence(polled[queue].get(who), now),
+            silent_seconds=silence(polled[queue].get(who)),
             has_tasks=tasks.get((version.build_id, queue)),
         )
         if queue in polled
         else queue
         for queue in version.task_queues
     )
-
-
-def _silence(last: datetime | None, now: datetime) -> int | None:
-    seconds = int((now - last).total_seconds()) if last else 0
-    return seconds if seconds > _BETWEEN_POLLS else None
 
 
 def gate_run(
