@@ -300,7 +300,7 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
         return
     from twgen.cli.live import Connections, Servers
     from twgen.clients.deadline import Deadline
-    from twgen.reading.installation.scopes import cluster_scoped
+    from twgen.reading.installation.rights import cluster_scoped
 
     async def asked(opened: Connections) -> frozenset[GroupKind]:
         client = opened.kubernetes

@@ -7,7 +7,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
-from twgen.reading.rollout import read_path
+from twgen.reading.kubernetes import read_path
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, names_of_kind
 from twgen.versioning.names import (
     CONTROLLER_API,

@@ -1,23 +1,35 @@
-"""Asking Kubernetes during one reading."""
+"""Asking Kubernetes: paths and lists, and the Deployments, Pods and replay of one worker."""
 
 import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path, listed
 from twgen.cluster.deployments import live_deployments
+from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import StateUnavailable
+from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerKey, WorkerSpec
+from twgen.model.times import parse_time
 from twgen.model.world import LiveDeployment, WorkerWorld
-from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
+from twgen.planning.routing.replay import replay_of
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    DEPLOYMENT_NAME_LABEL,
+    REPLAY_OF,
+    replay_selector,
+    selector_labels,
+)
 
 Manifest = Mapping[str, Any]
 
-_FORBIDDEN = "cannot be read: the account needs the verb list on pods in this namespace"
+_FORBIDDEN = "cannot be read: the account needs the verb list on {} in this namespace"
 
 
 class SharedLists:
@@ -95,7 +107,7 @@ class ClusterReader:
         try:
             pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
         except Forbidden:
-            return dict.fromkeys(build_ids.values(), _FORBIDDEN)
+            return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
         # of those made in the same second any will do, but always the same
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {
@@ -105,6 +117,39 @@ class ClusterReader:
         }
         problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
         return {build_id: problem for build_id, problem in problems.items() if problem}
+
+    async def replay(self) -> ReplayRun:
+        """How far the replay of the worker's target is."""
+        path = jobs_path(self._spec.namespace)
+        selected = {"labelSelector": replay_selector(self._spec.name)}
+        status, answer = await self._shared.client.ask("GET", path, self._shared.deadline, query=selected)
+        if status == HTTPStatus.FORBIDDEN:
+            return ReplayRun(ReplayState.MISSING, because=f"its Jobs {_FORBIDDEN.format('jobs')}")
+        if status != HTTPStatus.OK:
+            raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
+        wanted = replay_of(self._spec)
+        jobs = [
+            job
+            for job in oldest_first(listed(path, answer))
+            if value_at(job, "metadata", "annotations", REPLAY_OF) == wanted
+            and not value_at(job, "metadata", "deletionTimestamp")
+        ]
+        return _replay_run(jobs[-1]) if jobs else ReplayRun(ReplayState.MISSING)
+
+
+def _replay_run(job: Manifest) -> ReplayRun:
+    name, ending = job["metadata"]["name"], ending_of(job)
+    created = value_at(job, "metadata", "creationTimestamp")
+    run = ReplayRun(
+        ReplayState.RUNNING, name, created_at=parse_time(created) if isinstance(created, str) else None
+    )
+    if not ending:
+        is_suspended = value_at(job, "spec", "suspend")
+        because = f"Job {name} is suspended"
+        return replace(run, state=ReplayState.MISSING, because=because) if is_suspended else run
+    if ending.type == "Complete":
+        return replace(run, state=ReplayState.PASSED)
+    return replace(run, state=ReplayState.FAILED, because=" ".join(ending.why.split()))
 
 
 async def read_gate_input(
@@ -155,3 +200,42 @@ def _said(state: Mapping[str, Any], *more: str) -> str:
     parts = [" ".join(str(state[key]).split()) for key in ("reason", "message") if state.get(key)]
     said = ", ".join([": ".join(parts), *more] if parts else more)
     return f" ({said})" if said else ""
+
+
+async def read_list(
+    client: KubernetesClient, path: str, deadline: Deadline, query: Mapping[str, str] | None = None
+) -> list[Manifest]:
+    """The objects of the list at a path."""
+    return listed(path, await read_path(client, path, deadline, query))
+
+
+async def read_path(
+    client: KubernetesClient,
+    path: str,
+    deadline: Deadline,
+    query: Mapping[str, str] | None = None,
+    *,
+    may_be_absent: bool = False,
+) -> Mapping[str, Any]:
+    """What is at a path, or of it what a query takes; empty when it may be absent, and is."""
+    status, answer = await client.ask("GET", path, deadline, query=query)
+    if status == HTTPStatus.NOT_FOUND and may_be_absent:
+        return {}
+    if status != HTTPStatus.OK:
+        raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
+    return answer
+
+
+def pods_path(namespace: str) -> str:
+    """The path of the Pods of a namespace; empty: of all namespaces."""
+    return f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/pods"
+
+
+def config_map_path(namespace: str, name: str) -> str:
+    """The path of a ConfigMap."""
+    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+
+
+def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
+    """The UIDs of what an object goes with."""
+    return frozenset(owner["uid"] for owner in value_at(item, "metadata", "ownerReferences") or ())

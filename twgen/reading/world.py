@@ -15,7 +15,6 @@ from twgen.model.world import WorkerWorld, World
 from twgen.planning.namespaces import may_be_called
 from twgen.planning.reads import further_reads, versions_to_describe
 from twgen.reading.kubernetes import ClusterReader, SharedLists
-from twgen.reading.replays import read_replay
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import SharedReads, TemporalReader
@@ -153,8 +152,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
             build_id: group.create_task(reading.temporal.held(spec, build_id)) for build_id in reads.held
         }
         pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
-        lists = reading.cluster
-        replay = group.create_task(read_replay(spec, lists)) if lists and reads.replay else None
+        replay = group.create_task(cluster.replay()) if cluster and reads.replay else None
     polled = {queue: task.result() or {} for queue, task in polling.items()}
     if found := world.temporal:
         tasks = {one: task.result() for one, task in asking.items()}

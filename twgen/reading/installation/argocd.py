@@ -18,7 +18,7 @@ from twgen.model.paths import value_at
 from twgen.planning.diagnosis.argocd import PLUGIN
 from twgen.planning.diagnosis.rights import service_account
 from twgen.reading.installation.pods import pods_that_wait
-from twgen.reading.rollout import read_path
+from twgen.reading.kubernetes import config_map_path, read_list, read_path
 from twgen.records.operator_config import parse_operator
 from twgen.yaml.reader import read_documents
 
@@ -42,10 +42,8 @@ class Partly(NamedTuple):
 
 async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadline) -> Partly:
     """The Argo CD of a namespace; raises StateUnavailable where there is none, or it may not be read."""
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    deployments = sorted(
-        listed(path, await read_path(client, path, deadline)), key=lambda item: str(item["metadata"]["name"])
-    )
+    deployments = await read_list(client, f"/apis/apps/v1/namespaces/{namespace}/deployments", deadline)
+    deployments.sort(key=lambda item: str(item["metadata"]["name"]))
     servers = [
         item for item in deployments if item["metadata"]["name"].endswith(("repo-server", "argocd-server"))
     ]
@@ -81,7 +79,7 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
 async def _settings(client: KubernetesClient, namespace: str, deadline: Deadline) -> dict[str, str]:
     settings: dict[str, str] = {}
     for name in ("argocd-cm", "argocd-cmd-params-cm"):
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+        path = config_map_path(namespace, name)
         settings |= value_at(await read_path(client, path, deadline, may_be_absent=True), "data") or {}
     return settings
 
@@ -94,8 +92,7 @@ async def _plugin(client: KubernetesClient, repo_server: Object, deadline: Deadl
     mounts = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     missing = []
     for name in _config_maps(pod, container):
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-        status, _ = await client.ask("GET", path, deadline)
+        status, _ = await client.ask("GET", config_map_path(namespace, name), deadline)
         if status == HTTPStatus.NOT_FOUND:
             missing.append(name)
     return Plugin(
@@ -132,8 +129,7 @@ async def mounted_operator(
 ) -> Operator | None:
     """The OperatorConfig of a ConfigMap that a container mounts, if it may be read and is valid."""
     for name in _config_maps(pod, container):
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-        _, answer = await client.ask("GET", path, deadline)
+        _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
         text = value_at(answer, "data", "operator.yaml")
         with suppress(InvalidInput):
             for document in read_documents(text) if isinstance(text, str) else ():

@@ -5,15 +5,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
+from twgen.clients.kubernetes import KubernetesClient, jobs_path
 from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
 from twgen.model.times import parse_time
 from twgen.planning.diagnosis.making import STARTS
-from twgen.reading.kubernetes import pod_problem
-from twgen.reading.rollout import read_path
+from twgen.reading.kubernetes import config_map_path, pod_problem, pods_path, read_list
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH, ROLLOUT, rollout_labels, rollout_name
 
@@ -32,10 +31,10 @@ async def read_carriers(client: KubernetesClient, namespaces: Iterable[str], dea
     """The Jobs of rollouts and their Pods; raises StateUnavailable or OutOfTime."""
     jobs: list[Object] = []
     pods: list[Object] = []
+    of_rollouts = {"labelSelector": ROLLOUT}
     for namespace in namespaces:
-        place = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/pods"
-        for path, items in ((jobs_path(namespace), jobs), (place, pods)):
-            items.extend(listed(path, await read_path(client, path, deadline, {"labelSelector": ROLLOUT})))
+        jobs += await read_list(client, jobs_path(namespace), deadline, of_rollouts)
+        pods += await read_list(client, pods_path(namespace), deadline, of_rollouts)
     return Carriers(tuple(oldest_first(jobs)), tuple(pods))
 
 
@@ -76,7 +75,7 @@ async def jobless_intents(
         by_label = f"{intent.namespace}/{rollout_labels(intent.worker)[ROLLOUT]}"
         is_known = (by_label, intent.hash) in known or worked_on.get(worker) == intent.hash
         if not intent.is_rolled_out_by_hand and not intent.is_paused and not is_known:
-            path = f"/api/v1/namespaces/{intent.namespace}/configmaps/{rollout_name(intent.worker)}"
+            path = config_map_path(intent.namespace, rollout_name(intent.worker))
             _, manifest = await client.ask("GET", path, deadline)
             if changed := _changed_at(manifest):
                 found[worker] = changed
@@ -127,7 +126,7 @@ async def _last_event(client: KubernetesClient, kind: str, item: Object, deadlin
     path = f"/api/v1/namespaces/{metadata['namespace']}/events"
     of = f"involvedObject.kind={kind},involvedObject.uid={metadata['uid']},type=Warning"
     try:
-        events = listed(path, await read_path(client, path, deadline, {"fieldSelector": of}))
+        events = await read_list(client, path, deadline, {"fieldSelector": of})
     except StateUnavailable:
         return ""
     events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))

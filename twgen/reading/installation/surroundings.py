@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.clients.deadline import Deadline, monotonic
-from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.cluster.deployments import live_deployment
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import TickInstallation
@@ -16,7 +16,7 @@ from twgen.planning.diagnosis.argocd import seconds_of
 from twgen.planning.diagnosis.rights import service_account
 from twgen.reading.installation.argocd import mounted_operator
 from twgen.reading.installation.pods import pods_that_wait
-from twgen.reading.rollout import read_path
+from twgen.reading.kubernetes import config_map_path, read_list, read_path
 from twgen.versioning.names import DEPLOYMENT_NAME_LABEL, is_dns_name, rollout_name
 
 _TICK = "twgen-tick"
@@ -44,7 +44,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
     ticks: list[TickInstallation] = []
     for kind, (path, to_pod) in _LEADS_TO_POD.items():
         named = {"fieldSelector": f"metadata.name={_TICK}"}
-        for item in listed(path, await read_path(client, path, deadline, named)):
+        for item in await read_list(client, path, deadline, named):
             namespace, template = item["metadata"]["namespace"], value_at(item, *to_pod)
             [container, *_] = value_at(template, "spec", "containers")
             variables = await _variables(client, namespace, container, deadline)
@@ -90,8 +90,7 @@ async def _variables(
     found: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         if name := value_at(source, "configMapRef", "name"):
-            path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-            _, answer = await client.ask("GET", path, deadline)
+            _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
             found |= value_at(answer, "data") or {}
     own = {one["name"]: one.get("value") for one in container.get("env") or ()}
     return found | {name: str(text) for name, text in own.items() if text is not None}
@@ -104,12 +103,8 @@ async def read_strays(
     found: dict[str, list[str]] = defaultdict(list)
     for namespace in namespaces:
         path = f"/apis/apps/v1{f'/namespaces/{namespace}' if namespace else ''}/deployments"
-        answer = await read_path(client, path, deadline, {"labelSelector": DEPLOYMENT_NAME_LABEL})
-        items: list[Mapping[str, Any]] = [
-            {"apiVersion": "apps/v1", "kind": "Deployment", **item} for item in listed(path, answer)
-        ]
-        for item in items:
-            if not (live := live_deployment(item)):
+        for item in await read_list(client, path, deadline, {"labelSelector": DEPLOYMENT_NAME_LABEL}):
+            if not (live := live_deployment({"apiVersion": "apps/v1", "kind": "Deployment", **item})):
                 continue
             home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
             # its pods may be told to be of any worker by whoever wrote them
@@ -117,15 +112,11 @@ async def read_strays(
             is_tracked = live.tracked_by and live.identity and live.protected
             if is_tracked and is_its_own and worker not in known:
                 found[worker].append(live.name)
-    # an intent that cannot be read is one all the same
-    return {
-        worker: tuple(names)
-        for worker, names in found.items()
-        if not await _has_intent(client, worker, deadline)
-    }
-
-
-async def _has_intent(client: KubernetesClient, worker: str, deadline: Deadline) -> bool:
-    namespace, _, name = worker.partition("/")
-    path = f"/api/v1/namespaces/{namespace}/configmaps/{rollout_name(name)}"
-    return bool(await read_path(client, path, deadline, may_be_absent=True))
+    strays = {}
+    for worker, names in found.items():
+        namespace, _, name = worker.partition("/")
+        path = config_map_path(namespace, rollout_name(name))
+        # an intent that cannot be read is one all the same
+        if not await read_path(client, path, deadline, may_be_absent=True):
+            strays[worker] = tuple(names)
+    return strays
