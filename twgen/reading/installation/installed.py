@@ -1,9 +1,10 @@
-"""Reading an Argo CD: its version, its plugin, its settings and its Applications."""
+"""Reading what is installed: an Argo CD with its plugin, settings and Applications, and the tick."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -12,14 +13,15 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed
 from twgen.cluster.applications import asked_since
 from twgen.errors import InvalidInput, StateUnavailable
-from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin
+from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin, TickInstallation
 from twgen.model.operator import Operator
 from twgen.model.paths import value_at
-from twgen.planning.diagnosis.argocd import PLUGIN
+from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
-from twgen.reading.installation.pods import pods_that_wait
+from twgen.reading.installation.workloads import pods_that_wait
 from twgen.reading.kubernetes import config_map_path, read_list, read_path
 from twgen.records.operator_config import parse_operator
+from twgen.versioning.names import is_dns_name
 from twgen.yaml.reader import read_documents
 
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
@@ -28,6 +30,13 @@ _API = "/apis/argoproj.io/v1alpha1"
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
+_TICK = "twgen-tick"
+"""What deploy/tick calls it."""
+_FALSE = {"", "0", "f", "false", "n", "no", "off"}
+_LEADS_TO_POD = {
+    "Deployment": ("/apis/apps/v1/deployments", ("spec", "template")),
+    "CronJob": ("/apis/batch/v1/cronjobs", ("spec", "jobTemplate", "spec", "template")),
+}
 _LONGEST_ERROR = 500
 _AROUND = re.compile(r".*exit status \d+: ")
 Object = Mapping[str, Any]
@@ -60,9 +69,9 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
         container = next((one for one in _containers(repo_server) if one["name"] == PLUGIN), {})
         argocd = replace(
             argocd,
-            plugin=await _plugin(client, repo_server, deadline),
+            plugin=await _plugin(client, namespace, pod, container, deadline) if container else None,
             pods=await pods_that_wait(client, namespace, labels, deadline),
-            operator=await mounted_operator(client, namespace, pod, container, deadline),
+            operator=await _mounted_operator(client, namespace, pod, container, deadline),
         )
     try:
         argocd = replace(argocd, settings=await _settings(client, namespace, deadline))
@@ -84,30 +93,22 @@ async def _settings(client: KubernetesClient, namespace: str, deadline: Deadline
     return settings
 
 
-async def _plugin(client: KubernetesClient, repo_server: Object, deadline: Deadline) -> Plugin | None:
-    container = next((one for one in _containers(repo_server) if one["name"] == PLUGIN), None)
-    if not container:
-        return None
-    pod, namespace = value_at(repo_server, "spec", "template", "spec"), repo_server["metadata"]["namespace"]
+async def _plugin(
+    client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
+) -> Plugin:
     mounts = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     missing = []
     for name in _config_maps(pod, container):
         status, _ = await client.ask("GET", config_map_path(namespace, name), deadline)
         if status == HTTPStatus.NOT_FOUND:
             missing.append(name)
+    own = (one for one in container.get("env") or () if one.get("name") == "TWGEN_TIMEOUT")
     return Plugin(
         image=str(container.get("image")),
         account=service_account(namespace, pod.get("serviceAccountName") or "default"),
         mounts_token=_TOKENS in mounts,
         has_token=_TOKENS in mounts or pod.get("automountServiceAccountToken") is not False,
-        timeout=next(
-            (
-                str(variable.get("value"))
-                for variable in container.get("env") or ()
-                if variable.get("name") == "TWGEN_TIMEOUT"
-            ),
-            "",
-        ),
+        timeout=next((str(variable.get("value")) for variable in own), ""),
         missing=tuple(missing),
     )
 
@@ -124,7 +125,7 @@ def _config_maps(pod: Object, container: Object) -> Iterable[str]:
             yield str(name)
 
 
-async def mounted_operator(
+async def _mounted_operator(
     client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
 ) -> Operator | None:
     """The OperatorConfig of a ConfigMap that a container mounts, if it may be read and is valid."""
@@ -214,3 +215,63 @@ def _gist(text: Any) -> str:
     """A message in one line; of a render that failed what twgen itself has said, at its end."""
     line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
+
+
+async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
+    """The tick of a cluster, by the name that it is installed by; None: there is none.
+
+    Raises StateUnavailable where that may not be asked, or there are several: one may be somebody else's.
+    """
+    ticks: list[TickInstallation] = []
+    for kind, (path, to_pod) in _LEADS_TO_POD.items():
+        named = {"fieldSelector": f"metadata.name={_TICK}"}
+        for item in await read_list(client, path, deadline, named):
+            namespace, template = item["metadata"]["namespace"], value_at(item, *to_pod)
+            [container, *_] = value_at(template, "spec", "containers")
+            variables = await _variables(client, namespace, container, deadline)
+            everywhere = variables.get("TWGEN_ALL_NAMESPACES", "").lower()
+            every = seconds_of(variables.get("TWGEN_EVERY", ""))
+            labels = value_at(template, "metadata", "labels") or {}
+            account = value_at(template, "spec", "serviceAccountName") or "default"
+            own = variables.get("TWGEN_NAMESPACE")
+            found = TickInstallation(
+                name=f"{kind} {namespace}/{_TICK}",
+                image=str(container.get("image")),
+                account=service_account(namespace, account),
+                namespace="" if everywhere not in _FALSE else own if is_dns_name(own) else None,
+                every=None if every is None else timedelta(seconds=every),
+                pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
+                drains=await _drains(client, namespace, template, variables, deadline),
+            )
+            ticks.append(found)
+    if len(ticks) > 1:
+        raise StateUnavailable(f"there are several: {', '.join(tick.name for tick in ticks)}")
+    return ticks[0] if ticks else None
+
+
+async def _drains(
+    client: KubernetesClient,
+    namespace: str,
+    template: Object,
+    variables: Mapping[str, str],
+    deadline: Deadline,
+) -> bool | None:
+    """Whether its OperatorConfig lets it end workflows; None: that cannot be read."""
+    if not variables.get("TWGEN_OPERATOR_CONFIG"):
+        return False
+    pod = template["spec"]
+    operator = await _mounted_operator(client, namespace, pod, pod["containers"][0], deadline)
+    return operator.tick.drains if operator else None
+
+
+async def _variables(
+    client: KubernetesClient, namespace: str, container: Object, deadline: Deadline
+) -> Mapping[str, str]:
+    """The variables of a container that are written down, as far as they may be read."""
+    found: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        if name := value_at(source, "configMapRef", "name"):
+            _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
+            found |= value_at(answer, "data") or {}
+    own = {one["name"]: one.get("value") for one in container.get("env") or ()}
+    return found | {name: str(text) for name, text in own.items() if text is not None}

@@ -1,16 +1,18 @@
-"""Asking Kubernetes who asks it, what accounts may do, and which kinds belong to the whole cluster."""
+"""Asking an API server who asks it, what accounts may do, which kinds are in no namespace, and its time."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import Deadline, monotonic
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Account, Need
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.times import later
 from twgen.planning.diagnosis.rights import SERVICE_ACCOUNT
 
 _ACCESS = "authorization.k8s.io/v1"
@@ -122,3 +124,11 @@ async def _versions(client: KubernetesClient, group: str, deadline: Deadline) ->
     status, answer = await client.ask("GET", f"/apis/{group}", deadline)
     versions = (answer.get("versions") or ()) if status == HTTPStatus.OK else ()
     return [f"/apis/{value_at(version, 'groupVersion')}" for version in versions]
+
+
+def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
+    """By how much the API server's clock is ahead; None: it has said nothing yet."""
+    if not client.heard:
+        return None
+    said, at = client.heard
+    return later(said, timedelta(seconds=monotonic() - at)) - now

@@ -1,20 +1,29 @@
-"""Reading what keeps Pods from running: those of rollouts, and those of what looks after them."""
+"""Reading what keeps Pods from running, intents without a Job, and Deployments that nobody renders."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, jobs_path
+from twgen.cluster.deployments import live_deployment
 from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
 from twgen.model.times import parse_time
 from twgen.planning.diagnosis.making import STARTS
-from twgen.reading.kubernetes import config_map_path, pod_problem, pods_path, read_list
+from twgen.reading.kubernetes import config_map_path, pod_problem, pods_path, read_list, read_path
 from twgen.records.intent import Intent
-from twgen.versioning.names import INTENT_HASH, ROLLOUT, rollout_labels, rollout_name
+from twgen.versioning.names import (
+    DEPLOYMENT_NAME_LABEL,
+    INTENT_HASH,
+    ROLLOUT,
+    is_dns_name,
+    rollout_labels,
+    rollout_name,
+)
 
 _ENDED = {"Succeeded", "Failed"}
 Object = Mapping[str, Any]
@@ -150,3 +159,29 @@ def _changed_at(manifest: Object) -> datetime | None:
     created = value_at(manifest, "metadata", "creationTimestamp")
     told = max(times, default=str(created or ""))
     return parse_time(told) if told else None
+
+
+async def read_strays(
+    client: KubernetesClient, namespaces: Iterable[str], known: Collection[str], deadline: Deadline
+) -> Mapping[str, tuple[str, ...]]:
+    """The Deployments of versions that an Argo CD application tracks, by worker, but of known workers."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for namespace in namespaces:
+        path = f"/apis/apps/v1{f'/namespaces/{namespace}' if namespace else ''}/deployments"
+        for item in await read_list(client, path, deadline, {"labelSelector": DEPLOYMENT_NAME_LABEL}):
+            if not (live := live_deployment({"apiVersion": "apps/v1", "kind": "Deployment", **item})):
+                continue
+            home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
+            # its pods may be told to be of any worker by whoever wrote them
+            is_its_own = worker.partition("/")[0] == home and is_dns_name(worker.partition("/")[2])
+            is_tracked = live.tracked_by and live.identity and live.protected
+            if is_tracked and is_its_own and worker not in known:
+                found[worker].append(live.name)
+    strays = {}
+    for worker, names in found.items():
+        namespace, _, name = worker.partition("/")
+        path = config_map_path(namespace, rollout_name(name))
+        # an intent that cannot be read is one all the same
+        if not await read_path(client, path, deadline, may_be_absent=True):
+            strays[worker] = tuple(names)
+    return strays
