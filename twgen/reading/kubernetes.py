@@ -42,11 +42,6 @@ class SharedLists:
         """Listed also when no spec names it, for what its last worker left behind; empty: none is."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
 
-    async def deployments(self, namespace: str, label: str) -> Iterator[LiveDeployment]:
-        """The live Deployments of a namespace whose label names this worker."""
-        by_label = await self.list(namespace)
-        return live_deployments(by_label.get(label, ()))
-
     async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
         """The Deployments of all workers of a namespace, by the label that names the worker."""
         if namespace not in self._listing:
@@ -92,7 +87,8 @@ class ClusterReader:
 
     async def deployments(self) -> tuple[LiveDeployment, ...]:
         """The worker's live Deployments."""
-        return tuple(await self._shared.deployments(self._spec.namespace, _label(self._spec)))
+        by_label = await self._shared.list(self._spec.namespace)
+        return tuple(live_deployments(by_label.get(_label(self._spec), ())))
 
     async def pod_problems(self, deployments: Sequence[LiveDeployment]) -> Mapping[str, str]:
         """What the newest Pod of each Deployment does instead of running, by build ID, where it does so."""
@@ -180,26 +176,26 @@ def pod_problem(pod: Manifest) -> str:
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"has no node{_said(condition)}"
+            return f"has no node{_why(condition)}"
     for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         state = container.get("state") or {}
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
         waiting = dict(state.get("waiting") or {})
         if waiting.get("reason") == "CrashLoopBackOff":
             waiting.pop("message", None)  # it counts the seconds: each look would be news
-        waits = f"waits{_said(waiting)}" if "waiting" in state else ""
+        waits = f"waits{_why(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
-            crashes = f"crashes{_said(last, f'exit code {code}')}"
+            crashes = f"crashes{_why(last, f'exit code {code}')}"
             return f"{crashes} and {waits}" if waits else crashes
         if waits:
             return waits
-    return f"failed{_said(status)}" if status.get("phase") == "Failed" else ""
+    return f"failed{_why(status)}" if status.get("phase") == "Failed" else ""
 
 
-def _said(state: Mapping[str, Any], *more: str) -> str:
+def _why(state: Mapping[str, Any], *more: str) -> str:
     parts = [" ".join(str(state[key]).split()) for key in ("reason", "message") if state.get(key)]
-    said = ", ".join([": ".join(parts), *more] if parts else more)
-    return f" ({said})" if said else ""
+    why = ", ".join([": ".join(parts), *more] if parts else more)
+    return f" ({why})" if why else ""
 
 
 async def read_list(

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from twgen.clients.deadline import Deadline
@@ -363,15 +364,8 @@ class TemporalReader:
 
     async def gate_run(self, task_queue: str, workflow_id: str) -> GateRun | None:
         """The latest run of a gate workflow, with why it fails; None: it has none."""
-        run, fails = await self._shared.describe_workflow(
-            self._spec,
-            workflow_id,
-            "",
-            lambda answer: (
-                answers.gate_run(task_queue, workflow_id, answer),
-                answers.fails_by_task(answer),
-            ),
-        )
+        value = partial(answers.gate_run, task_queue, workflow_id)
+        run, fails = await self._shared.describe_workflow(self._spec, workflow_id, "", value)
         if run is None or not (fails or run.status.has_failed):
             return run
         failure = await self._failure(workflow_id)
