@@ -219,15 +219,18 @@ async def rollouts_in_cluster(
     left = {status.worker: status for status in statuses}
     if jobs is not None:
         statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
-    told = {status.worker: status for status in statuses}
+    by_worker = {status.worker: status for status in statuses}
     waiting = {
         worker: _not_begun(intent, left.get(worker), jobs, applied[intent.namespace, intent.hash])
         for worker, intent in wanted.items()
         if not intent.is_rolled_out_by_hand and not (worker in left and is_of(left[worker], intent))
     }
-    ended = _ended(jobs or (), applied)
     return RolloutsInCluster(
-        tuple(intents), _by_worker(told), _by_worker(told | waiting), tuple(unusable), ended
+        intents=tuple(intents),
+        statuses=_sorted(by_worker),
+        shown=_sorted(by_worker | waiting),
+        unusable=tuple(unusable),
+        ended=_ended(jobs or (), applied),
     )
 
 
@@ -243,28 +246,28 @@ def _worker_of(intent: Intent) -> str:
     return f"{intent.namespace}/{intent.worker}"
 
 
-def _by_worker(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
+def _sorted(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
     return tuple(status for _, status in sorted(statuses.items()))
 
 
 def _not_begun(
     intent: Intent,
-    told: RolloutStatus | None,
+    left: RolloutStatus | None,
     jobs: Iterable[Mapping[str, Any]] | None,
     applied: Mapping[str, Any],
 ) -> RolloutStatus:
-    """How a worker stands with whose intent a Job is still to begin, or ended before it had looked.
+    """The status of a worker whose Job has not begun with its intent, or has ended before it had looked.
 
-    `applied` is the ConfigMap of the intent.
+    `left` is the status that an earlier Job left, and `applied` the ConfigMap of the intent.
     """
-    worker, since = _worker_of(intent), max(told.since if told else _LONG_AGO, _created(applied))
+    worker, since = _worker_of(intent), max(left.since if left else _LONG_AGO, _created(applied))
     # from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals
     # without hooks; nothing with only the right to get Applications can start a full sync
     no_job = (
         f"it has no Job yet: a hook waits until the pods of {intent.target} are ready"
         f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, start a full sync"
     )
-    begin = partial(not_begun, told, worker, intent.target)
+    begin = partial(not_begun, left, worker, intent.target)
     if jobs is None:
         return begin("its Job cannot be read", since)
     wanted = intent.namespace, intent.hash
@@ -287,7 +290,7 @@ def _not_begun(
         return begin(f"{why}; `twgen tick` deletes it, or run {delete}", since)
     if ending:
         return left_alone(
-            begin("its Job has not started to work", created), _told(own[-1], ending), ending.at
+            begin("its Job has not started to work", created), _how_it_ended(own[-1], ending), ending.at
         )
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
     return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
@@ -328,7 +331,7 @@ def _ended(
 def _with_its_jobs(
     status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
-    """The status that a rollout left, or that nobody works on it: one that is killed tells nothing itself."""
+    """The status that a rollout left, or that no Job works on it: a Job that is killed cannot write that."""
     namespace, _, worker = status.worker.partition("/")
     own = [
         job
@@ -341,9 +344,9 @@ def _with_its_jobs(
         return status
     if not own:
         return left_alone(status, "it has no Job", status.since)
-    return left_alone(status, _told(own[-1], endings[-1]), endings[-1].at)
+    return left_alone(status, _how_it_ended(own[-1], endings[-1]), endings[-1].at)
 
 
-def _told(job: Mapping[str, Any], ending: Ending) -> str:
-    said = f" ({ending.why})" if ending.why else ""
-    return f"Job {job['metadata']['name']} has ended as {ending.type}{said}"
+def _how_it_ended(job: Mapping[str, Any], ending: Ending) -> str:
+    why = f" ({ending.why})" if ending.why else ""
+    return f"Job {job['metadata']['name']} has ended as {ending.type}{why}"

@@ -37,11 +37,11 @@ class Reading:
     """Not only what a render needs, versions and, of those that may go, the open workflows, but also what
     decides on traffic, and what only people ask for."""
     read_at: datetime
-    """By the clock of who reads; `now` may be another time that somebody asks about."""
+    """By the reader's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
     """What explains a wait, and decides nothing, may fail: a rollout must not, which only waits."""
     prometheus: "Callable[[], PrometheusReader] | None" = None
-    """Makes what reads metrics of Prometheus, where there is one; None: they cannot be read."""
+    """Makes the reader of Prometheus; None: its metrics cannot be read."""
 
     @property
     def for_people(self) -> bool:
@@ -94,7 +94,7 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
 
 
 async def _read(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
-    """What is known of a worker; a failed read comes inside an ExceptionGroup."""
+    """All reads of a worker; a failed read comes inside an ExceptionGroup."""
     return await _read_further(spec, await _read_versions(spec, reading), reading)
 
 
@@ -131,36 +131,37 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         spec, world, reading.now, for_routing=reading.for_routing, for_people=reading.for_people
     )
     async with TaskGroup() as group:
-        counting = group.create_task(reading.temporal.open_workflows(spec, reads.open_workflows))
+        start, shared = group.create_task, reading.temporal
+        counting = start(shared.open_workflows(spec, reads.open_workflows))
         upgrading = {
-            build_id: group.create_task(temporal.auto_upgrade_workflows(build_id))
-            for build_id in reads.auto_upgrade_workflows
+            name: start(temporal.auto_upgrade_workflows(name)) for name in reads.auto_upgrade_workflows
         }
         polling: dict[TaskQueue, Task[Polled | None]] = {}
         for queue in reads.task_queues:
-            polling[queue] = group.create_task(temporal.pollers(queue))
-        if told := reads.told_task_queue:
-            polling[told] = group.create_task(_explained(temporal.pollers(told), reading))
-        asking = {one: group.create_task(temporal.has_tasks(*one)) for one in reads.tasks_of}
-        gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
+            polling[queue] = start(temporal.pollers(queue))
+        if queue_to_explain := reads.told_task_queue:
+            polling[queue_to_explain] = start(_explained(temporal.pollers(queue_to_explain), reading))
+        asking = {(name, queue): start(temporal.has_tasks(name, queue)) for name, queue in reads.tasks_of}
+        gates = [start(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
         target = _measuring(spec, world, reading, reads.measured_since)
-        measuring = [group.create_task(target.measure(metric)) for metric in reads.metrics] if target else []
+        measuring = [start(target.measure(metric)) for metric in reads.metrics] if target else []
         neighbours = None
         if reads.worker_deployments:
-            neighbours = group.create_task(_explained(reading.temporal.worker_deployments(spec), reading))
-        holding = {
-            build_id: group.create_task(reading.temporal.held(spec, build_id)) for build_id in reads.held
-        }
-        pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
-        replay = group.create_task(cluster.replay()) if cluster and reads.replay else None
+            neighbours = start(_explained(shared.worker_deployments(spec), reading))
+        holding = {name: start(shared.held(spec, name)) for name in reads.held}
+        pods = start(cluster.pod_problems(reads.pods_of)) if cluster else None
+        replay = start(cluster.replay()) if cluster and reads.replay else None
     polled = {queue: task.result() or {} for queue, task in polling.items()}
     if found := world.temporal:
-        tasks = {one: task.result() for one, task in asking.items()}
+        tasks = {version_queue: task.result() for version_queue, task in asking.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
         runs = tuple(run for task in gates if (run := task.result()))
         measurements = tuple(task.result() for task in measuring)
         held = {build_id: task.result() for build_id, task in holding.items()}
-        counted = {**{build_id: one.number for build_id, one in held.items()}, **counting.result()}
+        counted = {
+            **{build_id: open_ones.number for build_id, open_ones in held.items()},
+            **counting.result(),
+        }
         versions = tuple(
             replace(
                 version,
@@ -176,7 +177,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         world = replace(world, temporal=replace(found, versions=versions))
     listed = neighbours.result() if neighbours else None
     if reads.other_workers:
-        alike = [one for one in listed or () if may_be_called(one.name, spec.worker_deployment)]
+        alike = [other for other in listed or () if may_be_called(other.name, spec.worker_deployment)]
         world = replace(world, other_workers=(*other_workers(spec.worker_deployment, polled), *alike))
     return replace(
         world,

@@ -142,8 +142,9 @@ class Draining:
             self.shared.describe_workflow(self.spec, workflow_id, run_id, value)
             for workflow_id, run_id, _ in workflows
         ]
-        found = [one for one in await all_of(asking) if one]
-        return LookedAt(len(found), sum(failing for failing, _ in found), sum(waits for _, waits in found))
+        described = [workflow for workflow in await all_of(asking) if workflow]
+        failing, waiting = (sum(flags) for flags in zip(*described, strict=True)) if described else (0, 0)
+        return LookedAt(len(described), failing, waiting)
 
 
 def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:
