@@ -116,7 +116,7 @@ async def _plugin(
 def _config_maps(pod: Object, container: Object) -> Iterable[str]:
     """The ConfigMaps that a container mounts.
 
-    Not its Secrets: whoever may ask whether one is there may read it, and that is not the doctor's to want.
+    Not its Secrets: an account that may ask for one may read it, and the doctor needs no such right.
     """
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
     for volume in pod.get("volumes") or ():
@@ -159,7 +159,7 @@ def _is_argocd(container: Object) -> bool:
 
 
 def _tag_of(containers: Sequence[Object]) -> str:
-    """The version that the tag of the first image tells; empty: none does."""
+    """The version in the tag of the first image that has one; empty: none has."""
     for container in containers:
         image = str(container.get("image")).partition("@")[0]
         _, has_tag, tag = image.rpartition("/")[2].partition(":")
@@ -179,13 +179,13 @@ def _plugin_of(application: Object) -> str:
 def _application(item: Object) -> ArgoApplication:
     policy = value_at(item, "spec", "syncPolicy")
     automated = value_at(policy, "automated")
-    told = automated if isinstance(automated, Mapping) else {}
+    options = automated if isinstance(automated, Mapping) else {}
     return ArgoApplication(
         name=f"{item['metadata']['namespace']}/{item['metadata']['name']}",
         plugin=_plugin_of(item),
-        is_automated=automated is not None and told.get("enabled") is not False,
-        prunes=bool(told.get("prune")),
-        heals=bool(told.get("selfHeal")),
+        is_automated=automated is not None and options.get("enabled") is not False,
+        prunes=bool(options.get("prune")),
+        heals=bool(options.get("selfHeal")),
         renders_by_path=_BY_PATH in (value_at(item, "metadata", "annotations") or {}),
         sync_options=frozenset(map(str, value_at(policy, "syncOptions") or ())),
         errors=tuple(_errors(item)),
@@ -234,34 +234,24 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
             labels = value_at(template, "metadata", "labels") or {}
             account = value_at(template, "spec", "serviceAccountName") or "default"
             own = variables.get("TWGEN_NAMESPACE")
-            found = TickInstallation(
+            drains: bool | None = False
+            if variables.get("TWGEN_OPERATOR_CONFIG"):
+                pod = template["spec"]
+                operator = await _mounted_operator(client, namespace, pod, container, deadline)
+                drains = operator.tick.drains if operator else None
+            tick = TickInstallation(
                 name=f"{kind} {namespace}/{_TICK}",
                 image=str(container.get("image")),
                 account=service_account(namespace, account),
                 namespace="" if everywhere not in _FALSE else own if is_dns_name(own) else None,
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
-                drains=await _drains(client, namespace, template, variables, deadline),
+                drains=drains,
             )
-            ticks.append(found)
+            ticks.append(tick)
     if len(ticks) > 1:
         raise StateUnavailable(f"there are several: {', '.join(tick.name for tick in ticks)}")
     return ticks[0] if ticks else None
-
-
-async def _drains(
-    client: KubernetesClient,
-    namespace: str,
-    template: Object,
-    variables: Mapping[str, str],
-    deadline: Deadline,
-) -> bool | None:
-    """Whether its OperatorConfig lets it end workflows; None: that cannot be read."""
-    if not variables.get("TWGEN_OPERATOR_CONFIG"):
-        return False
-    pod = template["spec"]
-    operator = await _mounted_operator(client, namespace, pod, pod["containers"][0], deadline)
-    return operator.tick.drains if operator else None
 
 
 async def _variables(

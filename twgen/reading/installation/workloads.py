@@ -58,7 +58,11 @@ async def stuck_rollouts(
             continue
         own = [pod for pod in carriers.pods if _is_of(pod, job)]
         last = max(own, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
-        seen = await _pod_seen(client, last, deadline) if last else await _job_seen(client, job, deadline)
+        if last:
+            seen = await _pod_seen(client, last, deadline)
+        else:
+            event = await _last_event(client, "Job", job, deadline)
+            seen = _seen("Job", job, f"has no Pod: {event}") if event else None
         if seen:
             found[worker] = seen
     return found
@@ -107,26 +111,20 @@ async def pods_that_wait(
 
 
 async def _pod_seen(client: KubernetesClient, pod: Object, deadline: Deadline) -> Seen | None:
-    """What keeps a Pod from running; what its node has not told may stand in an event."""
+    """What keeps a Pod from running; where its node has not said, an event may."""
     if value_at(pod, "status", "phase") in _ENDED:
         return None
-    said = pod_problem(pod)
-    if said.startswith(STARTS):
+    problem = pod_problem(pod)
+    if problem.startswith(STARTS):
         event = await _last_event(client, "Pod", pod, deadline)
-        said = f"{said}: {event}" if event else said
-    return _seen("Pod", pod, said) if said else None
+        problem = f"{problem}: {event}" if event else problem
+    return _seen("Pod", pod, problem) if problem else None
 
 
-async def _job_seen(client: KubernetesClient, job: Object, deadline: Deadline) -> Seen | None:
-    """What keeps a Job without a Pod from having one."""
-    event = await _last_event(client, "Job", job, deadline)
-    return _seen("Job", job, f"has no Pod: {event}") if event else None
-
-
-def _seen(kind: str, item: Object, said: str) -> Seen:
+def _seen(kind: str, item: Object, problem: str) -> Seen:
     metadata = item["metadata"]
     name = f"{kind} {metadata['namespace']}/{metadata['name']}"
-    return Seen(name, said, parse_time(metadata["creationTimestamp"]))
+    return Seen(name, problem, parse_time(metadata["creationTimestamp"]))
 
 
 async def _last_event(client: KubernetesClient, kind: str, item: Object, deadline: Deadline) -> str:
@@ -157,8 +155,8 @@ def _changed_at(manifest: Object) -> datetime | None:
     managers = value_at(manifest, "metadata", "managedFields") or ()
     times = [str(manager["time"]) for manager in managers if manager.get("time")]
     created = value_at(manifest, "metadata", "creationTimestamp")
-    told = max(times, default=str(created or ""))
-    return parse_time(told) if told else None
+    changed = max(times, default=str(created or ""))
+    return parse_time(changed) if changed else None
 
 
 async def read_strays(
@@ -172,7 +170,7 @@ async def read_strays(
             if not (live := live_deployment({"apiVersion": "apps/v1", "kind": "Deployment", **item})):
                 continue
             home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
-            # its pods may be told to be of any worker by whoever wrote them
+            # anybody who writes a Deployment can name any worker in its pods
             is_its_own = worker.partition("/")[0] == home and is_dns_name(worker.partition("/")[2])
             is_tracked = live.tracked_by and live.identity and live.protected
             if is_tracked and is_its_own and worker not in known:
