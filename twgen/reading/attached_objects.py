@@ -65,7 +65,7 @@ async def _objects_of_kind(
         api_version = str(value_at(group, "preferredVersion", "groupVersion"))
         served = f"/apis/{api_version}"
     path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}"
-    # of an operator's own kind, whose plural is guessed, none is a mistake to be told
+    # twgen guesses the plural of an operator's own kind, so its absence is an error that people must see
     there = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
     return [
         AttachedInCluster(

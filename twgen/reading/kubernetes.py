@@ -46,7 +46,7 @@ class SharedLists:
         """The Deployments of all workers of a namespace, by the label that names the worker."""
         if namespace not in self._listing:
             self._listing[namespace] = asyncio.create_task(self._list(namespace))
-        # one worker that cannot be read must not end what the others wait for
+        # a worker that cannot be read must not end the list that the others wait for
         return await asyncio.shield(self._listing[namespace])
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
@@ -65,7 +65,7 @@ class SharedLists:
                 yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(found))
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        # one that lost its other labels by hand is still seen
+        # a Deployment that lost its other labels by hand is still seen
         by_label: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
             if not (label := value_at(manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL)):
@@ -169,7 +169,7 @@ def _label(spec: WorkerSpec) -> str:
 
 
 def pod_problem(pod: Manifest) -> str:
-    """What a Pod does instead of running, in the words of its status; empty: nothing is said against it.
+    """What a Pod does instead of running, in the words of its status; empty: no problem is known.
 
     It goes on from "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
     """

@@ -24,7 +24,7 @@ class PrometheusReader:
         self, asked: PrometheusQuery, spec: WorkerSpec, since: datetime, now: datetime
     ) -> tuple[Point, ...]:
         """A point for every moment that has come since its measuring began."""
-        # who must be asked is told before there is anything to ask
+        # a server that is not configured is an error even before the first moment
         server = self._servers.called(asked.server)
         analysis = spec.policy.analysis
         between = moments(asked, since, analysis.initial_delay, now) if analysis else None
@@ -49,7 +49,7 @@ class PrometheusReader:
 def _by_place(series: list[Any], asked: RangeQuery) -> Iterator[tuple[int, float | None]]:
     """The numbers of the one series, or of none, each with which of the moments it is nearest to.
 
-    What stands before a Prometheus may move all moments a little, so that it can keep its answers. A point
+    A cache in front of Prometheus may move all moments a little. A point
     has no infinity, which is no number in a document.
     """
     for one in series:

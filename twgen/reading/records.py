@@ -117,8 +117,8 @@ class LedgerFiles(NamedTuple):
 def ledger_files(specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]", folder: Path) -> LedgerFiles:
     """Where the versions of each worker are recorded; `folder` is the ledger of what comes from no file.
 
-    A worker stays in the file that has it. A new one gets a file in the ledger beside its spec, which whoever
-    reads the spec reads too: of a path, all that is below it, or of a file what is beside it.
+    A worker stays in the file that has it. A new one gets a file in the ledger beside its spec. A
+    command that reads the spec reads that ledger too: below a folder, or beside a file.
     """
     having: dict[str, dict[str, None]] = {}
     for place in recorded:

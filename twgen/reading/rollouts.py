@@ -41,7 +41,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
-"""Whoever may write ConfigMaps in one must not take all memory and time from what looks at the others."""
+"""A person who may write ConfigMaps in one namespace must not take the memory and time of the others."""
 
 
 async def read_intent(
@@ -52,7 +52,7 @@ async def read_intent(
     Raises InvalidInput when it was edited by hand.
     """
     manifest = await _config_map(client, namespace, name, deadline)
-    # another release of twgen may write what this one cannot read: then it is another's to carry out
+    # another release of twgen may write an intent that this one cannot read, and then carries it out itself
     annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     is_wanted = not annotated or intent_hash in {"", annotated}
     return parse_intent(manifest) if manifest and is_wanted else None

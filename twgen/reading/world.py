@@ -89,7 +89,7 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
         failure = first_failure(end)
         if not isinstance(failure, TwgenError):
             raise failure
-        failures[str(failure)] = None  # the same one may be that of many
+        failures[str(failure)] = None  # many workers may have the same failure
     return World(reading.now, found), list(failures)
 
 

@@ -21,7 +21,7 @@ _AT_ONCE = 8
 
 
 async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
-    """What Kubernetes calls whoever asks; empty: it does not say."""
+    """The name that Kubernetes has for the caller; empty: it gives none."""
     review = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
     path = f"/apis/{_AUTHENTICATION}/selfsubjectreviews"
     _, answer = await client.ask("POST", path, deadline, body=review)
@@ -31,21 +31,21 @@ async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
 async def refused_to_caller(
     client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
 ) -> tuple[Need, ...]:
-    """What of these whoever asks may not; raises StateUnavailable or OutOfTime."""
+    """The needs that the caller has no right to; raises StateUnavailable or OutOfTime."""
     return await _refused(client, needs, deadline, "SelfSubjectAccessReview")
 
 
 async def refused_to_others(
     client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
 ) -> tuple[Need, ...]:
-    """What of these the accounts may not that they name; raises StateUnavailable or OutOfTime."""
+    """The needs that their accounts have no right to; raises StateUnavailable or OutOfTime."""
     return await _refused(client, needs, deadline, "SubjectAccessReview")
 
 
 async def absent_accounts(
     client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
 ) -> tuple[Account, ...]:
-    """Those that are not there; of which it is not known, none."""
+    """The accounts that do not exist; an account that the caller may not read is not among them."""
     found = []
     for account in accounts:
         _, _, namespace, name = account.user.split(":")
@@ -74,14 +74,14 @@ async def _refused(
     if not asked:
         return ()
     first, *others = asked
-    # whoever may not ask is told so once
+    # a caller that may not ask gets one failure, and not eight
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
     refused = [need for need, is_so in zip(asked, answers, strict=True) if is_so]
     served = {
         group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
         for group in sorted({need.right.group for need in refused} - {""})
     }
-    # of a kind whose definition is not installed there is nothing, and nobody asks for it
+    # a kind whose definition is not installed has no objects, so nobody needs the right
     return tuple(need for need in refused if served.get(need.right.group, True))
 
 
@@ -127,8 +127,8 @@ async def _versions(client: KubernetesClient, group: str, deadline: Deadline) ->
 
 
 def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
-    """By how much the API server's clock is ahead; None: it has said nothing yet."""
+    """By how much the API server's clock is ahead; None: it has not answered yet."""
     if not client.heard:
         return None
-    said, at = client.heard
-    return later(said, timedelta(seconds=monotonic() - at)) - now
+    server_time, at = client.heard
+    return later(server_time, timedelta(seconds=monotonic() - at)) - now

@@ -169,7 +169,7 @@ def _tag_of(containers: Sequence[Object]) -> str:
 
 
 def _plugin_of(application: Object) -> str:
-    """The name of twgen's plugin, or what is meant for it, where one of its sources has it."""
+    """The name of twgen's plugin in a source, or a name that was probably meant for it; empty: neither."""
     sources = [value_at(application, "spec", "source"), *(value_at(application, "spec", "sources") or ())]
     names = [str(value_at(source, "plugin", "name") or "") for source in sources if source]
     known = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
@@ -212,7 +212,7 @@ def _errors(application: Object) -> Iterable[str]:
 
 
 def _gist(text: Any) -> str:
-    """A message in one line; of a render that failed what twgen itself has said, at its end."""
+    """A message in one line; of a failed render only the end, which is twgen's own message."""
     line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
 

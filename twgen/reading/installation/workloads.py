@@ -75,7 +75,7 @@ async def jobless_intents(
     worked_on: Mapping[str, str],
     deadline: Deadline,
 ) -> Mapping[str, datetime]:
-    """The workers whose intent no Job has worked on, and since when it is as it is.
+    """The workers whose intent no Job has worked on, and when the intent changed last.
 
     `worked_on` is the hash of the intent that the status of each worker is about.
     """
@@ -104,10 +104,10 @@ async def pods_that_wait(
         pods = await client.pods(namespace, selector, deadline)
     except StateUnavailable:
         return ()
-    # one that has ended is history: of a CronJob, or evicted
+    # a Pod that has ended is history: of a CronJob, or evicted
     going = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
     seen = [_seen("Pod", pod, pod_problem(pod)) for pod in going]
-    return tuple(one for one in seen if one.problem)
+    return tuple(pod for pod in seen if pod.problem)
 
 
 async def _pod_seen(client: KubernetesClient, pod: Object, deadline: Deadline) -> Seen | None:
