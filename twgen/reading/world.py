@@ -133,9 +133,8 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
     async with TaskGroup() as group:
         start, shared = group.create_task, reading.temporal
         counting = start(shared.open_workflows(spec, reads.open_workflows))
-        upgrading = {
-            name: start(temporal.auto_upgrade_workflows(name)) for name in reads.auto_upgrade_workflows
-        }
+        of_auto_upgrade = reads.auto_upgrade_workflows
+        upgrading = {name: start(temporal.auto_upgrade_workflows(name)) for name in of_auto_upgrade}
         polling: dict[TaskQueue, Task[Polled | None]] = {}
         for queue in reads.task_queues:
             polling[queue] = start(temporal.pollers(queue))
@@ -158,10 +157,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         runs = tuple(run for task in gates if (run := task.result()))
         measurements = tuple(task.result() for task in measuring)
         held = {build_id: task.result() for build_id, task in holding.items()}
-        counted = {
-            **{build_id: open_ones.number for build_id, open_ones in held.items()},
-            **counting.result(),
-        }
+        counted = {**{name: pinned.number for name, pinned in held.items()}, **counting.result()}
         versions = tuple(
             replace(
                 version,
