@@ -21,7 +21,8 @@ from twgen.model.paths import value_at
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.world import LiveDeployment, World
-from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status
+from twgen.reading.attached_objects import attached_objects
+from twgen.reading.rollouts import RolloutReader, read_intent, read_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH
 

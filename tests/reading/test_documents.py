@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from twgen.model.problem import Document, Place, Problem
-from twgen.reading.documents import Sources
-from twgen.reading.places import located
+from twgen.reading.documents import Sources, located
 
 TEXT = "kind: List\nitems:\n- a: 1\n- b:\n    c: 2\n"
 

@@ -13,7 +13,8 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.reading.importing import objects_to_import
-from twgen.reading.installation.surroundings import read_strays, read_tick
+from twgen.reading.installation.installed import read_tick
+from twgen.reading.installation.workloads import read_strays
 from twgen.records.intent import intent_of
 
 

@@ -23,7 +23,7 @@ from twgen.model.operator import PrometheusServer
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.world import World
 from twgen.reading.prometheus import PrometheusReader
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_world
 
 MINUTE = timedelta(minutes=1)

@@ -13,8 +13,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.histories import Replay, ReplayRun, ReplayState, Sample
 from twgen.planning.routing.replay import replay_of
-from twgen.reading.kubernetes import SharedLists
-from twgen.reading.replays import read_replay
+from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.versioning.names import REPLAY_OF
 
 REPLAYS = replace(SPEC, policy=replace(SPEC.policy, replay=Replay(("replay",), Sample(5, 1000))))
@@ -48,7 +47,7 @@ def job(
 
 
 def read(cluster: Cluster) -> ReplayRun:
-    return asyncio.run(read_replay(REPLAYS, SharedLists(cluster, Deadline(30))))
+    return asyncio.run(ClusterReader(REPLAYS, SharedLists(cluster, Deadline(30))).replay())
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,8 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.rollout import RolloutInCluster
 from twgen.planning.cluster_changes import Condition
-from twgen.reading.rollout import (
-    RolloutReader,
-    attached_objects,
-    read_attached,
-    read_intent,
-    specs_of,
-)
+from twgen.reading.attached_objects import attached_objects, read_attached
+from twgen.reading.rollouts import RolloutReader, read_intent, specs_of
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
 
 OLD, NEW = (replace(intent_of(a_spec(build_id=build_id), "twgen/me"), uid="1") for build_id in ("v3", "v4"))

@@ -17,7 +17,7 @@ from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_each, read_world
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]

@@ -9,7 +9,7 @@ from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_world
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

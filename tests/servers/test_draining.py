@@ -29,8 +29,8 @@ from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.schedule import due_endings
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
-from twgen.reading.temporal import draining
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal import pinned_workflows
+from twgen.reading.temporal.reader import SharedReads
 
 pytestmark = pytest.mark.server
 STARTED = {"v1": (30, 10), "v2": (40, 5), "v3": (60, 0), "v4": (40, 0)}
@@ -100,13 +100,15 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
 def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_found(
     temporal: TemporalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draining, "PAGE", 10)
-    monkeypatch.setattr(draining, "MOST_PAGES", 2)
+    monkeypatch.setattr(pinned_workflows, "PAGE", 10)
+    monkeypatch.setattr(pinned_workflows, "MOST_PAGES", 2)
     worker = DeployedWorker(temporal, "default/sampled", "sampled")
     spec = worker_spec("sampled", "v2", temporal.connection)
 
     async def found() -> PinnedWorkflows:
-        reader = draining.Draining(spec, SharedReads(clients(), Deadline(60)), clock(), timedelta(days=7))
+        reader = pinned_workflows.Draining(
+            spec, SharedReads(clients(), Deadline(60)), clock(), timedelta(days=7)
+        )
         return (await reader.pinned(["v1", "v0"]))["v1"]
 
     with worker.version("v1"):
@@ -220,7 +222,7 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
         world = worker_world(spec, await read_all([spec], opened, for_routing=True))
         target = Target(spec, world, now, MANAGER, "")
         assert target.versions["v1"].status is VersionStatus.DRAINING, "it is not known for a moment"
-        batches = draining.Draining(spec, SharedReads(opened, Deadline(60)), now, timedelta())
+        batches = pinned_workflows.Draining(spec, SharedReads(opened, Deadline(60)), now, timedelta())
         writer = TemporalWriter(spec, MANAGER, opened, 60)
         for ending in due_endings(target):
             said: list[str] = []

@@ -21,7 +21,7 @@ from twgen.clients.deadline import Deadline
 from twgen.model.spec import NamedWorker
 from twgen.planning.histories import chosen
 from twgen.reading.temporal.histories import Histories
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text()

@@ -15,7 +15,7 @@ from tests.servers.live import printed, recorded_versions, run, worker_document,
 from tests.servers.reading import clients
 from tests.servers.specs import worker_spec
 from twgen.clients.deadline import Deadline
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 
 pytestmark = pytest.mark.server
 

@@ -23,8 +23,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.planning.draining.drain_report import held_worker, may_be_held
 from twgen.planning.plan import plan_versions
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
-from twgen.reading.temporal.draining import Draining
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.pinned_workflows import Draining
+from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import first_failure
 from twgen.reporting.draining import draining_document, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text

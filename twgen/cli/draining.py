@@ -27,9 +27,8 @@ from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import counted
 from twgen.planning.visibility import still_open
-from twgen.reading.temporal.draining import Draining
-from twgen.reading.temporal.reader import TemporalReader
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.pinned_workflows import Draining
+from twgen.reading.temporal.reader import SharedReads, TemporalReader
 from twgen.specs.limits import WORKFLOW_TYPE
 
 _NEEDS = {

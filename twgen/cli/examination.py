@@ -24,13 +24,18 @@ from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.diagnosis.rights import needs_of_caller
 from twgen.planning.plan import make_plan
-from twgen.reading.installation.argocd import read_argocd
-from twgen.reading.installation.pods import jobless_intents, read_carriers, stuck_rollouts
-from twgen.reading.installation.rights import absent_accounts, refused_to_caller, refused_to_others, whoami
-from twgen.reading.installation.scopes import cluster_scoped
-from twgen.reading.installation.surroundings import clock_ahead, read_strays, read_tick
+from twgen.reading.installation.api_server import (
+    absent_accounts,
+    clock_ahead,
+    cluster_scoped,
+    refused_to_caller,
+    refused_to_others,
+    whoami,
+)
+from twgen.reading.installation.installed import read_argocd, read_tick
+from twgen.reading.installation.workloads import jobless_intents, read_carriers, read_strays, stuck_rollouts
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 from twgen.records.intent import Intent
 from twgen.specs.parse import Specs
 

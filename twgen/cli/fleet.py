@@ -19,7 +19,7 @@ from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import as_expected
-from twgen.reading.installation.surroundings import read_strays
+from twgen.reading.installation.workloads import read_strays
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.reporting.json_text import json_text
 from twgen.reporting.status.fleet import fleet_document, fleet_lines, stray_lines

@@ -23,7 +23,7 @@ from twgen.model.spec import Connection, InTemporal, NamedWorker
 from twgen.planning.histories import left_out_altogether
 from twgen.planning.sentences import counted, listed
 from twgen.reading.temporal.histories import Histories
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 
 
 @click.command()

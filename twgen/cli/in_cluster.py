@@ -16,7 +16,8 @@ from twgen.executing.unattended import Unattended, Ways, carry_out
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.world import World
-from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status, specs_of
+from twgen.reading.attached_objects import attached_objects
+from twgen.reading.rollouts import RolloutReader, read_intent, read_status, specs_of
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_SECRETS

@@ -274,7 +274,7 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
     if not problems:
         return []
-    from twgen.reading.places import located
+    from twgen.reading.documents import located
 
     return problem_lines(located(problems, sources))
 
@@ -300,7 +300,7 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
         return
     from twgen.cli.live import Connections, Servers
     from twgen.clients.deadline import Deadline
-    from twgen.reading.installation.scopes import cluster_scoped
+    from twgen.reading.installation.api_server import cluster_scoped
 
     async def asked(opened: Connections) -> frozenset[GroupKind]:
         client = opened.kubernetes

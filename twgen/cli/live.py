@@ -22,7 +22,7 @@ from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_each, read_world
 
 if TYPE_CHECKING:

@@ -20,11 +20,9 @@ from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed
 from twgen.planning.versions.recording import is_of_worker, versions_to_record
 from twgen.planning.versions.warnings import build_id_taken
-from twgen.reading.documents import ledger_folder
+from twgen.reading.documents import ledger_folder, located
 from twgen.reading.input import HELM
-from twgen.reading.ledgers import ledger_files
-from twgen.reading.places import located
-from twgen.reading.records import read_ledgers
+from twgen.reading.records import ledger_files, read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions, why_unreadable
 from twgen.rendering.deployments import deployment_to_record, target_deployment
 from twgen.reporting.problems import problem_lines

@@ -95,7 +95,7 @@ class Observer:
         if not self._servers or not wanted:
             return {}
         from twgen.clients.deadline import Deadline
-        from twgen.reading.rollout import read_attached
+        from twgen.reading.attached_objects import read_attached
 
         async def story(opened: "Connections") -> Mapping[str, AttachedRead]:
             deadline = Deadline(self._settings.timeout)

@@ -20,8 +20,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.reading.kubernetes import read_gate_input
-from twgen.reading.temporal.reader import TemporalReader
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads, TemporalReader
 
 
 async def sleep(length: timedelta) -> None:

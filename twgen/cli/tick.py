@@ -31,10 +31,10 @@ from twgen.model.operator import GroupKind
 from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
 from twgen.planning.routing.target import Target
-from twgen.reading.rollout import read_attached
+from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
-from twgen.reading.temporal.draining import Draining
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.pinned_workflows import Draining
+from twgen.reading.temporal.reader import SharedReads
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable

@@ -15,9 +15,8 @@ from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem
 from twgen.planning.drivers import LEFT_OUT, lacking_image
 from twgen.planning.sentences import counted
-from twgen.reading.documents import Documents
+from twgen.reading.documents import Documents, located
 from twgen.reading.input import DIRECTORY, Input, NotRendered, read_input
-from twgen.reading.places import located
 from twgen.reporting.problems import (
     Located,
     Validation,

@@ -1,4 +1,4 @@
-"""Reading documents from files, folders and stdin."""
+"""Reading documents from files, folders and stdin, and finding the lines of problems in them."""
 
 import errno
 import os
@@ -10,7 +10,8 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from twgen.errors import InvalidInput
-from twgen.model.problem import Document
+from twgen.model.paths import parse_path
+from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, shortened
 from twgen.specs.kinds import (
     CHART_FILE,
     LEDGER_FOLDER,
@@ -262,3 +263,38 @@ def _why_not_followed(link: str, root: str) -> str:
         return "to a file that does not exist: fix or remove it"
     is_inside = os.path.commonpath((root, target)) == root
     return "" if is_inside else "out of the folder: twgen reads only files inside the folder"
+
+
+def located(
+    problems: Iterable[Problem], sources: Sources, most: int = DEFAULT.text_bytes
+) -> list[tuple[Problem, int | None]]:
+    """Each problem with its line (from 1; None: there is none), file by file in the order of lines.
+
+    The place that a message refers to stands at its end: `the other is at pay.yaml:14`. Of very many, only
+    that there are more.
+    """
+    problems = tuple(shortened(tuple(problems), MOST_TOLD_IN_ALL))
+    places: dict[str, set[tuple[int, str]]] = {}
+    for item in problems:
+        for place in (item, item.other):
+            if place:
+                places.setdefault(place.document.source, set()).add((place.document.index, place.path))
+    lines: dict[tuple[str, int, str], int | None] = {}
+    for source, wanted in places.items():
+        from twgen.yaml.mistakes import lines_of  # most runs find nothing wrong
+
+        steps = [(index, *parse_path(path)) for index, path in wanted]
+        found_lines = lines_of(sources.text(source, most), steps)
+        lines |= {(source, *at): line for at, line in zip(wanted, found_lines, strict=True)}
+
+    def line(place: Problem | Place) -> int | None:
+        return lines[place.document.source, place.document.index, place.path]
+
+    by_file: dict[str, list[tuple[Problem, int | None]]] = {}
+    for item in problems:
+        problem = item
+        if item.other:
+            at = ":".join(str(part) for part in (item.other.document.source, line(item.other)) if part)
+            problem = item._replace(message=f"{item.message} {at}", other=None)
+        by_file.setdefault(item.document.source, []).append((problem, line(item)))
+    return [pair for pairs in by_file.values() for pair in sorted(pairs, key=lambda pair: pair[1] or 0)]

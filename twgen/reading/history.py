@@ -1,7 +1,7 @@
-"""Old versions, as the commits tell that changed their specs."""
+"""Old versions, from the commits that changed their specs."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -104,8 +104,8 @@ class _Walk:
                 continue
             # of two branches, the newer commit that was listed last may stand on another version
             commits = filter(None, (run.last, run.newest.id))
-            told = (self._worker_at(commit, run.newest.path) for commit in commits)
-            last = next((found for found in told if found and found.build_id == run.build_id), None)
+            workers = (self._worker_at(commit, run.newest.path) for commit in commits)
+            last = next((worker for worker in workers if worker and worker.build_id == run.build_id), None)
             if not last:
                 continue
             wanted.remove(run.build_id)
@@ -134,29 +134,26 @@ class _Walk:
             yield run
 
     def _build_id_in(self, commit: Commit) -> str:
-        documents = [
+        documents = self._documents(commit.id, commit.path, Budget())
+        worker = self._worker_of(
             document
-            for document in self._documents(commit.id, commit.path, Budget())
+            for document in documents
             if value_at(document.value, "metadata", "name") == self._spec.name
-            and kinds.kind_of(document.value)
-        ]
-        found = self._worker_of(documents)
-        return found.build_id if found else ""
+        )
+        return worker.build_id if worker else ""
 
     def _worker_at(self, commit: str, path: str) -> WorkerSpec | None:
         """The worker as a commit describes it, with its connection; `path` is its file there."""
         budget = Budget()
-        documents = [
-            document
-            for file in self._files_at(commit, path)
-            for document in self._documents(commit, file, budget)
-            if kinds.kind_of(document.value)
-        ]
-        found = self._worker_of(documents)
-        return found if found and found.template.hash and found.connection.host_port else None
+        files = self._files_at(commit, path)
+        worker = self._worker_of(
+            document for file in files for document in self._documents(commit, file, budget)
+        )
+        return worker if worker and worker.template.hash and worker.connection.host_port else None
 
-    def _worker_of(self, documents: Sequence[Document]) -> WorkerSpec | None:
-        workers = parse_specs(documents, self._sources.rule, self._sources.attached_kinds).workers
+    def _worker_of(self, documents: Iterable[Document]) -> WorkerSpec | None:
+        specs = [document for document in documents if kinds.kind_of(document.value)]
+        workers = parse_specs(specs, self._sources.rule, self._sources.attached_kinds).workers
         names = {worker.worker_deployment: worker for worker in workers}
         return names.get(self._spec.worker_deployment)
 

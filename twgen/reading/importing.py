@@ -7,7 +7,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
-from twgen.reading.rollout import read_path
+from twgen.reading.kubernetes import read_path
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, names_of_kind
 from twgen.versioning.names import (
     CONTROLLER_API,
@@ -21,7 +21,7 @@ _GROUP = f"/apis/{CONTROLLER_API}"
 
 
 class InCluster(NamedTuple):
-    """What was found."""
+    """The objects of a namespace that specs can be made of."""
 
     documents: tuple[Document, ...]
     absent: tuple[str, ...]
@@ -35,21 +35,21 @@ async def objects_to_import(
 
     Raises StateUnavailable where one that is named is not there, or something may not be read.
     """
-    found: list[Mapping[str, Any]] = []
+    objects: list[Mapping[str, Any]] = []
     absent = []
     for kind in (WORKER, CONNECTION, ATTACHED):
         items = await _of_kind(client, namespace, kind, deadline)
-        found += items or ()
+        objects += items or ()
         absent += [kind] if items is None else []
-    for name in _cluster_connections(found):
-        one = await read_path(client, f"{_GROUP}/{resource_of_kind(CLUSTER_CONNECTION)}/{name}", deadline)
-        found.append({**one, "apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION})
+    for name in _cluster_connections(objects):
+        path = f"{_GROUP}/{resource_of_kind(CLUSTER_CONNECTION)}/{name}"
+        connection = await read_path(client, path, deadline)
+        objects.append({**connection, "apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION})
     of_namespace = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
     named = [await read_path(client, f"{of_namespace}/{name}", deadline) for name in deployments]
     live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named]
-    found += [{**one, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for one in live]
-    source = f"namespace {namespace}"
-    documents = (Document(source, index, value) for index, value in enumerate(found))
+    objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
+    documents = (Document(f"namespace {namespace}", index, value) for index, value in enumerate(objects))
     return InCluster(tuple(documents), tuple(absent))
 
 
@@ -76,7 +76,7 @@ def _cluster_connections(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     names = set[str]()
     for value in objects:
         reference = value_at(value, "spec", "workerOptions", "connectionRef")
-        for one in (reference, value_at(reference, "objectRef")):
-            if value_at(one, "kind") == CLUSTER_CONNECTION and is_dns_name(value_at(one, "name")):
-                names.add(str(value_at(one, "name")))
+        for named in (reference, value_at(reference, "objectRef")):
+            if value_at(named, "kind") == CLUSTER_CONNECTION and is_dns_name(value_at(named, "name")):
+                names.add(str(value_at(named, "name")))
     return sorted(names)

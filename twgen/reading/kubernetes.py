@@ -1,23 +1,35 @@
-"""Asking Kubernetes during one reading."""
+"""Asking Kubernetes: paths and lists, and the Deployments, Pods and replay of one worker."""
 
 import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path, listed
 from twgen.cluster.deployments import live_deployments
+from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import StateUnavailable
+from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerKey, WorkerSpec
+from twgen.model.times import parse_time
 from twgen.model.world import LiveDeployment, WorkerWorld
-from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
+from twgen.planning.routing.replay import replay_of
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    DEPLOYMENT_NAME_LABEL,
+    REPLAY_OF,
+    replay_selector,
+    selector_labels,
+)
 
 Manifest = Mapping[str, Any]
 
-_FORBIDDEN = "cannot be read: the account needs the verb list on pods in this namespace"
+_FORBIDDEN = "cannot be read: the account needs the verb list on {} in this namespace"
 
 
 class SharedLists:
@@ -30,16 +42,11 @@ class SharedLists:
         """Listed also when no spec names it, for what its last worker left behind; empty: none is."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
 
-    async def deployments(self, namespace: str, label: str) -> Iterator[LiveDeployment]:
-        """The live Deployments of a namespace whose label names this worker."""
-        by_label = await self.list(namespace)
-        return live_deployments(by_label.get(label, ()))
-
     async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
         """The Deployments of all workers of a namespace, by the label that names the worker."""
         if namespace not in self._listing:
             self._listing[namespace] = asyncio.create_task(self._list(namespace))
-        # one worker that cannot be read must not end what the others wait for
+        # a worker that cannot be read must not end the list that the others wait for
         return await asyncio.shield(self._listing[namespace])
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
@@ -58,7 +65,7 @@ class SharedLists:
                 yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(found))
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        # one that lost its other labels by hand is still seen
+        # a Deployment that lost its other labels by hand is still seen
         by_label: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
             if not (label := value_at(manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL)):
@@ -80,7 +87,8 @@ class ClusterReader:
 
     async def deployments(self) -> tuple[LiveDeployment, ...]:
         """The worker's live Deployments."""
-        return tuple(await self._shared.deployments(self._spec.namespace, _label(self._spec)))
+        by_label = await self._shared.list(self._spec.namespace)
+        return tuple(live_deployments(by_label.get(_label(self._spec), ())))
 
     async def pod_problems(self, deployments: Sequence[LiveDeployment]) -> Mapping[str, str]:
         """What the newest Pod of each Deployment does instead of running, by build ID, where it does so."""
@@ -95,7 +103,7 @@ class ClusterReader:
         try:
             pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
         except Forbidden:
-            return dict.fromkeys(build_ids.values(), _FORBIDDEN)
+            return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
         # of those made in the same second any will do, but always the same
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {
@@ -105,6 +113,39 @@ class ClusterReader:
         }
         problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
         return {build_id: problem for build_id, problem in problems.items() if problem}
+
+    async def replay(self) -> ReplayRun:
+        """How far the replay of the worker's target is."""
+        path = jobs_path(self._spec.namespace)
+        selected = {"labelSelector": replay_selector(self._spec.name)}
+        status, answer = await self._shared.client.ask("GET", path, self._shared.deadline, query=selected)
+        if status == HTTPStatus.FORBIDDEN:
+            return ReplayRun(ReplayState.MISSING, because=f"its Jobs {_FORBIDDEN.format('jobs')}")
+        if status != HTTPStatus.OK:
+            raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
+        wanted = replay_of(self._spec)
+        jobs = [
+            job
+            for job in oldest_first(listed(path, answer))
+            if value_at(job, "metadata", "annotations", REPLAY_OF) == wanted
+            and not value_at(job, "metadata", "deletionTimestamp")
+        ]
+        return _replay_run(jobs[-1]) if jobs else ReplayRun(ReplayState.MISSING)
+
+
+def _replay_run(job: Manifest) -> ReplayRun:
+    name, ending = job["metadata"]["name"], ending_of(job)
+    created = value_at(job, "metadata", "creationTimestamp")
+    run = ReplayRun(
+        ReplayState.RUNNING, name, created_at=parse_time(created) if isinstance(created, str) else None
+    )
+    if not ending:
+        is_suspended = value_at(job, "spec", "suspend")
+        because = f"Job {name} is suspended"
+        return replace(run, state=ReplayState.MISSING, because=because) if is_suspended else run
+    if ending.type == "Complete":
+        return replace(run, state=ReplayState.PASSED)
+    return replace(run, state=ReplayState.FAILED, because=" ".join(ending.why.split()))
 
 
 async def read_gate_input(
@@ -128,30 +169,69 @@ def _label(spec: WorkerSpec) -> str:
 
 
 def pod_problem(pod: Manifest) -> str:
-    """What a Pod does instead of running, in the words of its status; empty: nothing is said against it.
+    """What a Pod does instead of running, in the words of its status; empty: no problem is known.
 
     It goes on from "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
     """
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"has no node{_said(condition)}"
+            return f"has no node{_why(condition)}"
     for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         state = container.get("state") or {}
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
         waiting = dict(state.get("waiting") or {})
         if waiting.get("reason") == "CrashLoopBackOff":
             waiting.pop("message", None)  # it counts the seconds: each look would be news
-        waits = f"waits{_said(waiting)}" if "waiting" in state else ""
+        waits = f"waits{_why(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
-            crashes = f"crashes{_said(last, f'exit code {code}')}"
+            crashes = f"crashes{_why(last, f'exit code {code}')}"
             return f"{crashes} and {waits}" if waits else crashes
         if waits:
             return waits
-    return f"failed{_said(status)}" if status.get("phase") == "Failed" else ""
+    return f"failed{_why(status)}" if status.get("phase") == "Failed" else ""
 
 
-def _said(state: Mapping[str, Any], *more: str) -> str:
+def _why(state: Mapping[str, Any], *more: str) -> str:
     parts = [" ".join(str(state[key]).split()) for key in ("reason", "message") if state.get(key)]
-    said = ", ".join([": ".join(parts), *more] if parts else more)
-    return f" ({said})" if said else ""
+    why = ", ".join([": ".join(parts), *more] if parts else more)
+    return f" ({why})" if why else ""
+
+
+async def read_list(
+    client: KubernetesClient, path: str, deadline: Deadline, query: Mapping[str, str] | None = None
+) -> list[Manifest]:
+    """The objects of the list at a path."""
+    return listed(path, await read_path(client, path, deadline, query))
+
+
+async def read_path(
+    client: KubernetesClient,
+    path: str,
+    deadline: Deadline,
+    query: Mapping[str, str] | None = None,
+    *,
+    may_be_absent: bool = False,
+) -> Mapping[str, Any]:
+    """What is at a path, or of it what a query takes; empty when it may be absent, and is."""
+    status, answer = await client.ask("GET", path, deadline, query=query)
+    if status == HTTPStatus.NOT_FOUND and may_be_absent:
+        return {}
+    if status != HTTPStatus.OK:
+        raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
+    return answer
+
+
+def pods_path(namespace: str) -> str:
+    """The path of the Pods of a namespace; empty: of all namespaces."""
+    return f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/pods"
+
+
+def config_map_path(namespace: str, name: str) -> str:
+    """The path of a ConfigMap."""
+    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+
+
+def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
+    """The UIDs of what an object goes with."""
+    return frozenset(owner["uid"] for owner in value_at(item, "metadata", "ownerReferences") or ())

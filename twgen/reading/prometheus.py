@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from math import isfinite, isnan
+from math import isnan
 from typing import Any
 
 from twgen.clients.deadline import Deadline
@@ -24,7 +24,7 @@ class PrometheusReader:
         self, asked: PrometheusQuery, spec: WorkerSpec, since: datetime, now: datetime
     ) -> tuple[Point, ...]:
         """A point for every moment that has come since its measuring began."""
-        # who must be asked is told before there is anything to ask
+        # a server that is not configured is an error even before the first moment
         server = self._servers.called(asked.server)
         analysis = spec.policy.analysis
         between = moments(asked, since, analysis.initial_delay, now) if analysis else None
@@ -49,16 +49,10 @@ class PrometheusReader:
 def _by_place(series: list[Any], asked: RangeQuery) -> Iterator[tuple[int, float | None]]:
     """The numbers of the one series, or of none, each with which of the moments it is nearest to.
 
-    What stands before a Prometheus may move all moments a little, so that it can keep its answers.
+    A cache in front of Prometheus may move all moments a little. A point
+    has no infinity, which is no number in a document.
     """
     for one in series:
         for at, text in one["values"]:
-            place = round((float(at) - asked.first) / asked.step)
-            yield place, _number(float(text))
-
-
-def _number(value: float) -> float | None:
-    """As a point has it: without infinity, which is no number in a document."""
-    if isnan(value):
-        return None
-    return value if isfinite(value) else (INFINITE if value > 0 else -INFINITE)
+            place, value = round((float(at) - asked.first) / asked.step), float(text)
+            yield place, None if isnan(value) else max(-INFINITE, min(value, INFINITE))

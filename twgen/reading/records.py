@@ -1,18 +1,22 @@
-"""Reading what twgen or its operator recorded: snapshots, ledgers, and the operator's configuration."""
+"""Reading what twgen or its operator recorded: snapshots, ledgers and their places, and the configuration."""
 
+import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import Operator
 from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, Problem, quoted
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
-from twgen.reading.documents import Sources, why_unreadable
-from twgen.reading.places import located
+from twgen.planning.sentences import listed
+from twgen.reading.documents import Sources, ledger_folder, located, why_unreadable
 from twgen.reporting.problems import problem_lines
+from twgen.specs.kinds import LEDGER_FOLDER, is_file
 from twgen.yaml.limits import DEFAULT, WORLD, Budget, Limits
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -101,3 +105,49 @@ def _read_record(
         ]
         raise InvalidDocuments(problem_lines(located(problems, sources, limits.text_bytes)))
     return record
+
+
+class LedgerFiles(NamedTuple):
+    """The file of each worker, and a line for each worker that is recorded in another ledger too."""
+
+    of_worker: Mapping[str, Path]
+    told: tuple[str, ...]
+
+
+def ledger_files(specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]", folder: Path) -> LedgerFiles:
+    """Where the versions of each worker are recorded; `folder` is the ledger of what comes from no file.
+
+    A worker stays in the file that has it. A new one gets a file in the ledger beside its spec. A
+    command that reads the spec reads that ledger too: below a folder, or beside a file.
+    """
+    having: dict[str, dict[str, None]] = {}
+    for place in recorded:
+        having.setdefault(place.entry.worker, {}).update(dict.fromkeys(filter(_is_kept, place.sources)))
+    of_worker, warnings = dict[str, Path](), list[str]()
+    for spec in specs:
+        worker, source = spec.worker_deployment, spec.document.source
+        beside = ledger_folder(source) if _is_kept(source) else folder
+        name = f"{worker.replace('/', '.')}.yaml"
+        near = {file: _nearness(file, beside) for file in having.get(worker, ())}
+        file = max(near, key=lambda file: (near[file], PurePath(file).name == name), default="")
+        of_worker[worker] = Path(file) if file else beside / name
+        if others := [other for other in near if near[other] < near[file]]:
+            warnings.append(
+                f"{worker} is recorded in {listed(others)} too: new versions go to {file}, which is"
+                " nearer to its spec; move all lines there, and remove"
+                f" {'it' if len(others) == 1 else 'them'}"
+            )
+    return LedgerFiles(of_worker, tuple(warnings))
+
+
+def _is_kept(source: str) -> bool:
+    """Something can be written there or beside it: it is no pipe of a shell either, as of `<(...)`."""
+    return is_file(source) and Path(source).is_file()
+
+
+def _nearness(file: str, ledger: Path) -> int:
+    """How many folders of its spec, from the root, a ledger file is in: all, where none is nearer."""
+    folder = PurePath(file).parent
+    home = folder.parent if folder.name == LEDGER_FOLDER else folder
+    shared = os.path.commonpath((os.path.abspath(home), os.path.abspath(ledger.parent)))  # noqa: PTH100 - links stay
+    return len(PurePath(shared).parts)

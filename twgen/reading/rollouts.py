@@ -1,7 +1,8 @@
-"""Reading what all rollouts of a cluster left to read."""
+"""Reading what a cluster says of rollouts: whether one may go on, and what all of them left to read."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,24 +10,155 @@ from typing import Any, NamedTuple
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, jobs_path, listed
 from twgen.cluster.jobs import Ending, ending_of, is_older, oldest_first
-from twgen.errors import InvalidInput, StateUnavailable
+from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.rollout import EndedJob, JobReference
+from twgen.model.policy import MissingTemplate
+from twgen.model.problem import Document
+from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
-from twgen.reading.rollout import read_path, specs_of
-from twgen.records.intent import Intent, parse_intent
+from twgen.reading.kubernetes import config_map_path, owners_of, pods_path, read_list, read_path
+from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import is_of, parse_rollout_status
-from twgen.versioning.names import HOOK, INTENT_HASH, ROLLOUT
+from twgen.reporting.problems import problem_lines
+from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.spec_document import NamespaceRule
+from twgen.versioning.names import (
+    HOOK,
+    INTENT_HASH,
+    ROLLOUT,
+    rollout_name,
+    rollout_selector,
+    rollout_status_name,
+)
 from twgen.yaml.limits import Budget, Limits
 
+_ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
-"""Whoever may write ConfigMaps in one must not take all memory and time from what looks at the others."""
+"""A person who may write ConfigMaps in one namespace must not take the memory and time of the others."""
+
+
+async def read_intent(
+    client: KubernetesClient, namespace: str, name: str, intent_hash: str, deadline: Deadline
+) -> Intent | None:
+    """The intent of that name and hash (empty: of any), None when there is none or another.
+
+    Raises InvalidInput when it was edited by hand.
+    """
+    manifest = await _config_map(client, namespace, name, deadline)
+    # another release of twgen may write an intent that this one cannot read, and then carries it out itself
+    annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
+    is_wanted = not annotated or intent_hash in {"", annotated}
+    return parse_intent(manifest) if manifest and is_wanted else None
+
+
+async def read_status(client: KubernetesClient, intent: Intent, timeout: float) -> RolloutStatus | None:  # noqa: ASYNC109 - of each request
+    """What the rollouts of the intent's worker left to read; None: nothing yet."""
+    name = rollout_status_name(intent.worker)
+    manifest = await _config_map(client, intent.namespace, name, Deadline(timeout))
+    return parse_rollout_status(manifest) if manifest else None
+
+
+def specs_of(intent: Intent) -> Specs:
+    """The specs that an intent holds; raises UnusableIntent where this program reads them otherwise."""
+    source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
+    documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
+    # the operator's list of what may be attached was asked when it was rendered
+    kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
+    specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
+    if specs.problems:
+        wrong = problem_lines([(problem, None) for problem in specs.problems])
+        raise UnusableIntent(str(InvalidDocuments(wrong)), intent)
+    targets = [f"{spec.worker_deployment}:{spec.build_id}" for spec in specs.workers]
+    if targets != [wanted := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
+        made = " and ".join(targets) or "no worker"
+        message = (
+            f"{source} is for {wanted}, but this release of twgen makes {made} of it: the render and"
+            " the Job need the same release"
+        )
+        raise UnusableIntent(message, intent)
+    # whether a render may go on without a manifest was decided when it went on
+    [spec] = specs.workers
+    policy = replace(spec.policy, missing_template=MissingTemplate.WARN)
+    return specs._replace(workers=(replace(spec, policy=policy),))
+
+
+class RolloutReader:
+    """Whether a rollout may go on, by the word of its cluster; every method raises as the client does."""
+
+    def __init__(self, client: KubernetesClient, intent: Intent) -> None:
+        self._client = client
+        self._intent = intent
+        self._alone_at = ""
+        """The resource version of the intent when nothing of earlier rollouts was left; empty: never yet."""
+
+    async def read(self, deadline: Deadline) -> RolloutInCluster:
+        """Whether the intent still stands, and whether an earlier rollout still runs."""
+        intent, name = self._intent, rollout_name(self._intent.worker)
+        jobs: list[Mapping[str, Any]] = []
+        pods: list[Mapping[str, Any]] = []
+        if not self._alone_at:
+            jobs, pods = await self._older(deadline)
+        # after them, as an intent is applied before its Job: another Job is an older one if this still stands
+        manifest = await _config_map(self._client, intent.namespace, name, deadline)
+        annotations = value_at(manifest, "metadata", "annotations") or {}
+        if manifest and INTENT_HASH not in annotations:
+            raise StateUnavailable(
+                f"ConfigMap {intent.namespace}/{name} was edited by hand and lacks {INTENT_HASH}: apply"
+                " the output of `twgen render`"
+            )
+        if (annotations.get(INTENT_HASH), value_at(manifest, "metadata", "uid")) != (intent.hash, intent.uid):
+            return RolloutInCluster(is_superseded=True)
+        version = str(value_at(manifest, "metadata", "resourceVersion"))
+        if self._alone_at not in {"", version}:
+            # it changed since, be it to another one and back: other rollouts may have begun
+            self._alone_at = ""
+            return await self.read(deadline)
+        self._alone_at = "" if jobs or pods else version
+        return RolloutInCluster(
+            is_paused=is_annotated_as_paused(annotations),
+            older_jobs=tuple(JobReference(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
+            older_pods=tuple(pod["metadata"]["name"] for pod in pods),
+        )
+
+    async def _older(self, deadline: Deadline) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+        """All Jobs of the worker but the newest one of this intent, and all running Pods but its own.
+
+        One intent has two Jobs where another image is rendered. All their Pods agree on which Job is newer. A
+        Pod of the older Job finds itself among the older Pods, so it waits, until it is ended.
+        """
+        namespace, selected = self._intent.namespace, {"labelSelector": rollout_selector(self._intent.worker)}
+        jobs = await read_list(self._client, jobs_path(namespace), deadline, selected)
+        pods = await read_list(self._client, pods_path(namespace), deadline, selected)
+        ours = [job for job in jobs if self._is_ours(job)]
+        newest = oldest_first(ours)[-1] if ours else None
+        uid = value_at(newest, "metadata", "uid")
+        older_pods = [
+            pod
+            for pod in pods
+            if value_at(pod, "status", "phase") not in _ENDED
+            and not (self._is_ours(pod) and (not newest or owners_of(pod) <= {uid}))
+        ]
+        return [job for job in jobs if job is not newest], older_pods
+
+    def _is_ours(self, item: Mapping[str, Any]) -> bool:
+        return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
+
+
+async def _config_map(
+    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
+) -> Mapping[str, Any]:
+    path = config_map_path(namespace, name)
+    found = await read_path(client, path, deadline, may_be_absent=True)
+    if found and value_at(found, "metadata", "name") != name:
+        raise StateUnavailable(f"{path} cannot be read: the API server answered with another object")
+    return found
 
 
 class RolloutsInCluster(NamedTuple):
@@ -64,9 +196,9 @@ async def rollouts_in_cluster(
     intents, statuses, unusable = [], [], []
     try:
         # before the statuses: a Job that has ended by then has left its own
-        path = jobs_path(namespace)
-        found = await read_path(client, path, deadline, {"labelSelector": ROLLOUT})
-        jobs = oldest_first(listed(path, found))
+        jobs = oldest_first(
+            await read_list(client, jobs_path(namespace), deadline, {"labelSelector": ROLLOUT})
+        )
     except StateUnavailable as error:
         unusable.append(f"it is unknown whether Jobs work on these rollouts: {error}")
     applied: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -87,15 +219,18 @@ async def rollouts_in_cluster(
     left = {status.worker: status for status in statuses}
     if jobs is not None:
         statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
-    told = {status.worker: status for status in statuses}
+    by_worker = {status.worker: status for status in statuses}
     waiting = {
         worker: _not_begun(intent, left.get(worker), jobs, applied[intent.namespace, intent.hash])
         for worker, intent in wanted.items()
         if not intent.is_rolled_out_by_hand and not (worker in left and is_of(left[worker], intent))
     }
-    ended = _ended(jobs or (), applied)
     return RolloutsInCluster(
-        tuple(intents), _by_worker(told), _by_worker(told | waiting), tuple(unusable), ended
+        intents=tuple(intents),
+        statuses=_sorted(by_worker),
+        shown=_sorted(by_worker | waiting),
+        unusable=tuple(unusable),
+        ended=_ended(jobs or (), applied),
     )
 
 
@@ -111,28 +246,28 @@ def _worker_of(intent: Intent) -> str:
     return f"{intent.namespace}/{intent.worker}"
 
 
-def _by_worker(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
+def _sorted(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
     return tuple(status for _, status in sorted(statuses.items()))
 
 
 def _not_begun(
     intent: Intent,
-    told: RolloutStatus | None,
+    left: RolloutStatus | None,
     jobs: Iterable[Mapping[str, Any]] | None,
     applied: Mapping[str, Any],
 ) -> RolloutStatus:
-    """How a worker stands with whose intent a Job is still to begin, or ended before it had looked.
+    """The status of a worker whose Job has not begun with its intent, or has ended before it had looked.
 
-    `applied` is the ConfigMap of the intent.
+    `left` is the status that an earlier Job left, and `applied` the ConfigMap of the intent.
     """
-    worker, since = _worker_of(intent), max(told.since if told else _LONG_AGO, _created(applied))
+    worker, since = _worker_of(intent), max(left.since if left else _LONG_AGO, _created(applied))
     # from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals
     # without hooks; nothing with only the right to get Applications can start a full sync
     no_job = (
         f"it has no Job yet: a hook waits until the pods of {intent.target} are ready"
         f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, start a full sync"
     )
-    begin = partial(not_begun, told, worker, intent.target)
+    begin = partial(not_begun, left, worker, intent.target)
     if jobs is None:
         return begin("its Job cannot be read", since)
     wanted = intent.namespace, intent.hash
@@ -155,7 +290,7 @@ def _not_begun(
         return begin(f"{why}; `twgen tick` deletes it, or run {delete}", since)
     if ending:
         return left_alone(
-            begin("its Job has not started to work", created), _told(own[-1], ending), ending.at
+            begin("its Job has not started to work", created), _how_it_ended(own[-1], ending), ending.at
         )
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
     return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
@@ -196,7 +331,7 @@ def _ended(
 def _with_its_jobs(
     status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
-    """The status that a rollout left, or that nobody works on it: one that is killed tells nothing itself."""
+    """The status that a rollout left, or that no Job works on it: a Job that is killed cannot write that."""
     namespace, _, worker = status.worker.partition("/")
     own = [
         job
@@ -209,9 +344,9 @@ def _with_its_jobs(
         return status
     if not own:
         return left_alone(status, "it has no Job", status.since)
-    return left_alone(status, _told(own[-1], endings[-1]), endings[-1].at)
+    return left_alone(status, _how_it_ended(own[-1], endings[-1]), endings[-1].at)
 
 
-def _told(job: Mapping[str, Any], ending: Ending) -> str:
-    said = f" ({ending.why})" if ending.why else ""
-    return f"Job {job['metadata']['name']} has ended as {ending.type}{said}"
+def _how_it_ended(job: Mapping[str, Any], ending: Ending) -> str:
+    why = f" ({ending.why})" if ending.why else ""
+    return f"Job {job['metadata']['name']} has ended as {ending.type}{why}"

@@ -2,25 +2,22 @@
 
 import asyncio
 from asyncio import Task, TaskGroup
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from twgen.errors import TwgenError
-from twgen.model.analysis import Measurement, Metric, PrometheusQuery
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import TaskQueue
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.reads import Reads, further_reads, versions_to_describe
+from twgen.planning.reads import further_reads, versions_to_describe
 from twgen.planning.routing.registration import may_be_called
 from twgen.reading.kubernetes import ClusterReader, SharedLists
-from twgen.reading.replays import read_replay
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring
-from twgen.reading.temporal.reader import TemporalReader
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads, TemporalReader
 
 if TYPE_CHECKING:
     from twgen.reading.prometheus import PrometheusReader
@@ -40,11 +37,11 @@ class Reading:
     """Not only what a render needs, versions and, of those that may go, the open workflows, but also what
     decides on traffic, and what only people ask for."""
     read_at: datetime
-    """By the clock of who reads; `now` may be another time that somebody asks about."""
+    """By the reader's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
     """What explains a wait, and decides nothing, may fail: a rollout must not, which only waits."""
     prometheus: "Callable[[], PrometheusReader] | None" = None
-    """Makes what reads metrics of Prometheus, where there is one; None: they cannot be read."""
+    """Makes the reader of Prometheus; None: its metrics cannot be read."""
 
     @property
     def for_people(self) -> bool:
@@ -92,12 +89,12 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
         failure = first_failure(end)
         if not isinstance(failure, TwgenError):
             raise failure
-        failures[str(failure)] = None  # the same one may be that of many
+        failures[str(failure)] = None  # many workers may have the same failure
     return World(reading.now, found), list(failures)
 
 
 async def _read(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
-    """What is known of a worker; a failed read comes inside an ExceptionGroup."""
+    """All reads of a worker; a failed read comes inside an ExceptionGroup."""
     return await _read_further(spec, await _read_versions(spec, reading), reading)
 
 
@@ -120,7 +117,7 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
             group.create_task(temporal.version(build_id, listed.get(build_id)))
             for build_id in versions_to_describe(spec, world, reading.now, for_routing=reading.for_routing)
         ]
-        greeting = group.create_task(temporal.server_version()) if reading.for_routing else None
+        greeting = group.create_task(reading.temporal.server_version(spec)) if reading.for_routing else None
     described = {version.build_id: version for task in by_name if (version := task.result())}
     versions = tuple((listed | described).values())
     server_version = greeting.result() if greeting else ""
@@ -134,35 +131,33 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         spec, world, reading.now, for_routing=reading.for_routing, for_people=reading.for_people
     )
     async with TaskGroup() as group:
-        counting = group.create_task(temporal.open_workflows(reads.open_workflows))
-        upgrading = {
-            build_id: group.create_task(temporal.auto_upgrade_workflows(build_id))
-            for build_id in reads.auto_upgrade_workflows
-        }
+        start, shared = group.create_task, reading.temporal
+        counting = start(shared.open_workflows(spec, reads.open_workflows))
+        of_auto_upgrade = reads.auto_upgrade_workflows
+        upgrading = {name: start(temporal.auto_upgrade_workflows(name)) for name in of_auto_upgrade}
         polling: dict[TaskQueue, Task[Polled | None]] = {}
         for queue in reads.task_queues:
-            polling[queue] = group.create_task(temporal.pollers(queue))
-        if told := reads.told_task_queue:
-            polling[told] = group.create_task(_explained(temporal.pollers(told), reading))
-        asking = {one: group.create_task(temporal.has_tasks(*one)) for one in reads.tasks_of}
-        gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
-        measure = _measuring(spec, world, reading, reads)
-        measuring = [group.create_task(measure(metric)) for metric in reads.metrics] if measure else []
+            polling[queue] = start(temporal.pollers(queue))
+        if queue_to_explain := reads.told_task_queue:
+            polling[queue_to_explain] = start(_explained(temporal.pollers(queue_to_explain), reading))
+        asking = {(name, queue): start(temporal.has_tasks(name, queue)) for name, queue in reads.tasks_of}
+        gates = [start(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
+        target = _measuring(spec, world, reading, reads.measured_since)
+        measuring = [start(target.measure(metric)) for metric in reads.metrics] if target else []
         neighbours = None
         if reads.worker_deployments:
-            neighbours = group.create_task(_explained(temporal.worker_deployments(), reading))
-        holding = {build_id: group.create_task(temporal.held(build_id)) for build_id in reads.held}
-        pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
-        lists = reading.cluster
-        replay = group.create_task(read_replay(spec, lists)) if lists and reads.replay else None
+            neighbours = start(_explained(shared.worker_deployments(spec), reading))
+        holding = {name: start(shared.held(spec, name)) for name in reads.held}
+        pods = start(cluster.pod_problems(reads.pods_of)) if cluster else None
+        replay = start(cluster.replay()) if cluster and reads.replay else None
     polled = {queue: task.result() or {} for queue, task in polling.items()}
     if found := world.temporal:
-        tasks = {one: task.result() for one, task in asking.items()}
+        tasks = {version_queue: task.result() for version_queue, task in asking.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
         runs = tuple(run for task in gates if (run := task.result()))
         measurements = tuple(task.result() for task in measuring)
         held = {build_id: task.result() for build_id, task in holding.items()}
-        counted = {**{build_id: one.number for build_id, one in held.items()}, **counting.result()}
+        counted = {**{name: pinned.number for name, pinned in held.items()}, **counting.result()}
         versions = tuple(
             replace(
                 version,
@@ -178,7 +173,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         world = replace(world, temporal=replace(found, versions=versions))
     listed = neighbours.result() if neighbours else None
     if reads.other_workers:
-        alike = [one for one in listed or () if may_be_called(one.name, spec.worker_deployment)]
+        alike = [other for other in listed or () if may_be_called(other.name, spec.worker_deployment)]
         world = replace(world, other_workers=(*other_workers(spec.worker_deployment, polled), *alike))
     return replace(
         world,
@@ -189,28 +184,16 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 
 
 def _measuring(
-    spec: WorkerSpec, world: WorkerWorld, reading: Reading, reads: Reads
-) -> Callable[[Metric], Coroutine[Any, Any, Measurement]] | None:
-    """What measures the target; None: it is not known since when it ramps."""
+    spec: WorkerSpec, world: WorkerWorld, reading: Reading, since: datetime | None
+) -> Measuring | None:
+    """What measures the target since it ramps; None: it is not known since when."""
     routing = world.temporal.routing if world.temporal else None
     versions = world.temporal.versions if world.temporal else ()
     target = next((version for version in versions if version.build_id == spec.build_id), None)
-    since = reads.measured_since
     if not routing or not target or not since:
         return None
     current = routing.current.build_id if routing.current else None
-    of_temporal = Measuring(spec, target, current, reading.temporal, since)
-
-    async def measure(metric: Metric) -> Measurement:
-        if not isinstance(metric.measure, PrometheusQuery) or not reading.prometheus:
-            return await of_temporal.measure(metric)
-        try:
-            points = await reading.prometheus().points(metric.measure, spec, since, reading.now)
-        except TwgenError as error:
-            return Measurement(metric.name, since, problem=str(error))
-        return Measurement(metric.name, since, points=points)
-
-    return measure
+    return Measuring(spec, target, current, reading.temporal, since, reading.prometheus, reading.now)
 
 
 async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:

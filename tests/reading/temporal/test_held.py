@@ -12,7 +12,7 @@ from tests.planning.situations import DAY, HOUR, NOW, SPEC, ago
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
-from twgen.reading.temporal.shared import Held, SharedReads
+from twgen.reading.temporal.reader import Held, SharedReads
 
 
 def started(*moments: datetime) -> list[WorkflowExecutionInfo]:

@@ -12,8 +12,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.temporal import TaskQueue, TaskQueueType
-from twgen.reading.temporal.reader import TemporalReader
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads, TemporalReader
 
 WORKFLOWS, ACTIVITIES = 1, 2
 V1 = "shop/payments:v1"

@@ -22,7 +22,7 @@ from twgen.model.spec import PodTemplate
 from twgen.model.temporal import OtherWorker
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_each, read_world
 from twgen.versioning.injection import with_task_queue
 

@@ -27,7 +27,7 @@ from twgen.model.temporal import (
 if TYPE_CHECKING:
     from google.protobuf.message import Message
     from temporalio.api.common.v1 import Payload
-    from temporalio.api.deployment.v1 import RoutingConfig, VersionDrainageInfo, WorkerDeploymentInfo
+    from temporalio.api.deployment.v1 import RoutingConfig, WorkerDeploymentInfo, WorkerDeploymentVersionInfo
     from temporalio.api.workflowservice.v1 import (
         CountWorkflowExecutionsResponse,
         DescribeTaskQueueResponse,
@@ -99,16 +99,15 @@ def described_version(
         return replace(listed, metadata=None, task_queues=()) if listed else None
     info = answer.worker_deployment_version_info
     status = _STATUSES.get(info.status, VersionStatus.UNSPECIFIED)
-    drainage = _drainage(info.drainage_info) if info.HasField("drainage_info") else None
     version = listed or Version(
         build_id=info.deployment_version.build_id,
         # inactive may only be told from never active by the times that are missing here
         status=VersionStatus.UNSPECIFIED if status is VersionStatus.INACTIVE else status,
         created_at=moment(info, "create_time"),
-        drainage=drainage,
+        drainage=_drainage(info),
     )
     if version.status is VersionStatus.DRAINING and status in _DRAINAGE_STATUSES.values():
-        version = replace(version, status=status, drainage=drainage)
+        version = replace(version, status=status, drainage=_drainage(info))
     entries = info.metadata.entries
     queues = {
         (queue.name, TASK_QUEUE_TYPES[queue.type])
@@ -133,9 +132,13 @@ def pollers(answer: "DescribeTaskQueueResponse") -> Polled:
     return found
 
 
-def listed_worker(summary: "ListWorkerDeploymentsResponse.WorkerDeploymentSummary") -> OtherWorker:
-    """A Worker Deployment of a list."""
-    return OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
+def listed_workers(answer: "ListWorkerDeploymentsResponse") -> tuple[list[OtherWorker], bytes]:
+    """The Worker Deployments of a page, and the token of the next page; empty: it is the last."""
+    workers = [
+        OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
+        for summary in answer.worker_deployments
+    ]
+    return workers, answer.next_page_token
 
 
 def other_workers(worker: str, polled: Mapping[TaskQueue, Polled]) -> list[OtherWorker]:
@@ -162,12 +165,17 @@ def with_pollers(
     if version.task_queues is None:
         return None
     who = (worker, version.build_id)
+
+    def silence(last: datetime | None) -> int | None:
+        seconds = int((now - last).total_seconds()) if last else 0
+        return seconds if seconds > _BETWEEN_POLLS else None
+
     return tuple(
         replace(
             queue,
             pollers=who in polled[queue],
             unversioned_pollers=UNVERSIONED in polled[queue],
-            silent_seconds=_silence(polled[queue].get(who), now),
+            silent_seconds=silence(polled[queue].get(who)),
             has_tasks=tasks.get((version.build_id, queue)),
         )
         if queue in polled
@@ -176,26 +184,20 @@ def with_pollers(
     )
 
 
-def _silence(last: datetime | None, now: datetime) -> int | None:
-    seconds = int((now - last).total_seconds()) if last else 0
-    return seconds if seconds > _BETWEEN_POLLS else None
-
-
 def gate_run(
     task_queue: str, workflow_id: str, answer: "DescribeWorkflowExecutionResponse | None"
-) -> GateRun | None:
-    """How far a gate workflow is; None: it has not been started."""
+) -> tuple[GateRun | None, bool]:
+    """How far a gate workflow is, None: it has not been started; and whether its workflow task fails.
+
+    A task that has failed more than once is one that its worker cannot carry out.
+    """
     if answer is None:
-        return None
+        return None, False
     info = answer.workflow_execution_info
     # whatever has no end status is still open, paused included
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
-    return GateRun(task_queue, workflow_id, status, moment(info, "start_time"))
-
-
-def fails_by_task(answer: "DescribeWorkflowExecutionResponse | None") -> bool:
-    """The workflow task of an open run has failed more than once: its worker cannot carry it out."""
-    return answer is not None and answer.pending_workflow_task.attempt >= _FAILING_ATTEMPT
+    run = GateRun(task_queue, workflow_id, status, moment(info, "start_time"))
+    return run, answer.pending_workflow_task.attempt >= _FAILING_ATTEMPT
 
 
 def last_failure(answer: "GetWorkflowExecutionHistoryReverseResponse | None") -> str:
@@ -287,11 +289,16 @@ def _version(summary: "WorkerDeploymentInfo.WorkerDeploymentVersionSummary") -> 
         first_activated_at=moment(summary, "first_activation_time"),
         last_current_at=moment(summary, "last_current_time"),
         last_deactivated_at=moment(summary, "last_deactivation_time"),
-        drainage=_drainage(summary.drainage_info) if summary.HasField("drainage_info") else None,
+        drainage=_drainage(summary),
     )
 
 
-def _drainage(info: "VersionDrainageInfo") -> Drainage:
+def _drainage(
+    message: "WorkerDeploymentInfo.WorkerDeploymentVersionSummary | WorkerDeploymentVersionInfo",
+) -> Drainage | None:
+    if not message.HasField("drainage_info"):
+        return None
+    info = message.drainage_info
     return Drainage(
         status=_DRAINAGE_STATUSES.get(info.status, VersionStatus.UNSPECIFIED),
         changed_at=moment(info, "last_changed_time"),

@@ -8,7 +8,7 @@ from twgen.model.histories import Recorded
 from twgen.model.spec import InTemporal
 from twgen.planning.visibility import of_deployment, quoted_text, still_open
 from twgen.reading.temporal.answers import decoded
-from twgen.reading.temporal.shared import PAGE, SharedReads
+from twgen.reading.temporal.reader import PAGE, SharedReads
 
 if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload

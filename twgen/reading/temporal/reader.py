@@ -1,25 +1,308 @@
-"""Asking Temporal about one worker; every answer is a value."""
+"""Asking Temporal about workers: what one reading asks once for several of them, and what of each alone."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from twgen.clients.deadline import Deadline
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import StateUnavailable
-from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, Version, WorkerDeployment
-from twgen.reading.temporal.answers import (
-    TASK_QUEUE_TYPES,
-    Polled,
-    described_version,
-    fails_by_task,
-    gate_run,
-    last_failure,
-    pollers,
-    worker_deployment,
-)
-from twgen.reading.temporal.shared import Held, SharedReads
+from twgen.model.spec import InTemporal, WorkerSpec
+from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, TaskQueueType, Version, WorkerDeployment
+from twgen.planning.routing.registration import MOST_COUNTED
+from twgen.planning.visibility import pinned_to, quoted_text, still_open
+from twgen.reading.temporal import answers
+from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, Polled, moment
+
+if TYPE_CHECKING:
+    from temporalio.api.taskqueue.v1 import TaskQueueStats
+    from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+
+Answer = TypeVar("Answer")
+NamedVersion = tuple[str, str]
+"""A worker, as Temporal calls it, and a build ID."""
 
 _EVENTS = 10
 """Of a history, the newest: a failure is the last of them, or a signal has come since."""
+_MOST_LISTED = 8
+"""Versions of a Temporal namespace of which one reading lists the open workflows."""
+PAGE = 1000
+"""Workflows of one call; a server gives no more."""
+_FORGOTTEN_FOR = 0.3
+"""Seconds; 1.29.1 says for some 50 ms, after one in thirty changes of routing, that it has no such worker."""
+_MOST_SECOND_LOOKS = 10
+"""Of one reading: the limit of reads is for those that Temporal knows."""
+_IN_ONE_QUERY = 500
+"""Versions; a server takes as many in some milliseconds."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The open workflows of versions of one Temporal namespace."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: list[NamedVersion] = field(default_factory=list)
+    counted: dict[NamedVersion, int] = field(default_factory=dict)
+    failed: dict[NamedVersion, Exception] = field(default_factory=dict)
+    """Why those were not counted that a call was for."""
+
+
+class Held(NamedTuple):
+    """The open workflows that are pinned to a version."""
+
+    number: int | None = None
+    """None: not counted."""
+    oldest_at: datetime | None = None
+    """When the oldest started; None: there is none, or it was not found."""
+
+
+class SharedReads:
+    """The connections and the deadline of one reading, and the answers that its workers share."""
+
+    def __init__(self, clients: TemporalClients, deadline: Deadline) -> None:
+        self._clients = clients
+        self._deadline = deadline
+        self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
+        """The answers for several workers, by what they say and of what."""
+        self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
+        self._listed: Counter[tuple[str, str]] = Counter()
+        self._second_looks = 0
+
+    def require_credentials(self, specs: Iterable[InTemporal]) -> None:
+        """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
+        for spec in specs:
+            self._clients.profile_of(spec.connection, spec.temporal_namespace, _named(spec))
+
+    async def ask(
+        self,
+        spec: InTemporal,
+        method: str,
+        request: Any,
+        value: Callable[[Any], Answer],
+        *,
+        may_be_absent: bool = False,
+    ) -> Answer:
+        """The value of what the worker's server answers; raises StateUnavailable or OutOfTime."""
+        connection, namespace = spec.connection, spec.temporal_namespace
+        call = Call(connection, namespace, _named(spec), method, request, value, may_be_absent=may_be_absent)
+        return await self._clients.ask(call, self._deadline)
+
+    async def second_look(self) -> bool:
+        """Wait for a moment in which a server may remember a worker; False, at once: others have done so."""
+        self._second_looks += 1
+        if self._second_looks > _MOST_SECOND_LOOKS:
+            return False
+        await asyncio.sleep(_FORGOTTEN_FOR)
+        return True
+
+    async def _once(self, key: tuple[str, ...], ask: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+        """The answer that several workers wait for, asked for by the first of them."""
+        if key not in self._shared:
+            self._shared[key] = asyncio.create_task(ask())
+        # a worker that is cut must not cut the answer of the others
+        answer: Answer = await asyncio.shield(self._shared[key])
+        return answer
+
+    async def server_version(self, spec: InTemporal) -> str:
+        """The version of the worker's server."""
+        from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+
+        address, known = spec.connection.host_port, self._clients.server_versions
+        if address not in known:
+            request = GetSystemInfoRequest()
+            known[address] = await self._once(
+                ("version", address),
+                lambda: self.ask(spec, "get_system_info", request, lambda answer: str(answer.server_version)),
+            )
+        return known[address]
+
+    async def worker_deployments(self, spec: InTemporal) -> Sequence[OtherWorker]:
+        """The Worker Deployments of the worker's Temporal namespace, MOST_COUNTED at most.
+
+        In two calls at most; since 1.32.0 a page may hold fewer than were asked for.
+        """
+        from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
+
+        async def ask() -> list[OtherWorker]:
+            workers, page = list[OtherWorker](), b""
+            for _ in range(2):
+                request = ListWorkerDeploymentsRequest(
+                    namespace=spec.temporal_namespace, page_size=MOST_COUNTED // 2, next_page_token=page
+                )
+                more, page = await self.ask(spec, "list_worker_deployments", request, answers.listed_workers)
+                workers += more
+                if not page:
+                    break
+            return workers
+
+        return await self._once(("workers", *_namespace_of(spec)), ask)
+
+    async def reports_problems(self, spec: InTemporal) -> bool:
+        """The server lists workflows of the worker's namespace by the problems of their workflow tasks."""
+        from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+
+        request = DescribeNamespaceRequest(namespace=spec.temporal_namespace)
+
+        def value(answer: Any) -> bool:
+            return bool(answer.namespace_info.capabilities.reported_problems_search_attribute)
+
+        return await self._once(
+            ("problems", *_namespace_of(spec)),
+            lambda: self.ask(spec, "describe_namespace", request, value),
+        )
+
+    async def tasks(
+        self, spec: InTemporal, task_queue: str, build_id: str
+    ) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
+        """How many tasks of a version are in a task queue, and of no version yet, by what they carry.
+
+        Of the latter 1.29.1 tells beside all versions, and 1.32.0 as part of each. This form of the question,
+        which servers call enhanced, tells on both what comes for a version and what its workers take.
+        """
+        from temporalio.api.enums.v1 import DescribeTaskQueueMode
+        from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
+        from temporalio.api.taskqueue.v1 import TaskQueue as Named
+        from temporalio.api.taskqueue.v1 import TaskQueueVersionSelection
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+        version = f"{spec.worker_deployment}:{build_id}"
+        request = DescribeTaskQueueRequest(
+            namespace=spec.temporal_namespace,
+            task_queue=Named(name=task_queue),
+            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
+            versions=TaskQueueVersionSelection(build_ids=[version], unversioned=True),
+            task_queue_types=[TypeNumber.ValueType(number) for number in TASK_QUEUE_TYPES],
+            report_stats=True,
+        )
+
+        def value(answer: Any) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
+            of_version, of_none = (answer.versions_info[name].types_info for name in (version, ""))
+            return {
+                kind: (of_version[number].stats, of_none[number].stats)
+                for number, kind in TASK_QUEUE_TYPES.items()
+            }
+
+        return await self.ask(spec, "describe_task_queue", request, value)
+
+    async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
+        """How many open workflows are pinned to each of a worker's versions.
+
+        A server counts but ten times a second for a namespace: versions of other workers that come while it
+        counts are counted together by the next call.
+        """
+        if not build_ids:
+            return {}
+        counts = self._counts[_namespace_of(spec)]
+        versions = [(spec.worker_deployment, build_id) for build_id in build_ids]
+        counts.waiting += versions
+        async with counts.turn:
+            # each of those that were counted together would wait as long for the same failure, one by one
+            if failure := next((counts.failed[one] for one in versions if one in counts.failed), None):
+                raise failure
+            together = tuple(counts.waiting)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    parts = [
+                        group.create_task(self._count_each(spec, together[start : start + _IN_ONE_QUERY]))
+                        for start in range(0, len(together), _IN_ONE_QUERY)
+                    ]
+            except ExceptionGroup as error:
+                counts.failed.update(dict.fromkeys(together, error))
+                del counts.waiting[: len(together)]
+                raise
+            del counts.waiting[: len(together)]
+            for part in parts:
+                counts.counted.update(part.result())
+        return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
+
+    async def held(self, spec: InTemporal, build_id: str) -> Held:
+        """By how many open workflows a version is held, and since when.
+
+        Of more versions of a namespace than a few nothing is asked: the server lists but ten times a second.
+        """
+        key = _namespace_of(spec)
+        self._listed[key] += 1
+        if self._listed[key] > _MOST_LISTED:
+            return Held()
+        query = still_open(pinned_to(spec.worker_deployment, build_id))
+        starts, token = await self.workflows(spec, query, lambda info: moment(info, "start_time"))
+        if token:
+            return Held(await self.count_workflows(spec, query))
+        return Held(len(starts), min(filter(None, starts), default=None))
+
+    async def _count_each(
+        self, spec: InTemporal, versions: Sequence[NamedVersion]
+    ) -> dict[NamedVersion, int]:
+        """One call when no workflow is open on all of them together, else the same for both halves."""
+        number = await self.count(spec, versions, "Pinned")
+        if number == 0 or len(versions) == 1:
+            return dict.fromkeys(versions, number)
+        middle = len(versions) // 2
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(self._count_each(spec, versions[:middle]))
+            second = group.create_task(self._count_each(spec, versions[middle:]))
+        return first.result() | second.result()
+
+    async def count(self, spec: InTemporal, versions: Iterable[NamedVersion], behaviour: str) -> int:
+        """How many workflows of a behaviour (Pinned or AutoUpgrade) have not closed on the versions.
+
+        A workflow pinned by an override carries the attributes from its start. Having no close time covers
+        running and paused ones on servers with and without pausing; the server's own drainage check forgets
+        those that are paused.
+        """
+        names = ", ".join(quoted_text(f"{worker}:{build_id}") for worker, build_id in versions)
+        query = (
+            f"TemporalWorkerDeploymentVersion IN ({names}) "
+            f"AND TemporalWorkflowVersioningBehavior = '{behaviour}' AND CloseTime IS NULL"
+        )
+        return await self.count_workflows(spec, query)
+
+    async def count_workflows(self, spec: InTemporal, query: str) -> int:
+        """How many workflows a query finds."""
+        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
+
+        request = CountWorkflowExecutionsRequest(namespace=spec.temporal_namespace, query=query)
+        return await self.ask(spec, "count_workflow_executions", request, lambda answer: int(answer.count))
+
+    async def workflows(
+        self,
+        spec: InTemporal,
+        query: str,
+        value: Callable[["WorkflowExecutionInfo"], Answer],
+        *,
+        page_size: int = PAGE,
+        token: bytes = b"",
+    ) -> tuple[list[Answer], bytes]:
+        """A page of the workflows that a query finds, the newest first: a value of each, and how to go on."""
+        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
+
+        request = ListWorkflowExecutionsRequest(
+            namespace=spec.temporal_namespace, query=query, page_size=page_size, next_page_token=token
+        )
+        # a row has memo and attributes besides, which would fill the memory of a Pod
+        return await self.ask(
+            spec,
+            "list_workflow_executions",
+            request,
+            lambda answer: ([value(info) for info in answer.executions], bytes(answer.next_page_token)),
+        )
+
+    async def describe_workflow(
+        self, spec: InTemporal, workflow_id: str, run_id: str, value: Callable[[Any], Answer]
+    ) -> Answer:
+        """A value of what describes a run (empty: the latest) of a workflow; of None where there is none."""
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+
+        request = DescribeWorkflowExecutionRequest(
+            namespace=spec.temporal_namespace,
+            execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
+        )
+        return await self.ask(spec, "describe_workflow_execution", request, value, may_be_absent=True)
 
 
 class TemporalReader:
@@ -37,7 +320,9 @@ class TemporalReader:
             namespace=self._spec.temporal_namespace, deployment_name=self._spec.worker_deployment
         )
         method = "describe_worker_deployment"
-        return await self._shared.ask(self._spec, method, request, worker_deployment, may_be_absent=True)
+        return await self._shared.ask(
+            self._spec, method, request, answers.worker_deployment, may_be_absent=True
+        )
 
     async def version(self, build_id: str, listed: Version | None) -> Version | None:
         """One version by name, beside what the list says of it; None: neither knows it."""
@@ -54,7 +339,7 @@ class TemporalReader:
             self._spec,
             "describe_worker_deployment_version",
             request,
-            lambda answer: described_version(answer, listed),
+            lambda answer: answers.described_version(answer, listed),
             may_be_absent=True,
         )
 
@@ -70,7 +355,7 @@ class TemporalReader:
             task_queue=Named(name=queue.name),
             task_queue_type=TypeNumber.ValueType(number),
         )
-        return await self._shared.ask(self._spec, "describe_task_queue", request, pollers)
+        return await self._shared.ask(self._spec, "describe_task_queue", request, answers.pollers)
 
     async def has_tasks(self, build_id: str, queue: TaskQueue) -> bool:
         """Tasks of a version wait in a task queue, or have come lately: Temporal's own question."""
@@ -79,19 +364,8 @@ class TemporalReader:
 
     async def gate_run(self, task_queue: str, workflow_id: str) -> GateRun | None:
         """The latest run of a gate workflow, with why it fails; None: it has none."""
-        from temporalio.api.common.v1 import WorkflowExecution
-        from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
-
-        request = DescribeWorkflowExecutionRequest(
-            namespace=self._spec.temporal_namespace, execution=WorkflowExecution(workflow_id=workflow_id)
-        )
-        run, fails = await self._shared.ask(
-            self._spec,
-            "describe_workflow_execution",
-            request,
-            lambda answer: (gate_run(task_queue, workflow_id, answer), fails_by_task(answer)),
-            may_be_absent=True,
-        )
+        value = partial(answers.gate_run, task_queue, workflow_id)
+        run, fails = await self._shared.describe_workflow(self._spec, workflow_id, "", value)
         if run is None or not (fails or run.status.has_failed):
             return run
         failure = await self._failure(workflow_id)
@@ -109,28 +383,36 @@ class TemporalReader:
         )
         method = "get_workflow_execution_history_reverse"
         try:
-            return await self._shared.ask(self._spec, method, request, last_failure, may_be_absent=True)
+            return await self._shared.ask(
+                self._spec, method, request, answers.last_failure, may_be_absent=True
+            )
         except StateUnavailable:
             # it explains a decision, and decides nothing
             return ""
-
-    async def server_version(self) -> str:
-        """The version of the worker's server."""
-        return await self._shared.server_version(self._spec)
-
-    async def worker_deployments(self) -> Sequence[OtherWorker]:
-        """The Worker Deployments of its Temporal namespace, as far as they are counted."""
-        return await self._shared.worker_deployments(self._spec)
-
-    async def open_workflows(self, build_ids: Collection[str]) -> Mapping[str, int]:
-        """How many open workflows are pinned to each of the versions."""
-        return await self._shared.open_workflows(self._spec, build_ids)
-
-    async def held(self, build_id: str) -> Held:
-        """By how many open workflows a version is held, and since when; unknown where many versions are."""
-        return await self._shared.held(self._spec, build_id)
 
     async def auto_upgrade_workflows(self, build_id: str) -> int:
         """How many open auto-upgrade workflows run on a version."""
         version = (self._spec.worker_deployment, build_id)
         return await self._shared.count(self._spec, [version], "AutoUpgrade")
+
+
+async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
+    """All answers, or the first failure once none is asked for any more."""
+    values: list[Answer] = []
+    for answer in await asyncio.gather(*asking, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        values.append(answer)
+    return values
+
+
+def _named(spec: InTemporal) -> str:
+    return (
+        f"{spec.worker_deployment} of {spec.document.source}"
+        if spec.document.source
+        else spec.worker_deployment
+    )
+
+
+def _namespace_of(spec: InTemporal) -> tuple[str, str]:
+    return spec.connection.host_port, spec.temporal_namespace

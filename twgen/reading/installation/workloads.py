@@ -1,21 +1,29 @@
-"""Reading what keeps Pods from running: those of rollouts, and those of what looks after them."""
+"""Reading what keeps Pods from running, intents without a Job, and Deployments that nobody renders."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
+from twgen.clients.kubernetes import KubernetesClient, jobs_path
+from twgen.cluster.deployments import live_deployment
 from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
 from twgen.model.times import parse_time
 from twgen.planning.diagnosis.making import STARTS
-from twgen.reading.kubernetes import pod_problem
-from twgen.reading.rollout import read_path
+from twgen.reading.kubernetes import config_map_path, pod_problem, pods_path, read_list, read_path
 from twgen.records.intent import Intent
-from twgen.versioning.names import INTENT_HASH, ROLLOUT, rollout_labels, rollout_name
+from twgen.versioning.names import (
+    DEPLOYMENT_NAME_LABEL,
+    INTENT_HASH,
+    ROLLOUT,
+    is_dns_name,
+    rollout_labels,
+    rollout_name,
+)
 
 _ENDED = {"Succeeded", "Failed"}
 Object = Mapping[str, Any]
@@ -32,10 +40,10 @@ async def read_carriers(client: KubernetesClient, namespaces: Iterable[str], dea
     """The Jobs of rollouts and their Pods; raises StateUnavailable or OutOfTime."""
     jobs: list[Object] = []
     pods: list[Object] = []
+    of_rollouts = {"labelSelector": ROLLOUT}
     for namespace in namespaces:
-        place = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/pods"
-        for path, items in ((jobs_path(namespace), jobs), (place, pods)):
-            items.extend(listed(path, await read_path(client, path, deadline, {"labelSelector": ROLLOUT})))
+        jobs += await read_list(client, jobs_path(namespace), deadline, of_rollouts)
+        pods += await read_list(client, pods_path(namespace), deadline, of_rollouts)
     return Carriers(tuple(oldest_first(jobs)), tuple(pods))
 
 
@@ -50,7 +58,11 @@ async def stuck_rollouts(
             continue
         own = [pod for pod in carriers.pods if _is_of(pod, job)]
         last = max(own, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
-        seen = await _pod_seen(client, last, deadline) if last else await _job_seen(client, job, deadline)
+        if last:
+            seen = await _pod_seen(client, last, deadline)
+        else:
+            event = await _last_event(client, "Job", job, deadline)
+            seen = _seen("Job", job, f"has no Pod: {event}") if event else None
         if seen:
             found[worker] = seen
     return found
@@ -63,7 +75,7 @@ async def jobless_intents(
     worked_on: Mapping[str, str],
     deadline: Deadline,
 ) -> Mapping[str, datetime]:
-    """The workers whose intent no Job has worked on, and since when it is as it is.
+    """The workers whose intent no Job has worked on, and when the intent changed last.
 
     `worked_on` is the hash of the intent that the status of each worker is about.
     """
@@ -76,7 +88,7 @@ async def jobless_intents(
         by_label = f"{intent.namespace}/{rollout_labels(intent.worker)[ROLLOUT]}"
         is_known = (by_label, intent.hash) in known or worked_on.get(worker) == intent.hash
         if not intent.is_rolled_out_by_hand and not intent.is_paused and not is_known:
-            path = f"/api/v1/namespaces/{intent.namespace}/configmaps/{rollout_name(intent.worker)}"
+            path = config_map_path(intent.namespace, rollout_name(intent.worker))
             _, manifest = await client.ask("GET", path, deadline)
             if changed := _changed_at(manifest):
                 found[worker] = changed
@@ -92,33 +104,27 @@ async def pods_that_wait(
         pods = await client.pods(namespace, selector, deadline)
     except StateUnavailable:
         return ()
-    # one that has ended is history: of a CronJob, or evicted
+    # a Pod that has ended is history: of a CronJob, or evicted
     going = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
     seen = [_seen("Pod", pod, pod_problem(pod)) for pod in going]
-    return tuple(one for one in seen if one.problem)
+    return tuple(pod for pod in seen if pod.problem)
 
 
 async def _pod_seen(client: KubernetesClient, pod: Object, deadline: Deadline) -> Seen | None:
-    """What keeps a Pod from running; what its node has not told may stand in an event."""
+    """What keeps a Pod from running; where its node has not said, an event may."""
     if value_at(pod, "status", "phase") in _ENDED:
         return None
-    said = pod_problem(pod)
-    if said.startswith(STARTS):
+    problem = pod_problem(pod)
+    if problem.startswith(STARTS):
         event = await _last_event(client, "Pod", pod, deadline)
-        said = f"{said}: {event}" if event else said
-    return _seen("Pod", pod, said) if said else None
+        problem = f"{problem}: {event}" if event else problem
+    return _seen("Pod", pod, problem) if problem else None
 
 
-async def _job_seen(client: KubernetesClient, job: Object, deadline: Deadline) -> Seen | None:
-    """What keeps a Job without a Pod from having one."""
-    event = await _last_event(client, "Job", job, deadline)
-    return _seen("Job", job, f"has no Pod: {event}") if event else None
-
-
-def _seen(kind: str, item: Object, said: str) -> Seen:
+def _seen(kind: str, item: Object, problem: str) -> Seen:
     metadata = item["metadata"]
     name = f"{kind} {metadata['namespace']}/{metadata['name']}"
-    return Seen(name, said, parse_time(metadata["creationTimestamp"]))
+    return Seen(name, problem, parse_time(metadata["creationTimestamp"]))
 
 
 async def _last_event(client: KubernetesClient, kind: str, item: Object, deadline: Deadline) -> str:
@@ -127,7 +133,7 @@ async def _last_event(client: KubernetesClient, kind: str, item: Object, deadlin
     path = f"/api/v1/namespaces/{metadata['namespace']}/events"
     of = f"involvedObject.kind={kind},involvedObject.uid={metadata['uid']},type=Warning"
     try:
-        events = listed(path, await read_path(client, path, deadline, {"fieldSelector": of}))
+        events = await read_list(client, path, deadline, {"fieldSelector": of})
     except StateUnavailable:
         return ""
     events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
@@ -149,5 +155,31 @@ def _changed_at(manifest: Object) -> datetime | None:
     managers = value_at(manifest, "metadata", "managedFields") or ()
     times = [str(manager["time"]) for manager in managers if manager.get("time")]
     created = value_at(manifest, "metadata", "creationTimestamp")
-    told = max(times, default=str(created or ""))
-    return parse_time(told) if told else None
+    changed = max(times, default=str(created or ""))
+    return parse_time(changed) if changed else None
+
+
+async def read_strays(
+    client: KubernetesClient, namespaces: Iterable[str], known: Collection[str], deadline: Deadline
+) -> Mapping[str, tuple[str, ...]]:
+    """The Deployments of versions that an Argo CD application tracks, by worker, but of known workers."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for namespace in namespaces:
+        path = f"/apis/apps/v1{f'/namespaces/{namespace}' if namespace else ''}/deployments"
+        for item in await read_list(client, path, deadline, {"labelSelector": DEPLOYMENT_NAME_LABEL}):
+            if not (live := live_deployment({"apiVersion": "apps/v1", "kind": "Deployment", **item})):
+                continue
+            home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
+            # anybody who writes a Deployment can name any worker in its pods
+            is_its_own = worker.partition("/")[0] == home and is_dns_name(worker.partition("/")[2])
+            is_tracked = live.tracked_by and live.identity and live.protected
+            if is_tracked and is_its_own and worker not in known:
+                found[worker].append(live.name)
+    strays = {}
+    for worker, names in found.items():
+        namespace, _, name = worker.partition("/")
+        path = config_map_path(namespace, rollout_name(name))
+        # an intent that cannot be read is one all the same
+        if not await read_path(client, path, deadline, may_be_absent=True):
+            strays[worker] = tuple(names)
+    return strays

@@ -1,15 +1,18 @@
-"""Asking Kubernetes who asks it, and what accounts may do."""
+"""Asking an API server who asks it, what accounts may do, which kinds are in no namespace, and its time."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import Deadline, monotonic
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Account, Need
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.times import later
 from twgen.planning.diagnosis.rights import SERVICE_ACCOUNT
 
 _ACCESS = "authorization.k8s.io/v1"
@@ -18,7 +21,7 @@ _AT_ONCE = 8
 
 
 async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
-    """What Kubernetes calls whoever asks; empty: it does not say."""
+    """The name that Kubernetes has for the caller; empty: it gives none."""
     review = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
     path = f"/apis/{_AUTHENTICATION}/selfsubjectreviews"
     _, answer = await client.ask("POST", path, deadline, body=review)
@@ -28,21 +31,21 @@ async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
 async def refused_to_caller(
     client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
 ) -> tuple[Need, ...]:
-    """What of these whoever asks may not; raises StateUnavailable or OutOfTime."""
+    """The needs that the caller has no right to; raises StateUnavailable or OutOfTime."""
     return await _refused(client, needs, deadline, "SelfSubjectAccessReview")
 
 
 async def refused_to_others(
     client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
 ) -> tuple[Need, ...]:
-    """What of these the accounts may not that they name; raises StateUnavailable or OutOfTime."""
+    """The needs that their accounts have no right to; raises StateUnavailable or OutOfTime."""
     return await _refused(client, needs, deadline, "SubjectAccessReview")
 
 
 async def absent_accounts(
     client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
 ) -> tuple[Account, ...]:
-    """Those that are not there; of which it is not known, none."""
+    """The accounts that do not exist; an account that the caller may not read is not among them."""
     found = []
     for account in accounts:
         _, _, namespace, name = account.user.split(":")
@@ -71,14 +74,14 @@ async def _refused(
     if not asked:
         return ()
     first, *others = asked
-    # whoever may not ask is told so once
+    # a caller that may not ask gets one failure, and not eight
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
     refused = [need for need, is_so in zip(asked, answers, strict=True) if is_so]
     served = {
         group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
         for group in sorted({need.right.group for need in refused} - {""})
     }
-    # of a kind whose definition is not installed there is nothing, and nobody asks for it
+    # a kind whose definition is not installed has no objects, so nobody needs the right
     return tuple(need for need in refused if served.get(need.right.group, True))
 
 
@@ -98,3 +101,34 @@ def _asked(need: Need, kind: str) -> Mapping[str, Any]:
             groups += [f"{SERVICE_ACCOUNT}s", f"{SERVICE_ACCOUNT}s:{user.split(':')[2]}"]
         spec |= {"user": user, "groups": groups}
     return spec
+
+
+async def cluster_scoped(
+    client: KubernetesClient, kinds: Iterable[GroupKind], deadline: Deadline
+) -> frozenset[GroupKind]:
+    """The kinds whose objects are in no namespace; a kind that is not served is not among them."""
+    wanted, found = frozenset(kinds), set[GroupKind]()
+    for group in sorted({kind.group for kind in wanted}):
+        for path in await _versions(client, group, deadline):
+            status, served = await client.ask("GET", path, deadline)
+            for resource in (served.get("resources") or ()) if status == HTTPStatus.OK else ():
+                if value_at(resource, "namespaced") is False:
+                    found.add(GroupKind(group, str(value_at(resource, "kind"))))
+    return wanted & found
+
+
+async def _versions(client: KubernetesClient, group: str, deadline: Deadline) -> list[str]:
+    """Where the API server describes the kinds of a group, by version of it."""
+    if not group:
+        return ["/api/v1"]
+    status, answer = await client.ask("GET", f"/apis/{group}", deadline)
+    versions = (answer.get("versions") or ()) if status == HTTPStatus.OK else ()
+    return [f"/apis/{value_at(version, 'groupVersion')}" for version in versions]
+
+
+def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
+    """By how much the API server's clock is ahead; None: it has not answered yet."""
+    if not client.heard:
+        return None
+    server_time, at = client.heard
+    return later(server_time, timedelta(seconds=monotonic() - at)) - now

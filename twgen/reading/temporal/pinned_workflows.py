@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from twgen.model.draining import AGES, BatchState, EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
+from twgen.model.values import dataclass
 from twgen.planning.visibility import pinned_to, still_open
 from twgen.reading.temporal.answers import decoded, moment
 from twgen.reading.temporal.measuring import STUCK_FROM
-from twgen.reading.temporal.shared import SharedReads, all_of
+from twgen.reading.temporal.reader import PAGE, SharedReads, all_of
 
 if TYPE_CHECKING:
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
         DescribeWorkflowExecutionResponse,
     )
 
-PAGE = 1000
-"""Workflows of one call; a server gives no more."""
 MOST_PAGES = 5
 _MOST_DESCRIBED = 100
 """Workflows of a version that are asked one by one."""
@@ -40,18 +39,19 @@ _Listed = tuple[str, str, OpenWorkflow]
 """A workflow by its ID and the ID of its run."""
 
 
+@dataclass(frozen=True, slots=True)
 class Draining:
     """Reads what is open on the versions of one worker, at one moment."""
 
-    def __init__(self, spec: WorkerSpec, shared: SharedReads, now: datetime, window: timedelta) -> None:
-        self._spec = spec
-        self._shared = shared
-        self._now = now
-        self._window = window
+    spec: WorkerSpec
+    shared: SharedReads
+    now: datetime
+    window: timedelta
+    """Workflows that closed within it, before now, are read too."""
 
     async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
         """The open workflows of each version; one call tells of all that have none."""
-        counted = await self._shared.open_workflows(self._spec, build_ids)
+        counted = await self.shared.open_workflows(self.spec, build_ids)
         held = [build_id for build_id in build_ids if counted[build_id]]
         found = await all_of([self._of_version(build_id, counted[build_id]) for build_id in held])
         none = {build_id: PinnedWorkflows(0) for build_id in build_ids}
@@ -74,34 +74,34 @@ class Draining:
                 started_at=moment(answer, "start_time"),
             )
 
-        request = DescribeBatchOperationRequest(namespace=self._spec.temporal_namespace, job_id=job_id)
-        return await self._shared.ask(
-            self._spec, "describe_batch_operation", request, state, may_be_absent=True
+        request = DescribeBatchOperationRequest(namespace=self.spec.temporal_namespace, job_id=job_id)
+        return await self.shared.ask(
+            self.spec, "describe_batch_operation", request, state, may_be_absent=True
         )
 
     async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
-        pinned = pinned_to(self._spec.worker_deployment, build_id)
+        pinned = pinned_to(self.spec.worker_deployment, build_id)
         open_ones = still_open(pinned)
         listed, are_all = await self._list(open_ones, MOST_PAGES)
         oldest, older = listed, tuple[int, ...]()
         if not are_all:
-            starts = (format_time(self._now - age) for age in AGES)
+            starts = (format_time(self.now - age) for age in AGES)
             older = tuple(
                 await all_of([self.count(f"{open_ones} AND StartTime < '{start}'") for start in starts])
             )
             oldest = await self._oldest(open_ones, listed[-1][2].started_at)
         looked_at = await self._look_at(oldest[-_MOST_DESCRIBED:])
-        since = format_time(self._now - self._window)
-        ended = await self._ended(
-            f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
-        )
+        since = format_time(self.now - self.window)
+        closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
+        # the newest page of them is enough
+        ended, _ = await self.shared.workflows(self.spec, closed, _closed, page_size=PAGE)
         return PinnedWorkflows(
             # between the count and the list some may have closed
             number=len(listed) if are_all else max(number, len(listed)),
             listed=tuple(one for *_, one in listed),
             oldest_at=oldest[-1][2].started_at if oldest else None,
             looked_at=looked_at,
-            ended=ended,
+            ended=tuple(filter(None, ended)),
             older_than=older,
         )
 
@@ -110,9 +110,7 @@ class Draining:
         found: list[_Listed] = []
         token = b""
         for _ in range(most):
-            page, token = await self._shared.workflows(
-                self._spec, query, _listed, page_size=PAGE, token=token
-            )
+            page, token = await self.shared.workflows(self.spec, query, _listed, page_size=PAGE, token=token)
             found += page
             if not token:
                 break
@@ -120,14 +118,14 @@ class Draining:
 
     async def count(self, query: str) -> int:
         """How many workflows a query finds."""
-        return await self._shared.count_workflows(self._spec, query)
+        return await self.shared.count_workflows(self.spec, query)
 
     async def _oldest(self, open_ones: str, newest: datetime) -> list[_Listed]:
         """A page or less of the oldest workflows, older than the newest of them; empty: not found."""
-        youngest, before = self._now - newest, _LONGEST_AGO
+        youngest, before = self.now - newest, _LONGEST_AGO
         for _ in range(_MOST_HALVINGS):
             age = (youngest + before) / 2
-            query = f"{open_ones} AND StartTime < '{format_time(self._now - age)}'"
+            query = f"{open_ones} AND StartTime < '{format_time(self.now - age)}'"
             number = await self.count(query)
             if 0 < number <= PAGE:
                 return (await self._list(query, 1))[0]
@@ -135,34 +133,18 @@ class Draining:
         return []
 
     async def _look_at(self, workflows: Sequence[_Listed]) -> LookedAt:
-        from temporalio.api.common.v1 import WorkflowExecution
-        from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
-
         def value(answer: "DescribeWorkflowExecutionResponse | None") -> tuple[bool, bool] | None:
             if answer is None or answer.workflow_execution_info.HasField("close_time"):
                 return None
             return answer.pending_workflow_task.attempt >= STUCK_FROM, bool(answer.pending_children)
 
         asking = [
-            self._shared.ask(
-                self._spec,
-                "describe_workflow_execution",
-                DescribeWorkflowExecutionRequest(
-                    namespace=self._spec.temporal_namespace,
-                    execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
-                ),
-                value,
-                may_be_absent=True,
-            )
+            self.shared.describe_workflow(self.spec, workflow_id, run_id, value)
             for workflow_id, run_id, _ in workflows
         ]
-        found = [one for one in await all_of(asking) if one]
-        return LookedAt(len(found), sum(failing for failing, _ in found), sum(waits for _, waits in found))
-
-    async def _ended(self, query: str) -> tuple[EndedWorkflow, ...]:
-        """The newest page of those that closed lately."""
-        page, _ = await self._shared.workflows(self._spec, query, _closed, page_size=PAGE)
-        return tuple(filter(None, page))
+        described = [workflow for workflow in await all_of(asking) if workflow]
+        failing, waiting = (sum(flags) for flags in zip(*described, strict=True)) if described else (0, 0)
+        return LookedAt(len(described), failing, waiting)
 
 
 def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:

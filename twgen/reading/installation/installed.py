@@ -1,9 +1,10 @@
-"""Reading an Argo CD: its version, its plugin, its settings and its Applications."""
+"""Reading what is installed: an Argo CD with its plugin, settings and Applications, and the tick."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -12,14 +13,15 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed
 from twgen.cluster.applications import asked_since
 from twgen.errors import InvalidInput, StateUnavailable
-from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin
+from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin, TickInstallation
 from twgen.model.operator import Operator
 from twgen.model.paths import value_at
-from twgen.planning.diagnosis.argocd import PLUGIN
+from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
-from twgen.reading.installation.pods import pods_that_wait
-from twgen.reading.rollout import read_path
+from twgen.reading.installation.workloads import pods_that_wait
+from twgen.reading.kubernetes import config_map_path, read_list, read_path
 from twgen.records.operator_config import parse_operator
+from twgen.versioning.names import is_dns_name
 from twgen.yaml.reader import read_documents
 
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
@@ -28,6 +30,13 @@ _API = "/apis/argoproj.io/v1alpha1"
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
+_TICK = "twgen-tick"
+"""What deploy/tick calls it."""
+_FALSE = {"", "0", "f", "false", "n", "no", "off"}
+_LEADS_TO_POD = {
+    "Deployment": ("/apis/apps/v1/deployments", ("spec", "template")),
+    "CronJob": ("/apis/batch/v1/cronjobs", ("spec", "jobTemplate", "spec", "template")),
+}
 _LONGEST_ERROR = 500
 _AROUND = re.compile(r".*exit status \d+: ")
 Object = Mapping[str, Any]
@@ -42,10 +51,8 @@ class Partly(NamedTuple):
 
 async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadline) -> Partly:
     """The Argo CD of a namespace; raises StateUnavailable where there is none, or it may not be read."""
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    deployments = sorted(
-        listed(path, await read_path(client, path, deadline)), key=lambda item: str(item["metadata"]["name"])
-    )
+    deployments = await read_list(client, f"/apis/apps/v1/namespaces/{namespace}/deployments", deadline)
+    deployments.sort(key=lambda item: str(item["metadata"]["name"]))
     servers = [
         item for item in deployments if item["metadata"]["name"].endswith(("repo-server", "argocd-server"))
     ]
@@ -62,9 +69,9 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
         container = next((one for one in _containers(repo_server) if one["name"] == PLUGIN), {})
         argocd = replace(
             argocd,
-            plugin=await _plugin(client, repo_server, deadline),
+            plugin=await _plugin(client, namespace, pod, container, deadline) if container else None,
             pods=await pods_that_wait(client, namespace, labels, deadline),
-            operator=await mounted_operator(client, namespace, pod, container, deadline),
+            operator=await _mounted_operator(client, namespace, pod, container, deadline),
         )
     try:
         argocd = replace(argocd, settings=await _settings(client, namespace, deadline))
@@ -81,36 +88,27 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
 async def _settings(client: KubernetesClient, namespace: str, deadline: Deadline) -> dict[str, str]:
     settings: dict[str, str] = {}
     for name in ("argocd-cm", "argocd-cmd-params-cm"):
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+        path = config_map_path(namespace, name)
         settings |= value_at(await read_path(client, path, deadline, may_be_absent=True), "data") or {}
     return settings
 
 
-async def _plugin(client: KubernetesClient, repo_server: Object, deadline: Deadline) -> Plugin | None:
-    container = next((one for one in _containers(repo_server) if one["name"] == PLUGIN), None)
-    if not container:
-        return None
-    pod, namespace = value_at(repo_server, "spec", "template", "spec"), repo_server["metadata"]["namespace"]
+async def _plugin(
+    client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
+) -> Plugin:
     mounts = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     missing = []
     for name in _config_maps(pod, container):
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-        status, _ = await client.ask("GET", path, deadline)
+        status, _ = await client.ask("GET", config_map_path(namespace, name), deadline)
         if status == HTTPStatus.NOT_FOUND:
             missing.append(name)
+    own = (one for one in container.get("env") or () if one.get("name") == "TWGEN_TIMEOUT")
     return Plugin(
         image=str(container.get("image")),
         account=service_account(namespace, pod.get("serviceAccountName") or "default"),
         mounts_token=_TOKENS in mounts,
         has_token=_TOKENS in mounts or pod.get("automountServiceAccountToken") is not False,
-        timeout=next(
-            (
-                str(variable.get("value"))
-                for variable in container.get("env") or ()
-                if variable.get("name") == "TWGEN_TIMEOUT"
-            ),
-            "",
-        ),
+        timeout=next((str(variable.get("value")) for variable in own), ""),
         missing=tuple(missing),
     )
 
@@ -118,7 +116,7 @@ async def _plugin(client: KubernetesClient, repo_server: Object, deadline: Deadl
 def _config_maps(pod: Object, container: Object) -> Iterable[str]:
     """The ConfigMaps that a container mounts.
 
-    Not its Secrets: whoever may ask whether one is there may read it, and that is not the doctor's to want.
+    Not its Secrets: an account that may ask for one may read it, and the doctor needs no such right.
     """
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
     for volume in pod.get("volumes") or ():
@@ -127,13 +125,12 @@ def _config_maps(pod: Object, container: Object) -> Iterable[str]:
             yield str(name)
 
 
-async def mounted_operator(
+async def _mounted_operator(
     client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
 ) -> Operator | None:
     """The OperatorConfig of a ConfigMap that a container mounts, if it may be read and is valid."""
     for name in _config_maps(pod, container):
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-        _, answer = await client.ask("GET", path, deadline)
+        _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
         text = value_at(answer, "data", "operator.yaml")
         with suppress(InvalidInput):
             for document in read_documents(text) if isinstance(text, str) else ():
@@ -162,7 +159,7 @@ def _is_argocd(container: Object) -> bool:
 
 
 def _tag_of(containers: Sequence[Object]) -> str:
-    """The version that the tag of the first image tells; empty: none does."""
+    """The version in the tag of the first image that has one; empty: none has."""
     for container in containers:
         image = str(container.get("image")).partition("@")[0]
         _, has_tag, tag = image.rpartition("/")[2].partition(":")
@@ -172,7 +169,7 @@ def _tag_of(containers: Sequence[Object]) -> str:
 
 
 def _plugin_of(application: Object) -> str:
-    """The name of twgen's plugin, or what is meant for it, where one of its sources has it."""
+    """The name of twgen's plugin in a source, or a name that was probably meant for it; empty: neither."""
     sources = [value_at(application, "spec", "source"), *(value_at(application, "spec", "sources") or ())]
     names = [str(value_at(source, "plugin", "name") or "") for source in sources if source]
     known = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
@@ -182,13 +179,13 @@ def _plugin_of(application: Object) -> str:
 def _application(item: Object) -> ArgoApplication:
     policy = value_at(item, "spec", "syncPolicy")
     automated = value_at(policy, "automated")
-    told = automated if isinstance(automated, Mapping) else {}
+    options = automated if isinstance(automated, Mapping) else {}
     return ArgoApplication(
         name=f"{item['metadata']['namespace']}/{item['metadata']['name']}",
         plugin=_plugin_of(item),
-        is_automated=automated is not None and told.get("enabled") is not False,
-        prunes=bool(told.get("prune")),
-        heals=bool(told.get("selfHeal")),
+        is_automated=automated is not None and options.get("enabled") is not False,
+        prunes=bool(options.get("prune")),
+        heals=bool(options.get("selfHeal")),
         renders_by_path=_BY_PATH in (value_at(item, "metadata", "annotations") or {}),
         sync_options=frozenset(map(str, value_at(policy, "syncOptions") or ())),
         errors=tuple(_errors(item)),
@@ -215,6 +212,56 @@ def _errors(application: Object) -> Iterable[str]:
 
 
 def _gist(text: Any) -> str:
-    """A message in one line; of a render that failed what twgen itself has said, at its end."""
+    """A message in one line; of a failed render only the end, which is twgen's own message."""
     line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
+
+
+async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
+    """The tick of a cluster, by the name that it is installed by; None: there is none.
+
+    Raises StateUnavailable where that may not be asked, or there are several: one may be somebody else's.
+    """
+    ticks: list[TickInstallation] = []
+    for kind, (path, to_pod) in _LEADS_TO_POD.items():
+        named = {"fieldSelector": f"metadata.name={_TICK}"}
+        for item in await read_list(client, path, deadline, named):
+            namespace, template = item["metadata"]["namespace"], value_at(item, *to_pod)
+            [container, *_] = value_at(template, "spec", "containers")
+            variables = await _variables(client, namespace, container, deadline)
+            everywhere = variables.get("TWGEN_ALL_NAMESPACES", "").lower()
+            every = seconds_of(variables.get("TWGEN_EVERY", ""))
+            labels = value_at(template, "metadata", "labels") or {}
+            account = value_at(template, "spec", "serviceAccountName") or "default"
+            own = variables.get("TWGEN_NAMESPACE")
+            drains: bool | None = False
+            if variables.get("TWGEN_OPERATOR_CONFIG"):
+                pod = template["spec"]
+                operator = await _mounted_operator(client, namespace, pod, container, deadline)
+                drains = operator.tick.drains if operator else None
+            tick = TickInstallation(
+                name=f"{kind} {namespace}/{_TICK}",
+                image=str(container.get("image")),
+                account=service_account(namespace, account),
+                namespace="" if everywhere not in _FALSE else own if is_dns_name(own) else None,
+                every=None if every is None else timedelta(seconds=every),
+                pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
+                drains=drains,
+            )
+            ticks.append(tick)
+    if len(ticks) > 1:
+        raise StateUnavailable(f"there are several: {', '.join(tick.name for tick in ticks)}")
+    return ticks[0] if ticks else None
+
+
+async def _variables(
+    client: KubernetesClient, namespace: str, container: Object, deadline: Deadline
+) -> Mapping[str, str]:
+    """The variables of a container that are written down, as far as they may be read."""
+    found: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        if name := value_at(source, "configMapRef", "name"):
+            _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
+            found |= value_at(answer, "data") or {}
+    own = {one["name"]: one.get("value") for one in container.get("env") or ()}
+    return found | {name: str(text) for name, text in own.items() if text is not None}
