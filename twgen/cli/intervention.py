@@ -142,7 +142,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     Raises InvalidInput where there is no such one, and in a plugin.
     """
     settings, name = settings_of(params), params["worker"] or ""
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True)
     found = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})

@@ -62,7 +62,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     """
     gc.enable()  # it lives for hours
     settings = settings_of(params)
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen rollout` elsewhere")
     if place := params["intent"]:
         from twgen.cli.in_cluster import roll_out_intent
