@@ -22,7 +22,7 @@ from twgen.model.diagnosis import (
     Seen,
     TickInstallation,
 )
-from twgen.model.operator import Caller, GroupKind, Operator
+from twgen.model.operator import GroupKind, Operator
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.policy import Driver, MissingTemplate
 from twgen.model.reasons.routing import RoutingReason
@@ -124,17 +124,8 @@ class Examination:
             seen = await self._cluster(client, named)
         else:
             self.not_checked |= dict.fromkeys(("Kubernetes", "Argo CD", _IN_CLUSTER), _NO_CLUSTER)
-        # a missing template is a finding, and must not prevent the others
-        workers = [
-            replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
-            for spec in named or seen.rollouts.specs
-        ]
-        world, failures = await self.servers.read_each(
-            self.opened, workers, for_routing=True, most_refusals=_BUSY
-        )
-        if given:
-            world = await asyncio.to_thread(Memory(self.settings).recall, given, world)
-        plan, unplanned = _planned(workers, world, self.settings.planning_caller)
+        workers = named or seen.rollouts.specs
+        plan, world, failures = await self._planned(given, workers)
         operator = self.settings.operator
         if not operator.file and seen.argocd and seen.argocd.operator:
             operator = seen.argocd.operator
@@ -162,7 +153,7 @@ class Examination:
             tick=seen.tick,
             intents=None if _IN_CLUSTER in self.not_checked else frozenset(seen.rollouts.intents),
             clock_ahead=clock_ahead(client, clock()) if client else None,
-            failures=(*seen.rollouts.unusable, *failures, *unplanned),
+            failures=(*seen.rollouts.unusable, *failures),
             left_alone={
                 status.worker: status.message
                 for status in seen.rollouts.shown
@@ -184,6 +175,33 @@ class Examination:
             not_checked=self.not_checked,
         )
         return Examined(installation, plan, world, operator, len(workers))
+
+    async def _planned(
+        self, given: Specs | None, workers: Sequence[WorkerSpec]
+    ) -> tuple[Plan, World, list[str]]:
+        """The plan of the workers that can be read and planned, the world, and why others cannot be."""
+        # a missing template is a finding, and must not prevent the others
+        specs = [
+            replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
+            for spec in workers
+        ]
+        world, failures = await self.servers.read_each(
+            self.opened, specs, for_routing=True, most_refusals=_BUSY
+        )
+        if given:
+            world = await asyncio.to_thread(Memory(self.settings).recall, given, world)
+        now, caller, sound, unplanned = clock(), self.settings.planning_caller, [], []
+        for spec in specs:
+            if spec.key in world.workers:
+                try:
+                    make_plan([spec], world, now, caller)
+                    sound.append(spec)
+                except TwgenError as error:
+                    unplanned.append(str(error))
+        # a worker that cannot be planned is not one without a spec
+        names = {spec.key for spec in sound}
+        known = replace(world, workers={key: one for key, one in world.workers.items() if key in names})
+        return make_plan(sound, known, now, caller), world, [*failures, *unplanned]
 
     @property
     def _deadline(self) -> AnswerDeadline:
@@ -293,23 +311,6 @@ class Examination:
             if what:
                 self.not_checked[what] = str(error)
             return otherwise
-
-
-def _planned(workers: Sequence[WorkerSpec], world: World, caller: Caller) -> tuple[Plan, list[str]]:
-    """The plan of those workers that were read and can be planned, and why others cannot be."""
-    read, now = [spec for spec in workers if spec.key in world.workers], clock()
-    sound, failures = [], []
-    for spec in read:
-        try:
-            make_plan([spec], world, now, caller)
-        except TwgenError as error:
-            failures.append(str(error))
-        else:
-            sound.append(spec)
-    # what cannot be planned is not what nobody names
-    names = {spec.key for spec in sound}
-    planned = replace(world, workers={key: one for key, one in world.workers.items() if key in names})
-    return make_plan(sound, planned, now, caller), failures
 
 
 def needs_of_installed(

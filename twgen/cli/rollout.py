@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from twgen.cli.display import FRAME_SECONDS, Log, Screen, display
+from twgen.cli.following import Standing, not_settled
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
 from twgen.cli.rolling import judge, rollout_of
 from twgen.cli.settings import clock, settings_of
-from twgen.cli.standing import Standing, not_settled
 from twgen.errors import InvalidInput, OutOfTime
 from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
