@@ -107,6 +107,7 @@ class Plugin:
     timeout = 40.0
     """Seconds for all reading."""
     is_plugin = True
+    """Argo CD starts it in a repository, which may contain any file, and shows its stderr only on failure."""
 
     def __init__(self) -> None:
         from twgen.model.operator import Application
