@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.broken_documents import broken_text, json_values, mutations
 from tests.schemas.documents import OPERATOR
 from twgen.cli.main import twgen
-from twgen.cli.option_sources import refuse_settings_of_operator
+from twgen.cli.options import refuse_settings_of_operator
 from twgen.cli.surroundings import surroundings
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.yaml.reader import read_documents

@@ -23,11 +23,9 @@ from tests.executing.argocd import Served, tracked
 from tests.executing.calls import ME, RAMP, Recorded
 from tests.planning.situations import DAY
 from tests.strategies import NOW
-from twgen.cli.board import Board
 from twgen.cli.live import Servers
 from twgen.cli.main import twgen
-from twgen.cli.metrics import Exposed
-from twgen.cli.serving import serving
+from twgen.cli.serving import Board, Exposed, serving
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.records.intent import write_intent
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels

@@ -11,12 +11,11 @@ from urllib.parse import parse_qs
 
 import click
 
-from twgen.cli.board import Board
 from twgen.cli.fleet import namespace_of, read_fleet
 from twgen.cli.live import Servers
 from twgen.cli.options import options
 from twgen.cli.output import warn, write
-from twgen.cli.serving import Answer, Request, serving
+from twgen.cli.serving import Answer, Board, Request, serving
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import OutOfTime, StateUnavailable
 

@@ -37,7 +37,7 @@ def command(**params: Any) -> None:
     If the render fails, kubectl is not run.
     """
     settings = settings_of(params)
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen diff` elsewhere")
     kubectl = shutil.which("kubectl")
     if not kubectl:

@@ -34,7 +34,7 @@ def command(output: str, argocd_namespace: str, **params: Any) -> None:
     twgen doctor workers/ --operator-config operator.yaml
     """
     settings = settings_of(params)
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen doctor` elsewhere")
     given = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
 

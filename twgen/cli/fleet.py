@@ -1,18 +1,16 @@
 """`twgen status --from-cluster`: how rollouts go, by what they left in their cluster."""
 
-import asyncio
-import gc
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from twgen.cli.display import FRAME_SECONDS, Screen, layout_for, painted
+from twgen.cli.display import layout_for, painted
+from twgen.cli.following import Patience, Standing, follow
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import is_terminal, wants_tree, warn, write
 from twgen.cli.settings import Settings, clock
-from twgen.cli.standing import Patience, Standing
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
@@ -48,7 +46,7 @@ class _Fleet:
 
 
 class _Printed:
-    """Report followed rollouts without a terminal: first all of them, then each change."""
+    """Prints followed rollouts without a terminal: first all of them, then each change."""
 
     def __init__(self, output: str) -> None:
         self._output = output
@@ -86,35 +84,36 @@ def show_fleet(
     With patience, follow them until none can go on by itself; on a terminal without an end, for ever. Raises
     as `Patience.goes_on` does.
     """
-    (namespaces, expected), asked_at = wanted, clock()
+    (namespaces, expected), asked_at, warned = wanted, clock(), set[str]()
 
-    async def story(opened: Connections) -> Statuses:
-        client, warned = opened.cluster_for("--from-cluster"), set[str]()
+    async def read(opened: Connections) -> Statuses:
+        client = opened.cluster_for("--from-cluster")
+        found = [
+            status for namespace in namespaces for status in await _read(client, settings, namespace, warned)
+        ]
+        return as_expected(found, expected, asked_at) if expected else found
 
-        async def read() -> Statuses:
-            found = [
-                status
-                for namespace in namespaces
-                for status in await _read(client, settings, namespace, warned)
-            ]
-            return as_expected(found, expected, asked_at) if expected else found
+    async def strays(opened: Connections) -> Sequence[str]:
+        return await _left_behind(opened.cluster_for("--from-cluster"), settings, namespaces[0], found)
 
-        found = await read()
-        is_told = output in _TELLS_STRAYS and not expected
-        left = await _left_behind(client, settings, namespaces[0], found) if is_told else ()
-        seen = _Fleet(found, left, clock())
+    with Servers(settings) as servers:
+        found = servers.run((), read)
+        is_reported = output in _TELLS_STRAYS and not expected
+        seen = _Fleet(found, servers.run((), strays) if is_reported else (), clock())
         if patience is None:
             _print(seen, output, color)
-        elif output == "text" and is_terminal():
-            with painted(color) as screen:
-                await _follow(read, seen, patience, screen, has_end=patience.has_end)
         else:
-            await _follow(read, seen, patience, _Printed(output), has_end=True)
-        return found
-
-    gc.enable()  # it may be followed for hours
-    with Servers(settings) as servers:
-        found = servers.run((), story)
+            is_painted = output == "text" and is_terminal()
+            with painted(color) if is_painted else nullcontext(_Printed(output)) as shown:
+                follow(
+                    seen,
+                    lambda: replace(seen, statuses=servers.run((), read), read_at=clock()),
+                    shown,
+                    patience,
+                    lambda fleet: [
+                        Standing(status.worker, status.phase, status.message) for status in fleet.statuses
+                    ],
+                )
     if not found and not settings.quiet:
         where = namespaces[0] or "any namespace"
         doubt = "is it the right cluster, and did Argo CD sync the Application (`argocd app get NAME`)?"
@@ -153,33 +152,6 @@ async def _left_behind(
     except (StateUnavailable, OutOfTime) as error:
         warn([f"twgen could not check for leftover Deployments: {error}"])
         return ()
-
-
-async def _follow(
-    read: Callable[[], Awaitable[Statuses]],
-    seen: _Fleet,
-    patience: Patience,
-    shown: Screen | _Printed,
-    *,
-    has_end: bool,
-) -> None:
-    failure = ""
-    while True:
-        shown.show(seen, failure)
-        stand = [Standing(status.worker, status.phase, status.message) for status in seen.statuses]
-        if has_end and not patience.goes_on(stand):
-            return
-        due = patience.next_read()
-        while (left := due - monotonic()) > 0:
-            await asyncio.sleep(min(FRAME_SECONDS, left))
-            shown.repaint()
-        reading = asyncio.ensure_future(read())
-        while not (await asyncio.wait([reading], timeout=FRAME_SECONDS))[0]:
-            shown.repaint()
-        try:
-            seen, failure = replace(seen, statuses=reading.result(), read_at=clock()), ""
-        except (StateUnavailable, OutOfTime) as error:
-            failure = str(error)
 
 
 def _print(seen: _Fleet, output: str, color: str) -> None:

@@ -55,7 +55,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     if not folder:
         raise InvalidInput("give --folder: the folder to write the specs to")
     settings = settings_of(params)
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     documents = _of_cluster(settings, params["paths"]) if from_cluster else _of_files(settings)
     specs, left = imported(documents, settings.namespace)

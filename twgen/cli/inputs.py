@@ -67,13 +67,14 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     if not settings.quiet:
         warn(_lines(specs.deprecations + doubts, settings.sources))
     # the last one may have been removed, and in Argo CD a render goes on with what is left of it
-    is_refused = settings.strict and not settings.surroundings.warns_nobody
+    is_refused = settings.strict and not settings.surroundings.is_plugin
     if not specs.workers and (needs_worker or is_refused):
         raise InvalidInput(no_worker(settings, specs))
     if not settings.quiet and not specs.workers:
         warn([no_worker(settings, specs)])
+    # two Argo CDs with an application of the same name would both pass as the owner
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
-    if nameless and settings.surroundings.needs_identity and not settings.rendering_caller.identity:
+    if nameless and settings.surroundings.is_plugin and not settings.rendering_caller.identity:
         raise InvalidInput(
             f"{nameless[0]} has no manager identity: the operator must set `instance` in the file of"
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy must set spec.identity"
@@ -98,11 +99,11 @@ def parse(settings: Settings, read: Documents) -> Specs:
         drivers,
         some_are_missing=bool(read.unreadable),
     )
-    # what it renders runs in a cluster; strict would refuse what a proxy in the pods may mean
-    if settings.surroundings.in_repository and not settings.strict:
-        specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     where = settings.surroundings
-    if operator.file or where.in_repository:
+    # what it renders runs in a cluster; strict would refuse what a proxy in the pods may mean
+    if where.is_plugin and not settings.strict:
+        specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
+    if operator.file or where.is_plugin:
         remedy = where.prometheus_remedy(operator)
         doubts = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
         specs = specs._replace(warnings=(*specs.warnings, *doubts))
@@ -262,7 +263,7 @@ class Memory:
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
     """How the rollouts of a render are carried out in the cluster; raises as `driver_of_render` does."""
-    operator, is_plugin = settings.operator, settings.surroundings.needs_identity
+    operator, is_plugin = settings.operator, settings.surroundings.is_plugin
     image = operator.rollout.image
     driver = driver_of_render(workers, settings.rendering_caller, image, needs_image=is_plugin)
     if not image and not operator.file and not settings.quiet:

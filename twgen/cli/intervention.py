@@ -45,58 +45,52 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     _intervene(params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate))
 
 
-@click.command()
-@paths_argument
-@_common
-def abort(**params: Any) -> None:
+def _command(decide: Callable[[Target], Intervention], text: str) -> click.Command:
+    """A command without options of its own."""
+
+    @click.command(help=text)
+    @paths_argument
+    @_common
+    def command(**params: Any) -> None:
+        _intervene(params, decide)
+
+    return command
+
+
+abort = _command(
+    interventions.abort,
     """End the ramp of a target, and keep traffic from it until `twgen retry`.
 
     \b
     twgen abort . --worker payments
-    """
-    _intervene(params, interventions.abort)
-
-
-@click.command()
-@paths_argument
-@_common
-def retry(**params: Any) -> None:
+    """,
+)
+retry = _command(
+    interventions.retry,
     """Continue with an aborted target, or restart a failed gate or replay.
 
     \b
     twgen retry .
-    """
-    _intervene(params, interventions.retry)
-
-
-@click.command()
-@paths_argument
-@_common
-def pause(**params: Any) -> None:
+    """,
+)
+pause = _command(
+    interventions.pause,
     """Keep the traffic of a rollout as it is until `twgen resume`.
 
     \b
     twgen pause .
-    """
-    _intervene(params, interventions.pause)
-
-
-@click.command()
-@paths_argument
-@_common
-def resume(**params: Any) -> None:
+    """,
+)
+resume = _command(
+    interventions.resume,
     """Continue a paused rollout.
 
     \b
     twgen resume .
-    """
-    _intervene(params, interventions.resume)
-
-
-@click.command()
-@paths_argument
-@_common
-def retire(**params: Any) -> None:
+    """,
+)
+retire = _command(
+    interventions.retire,
     """Send all new workflows to unversioned workers, and let every version drain.
 
     It is refused unless unversioned workers poll the same task queues as the current version. To bring the
@@ -106,8 +100,8 @@ def retire(**params: Any) -> None:
     \b
     twgen retire . --worker payments
     twgen drain .
-    """
-    _intervene(params, interventions.retire)
+    """,
+)
 
 
 def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:
@@ -148,7 +142,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     Raises InvalidInput where there is no such one, and in a plugin.
     """
     settings, name = settings_of(params), params["worker"] or ""
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True)
     found = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})

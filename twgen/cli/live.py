@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from twgen.cli.output import warn
@@ -67,9 +66,7 @@ class Servers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:

@@ -143,7 +143,7 @@ def _run() -> object:
         write("".join(f"{line}\n" for line in completions(sys.argv[2:])))
         return None
     if surroundings().settings_of_application:
-        from twgen.cli.option_sources import refuse_settings_of_operator
+        from twgen.cli.options import refuse_settings_of_operator
 
         refuse_settings_of_operator()
     # not click's own main: it has other ends than ours for an interrupt and a closed pipe

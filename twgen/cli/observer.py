@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from twgen.cli.inputs import Memory, load_specs, load_world, planning_time
@@ -73,11 +72,9 @@ class Observer:
             self._servers = Servers(self._settings)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._servers:
-            self._servers.__exit__(kind, error, trace)
+            self._servers.close()
 
     def observe(self) -> Observation:
         """Read specs and world; raises as reading and planning do. Warnings are printed the first time."""

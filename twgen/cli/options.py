@@ -1,6 +1,7 @@
 """The option table: one row for each option drives click, the environment and the documentation."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -33,7 +34,7 @@ from twgen.cli.option_forms import (
 )
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
-from twgen.model.problem import quoted
+from twgen.model.problem import did_you_mean, quoted
 from twgen.model.values import dataclass
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -337,3 +338,35 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
 """Files and folders; `.` by default, `-` for stdin."""
+
+
+def refuse_settings_of_operator() -> None:
+    """Raise InvalidInput if the application sets an option of the operator, an unknown one, or not a text."""
+    options = {option.name: option for option in OPTIONS.values()}
+    own = sorted(option.parameter for option in options.values() if option.of_application)
+    for name, setting in surroundings().settings_of_application.items():
+        if name not in options:
+            raise InvalidInput(
+                f"{setting.source}: no such setting{did_you_mean(name, own) or ';'}"
+                f" an application may set {', '.join(own)}"
+            )
+        if not options[name].of_application:
+            raise InvalidInput(
+                f"{name!r} is for the operator, and a repository may not set it; the operator can set"
+                f" {options[name].variable} in the plugin's sidecar"
+            )
+        if setting.mistake:
+            raise InvalidInput(setting.mistake)
+
+
+def mistyped_variables() -> Iterator[str]:
+    """A warning for each environment variable whose name is nearly that of an option.
+
+    Other names may belong to other programs: Kubernetes sets variables for a Service of any name.
+    """
+    names = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in OPTIONS.values())]
+    for variable in sorted(os.environ):
+        prefix, _, name = variable.partition("TWGEN_")
+        similar = "" if prefix or not name or name in names else did_you_mean(name, names)
+        if similar:
+            yield f"{variable} sets no option{similar.replace('mean ', 'mean TWGEN_')}"

@@ -41,7 +41,7 @@ def command(output: str, **params: Any) -> None:
     twgen render . --offline | kubeconform -strict -ignore-missing-schemas -
     """
     settings = settings_of(params)
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         for name, what in (("no_hooks", "rollouts"), ("offline", "older versions")):
             if params[name]:
                 why = f"is only for terminals: Argo CD would prune the {what} that it leaves out"
@@ -69,7 +69,7 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
             plan = plan._replace(workers=versions_warned_of_image(plan.workers, jobs.image))
         keep(world)
         refuse_collisions(settings, specs, plan.workers, drivers_with_objects(jobs.image) if jobs else ())
-    if settings.surroundings.warns_nobody:
+    if settings.surroundings.is_plugin:
         # what else the world warns of is in the intents: a version that is left behind must not keep others
         # from being rendered, nor a cap that is reached itself from being left
         # Argo CD shows what a plugin writes to stderr only if it fails
@@ -80,7 +80,7 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
     if jobs:
         jobs = replace(jobs, warnings=intent_warnings(specs, plan.warnings))
     passthrough = specs.passthrough
-    if settings.input.kind == HELM and not settings.surroundings.in_repository:
+    if settings.input.kind == HELM and not settings.surroundings.is_plugin:
         # `kubectl apply` would run what Argo CD leaves to `helm test`
         passthrough = tuple(item for item in passthrough if not is_test_of_helm(item.value))
     manifests = render_manifests(

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from twgen.cli.following import Standing
 from twgen.cli.live import Connections, Servers
 from twgen.cli.settings import Settings, clock
-from twgen.cli.standing import Standing
 from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.executing.clock import SlowestClock

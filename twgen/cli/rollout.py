@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from twgen.cli.display import FRAME_SECONDS, Log, Screen, display
+from twgen.cli.following import Standing, not_settled
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
 from twgen.cli.rolling import judge, rollout_of
 from twgen.cli.settings import clock, settings_of
-from twgen.cli.standing import Standing, not_settled
 from twgen.errors import InvalidInput, OutOfTime
 from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
@@ -62,7 +62,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     """
     gc.enable()  # it lives for hours
     settings = settings_of(params)
-    if settings.surroundings.needs_identity:
+    if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen rollout` elsewhere")
     if place := params["intent"]:
         from twgen.cli.in_cluster import roll_out_intent

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.cli.option_forms import release_name
-from twgen.cli.option_sources import mistyped_variables
-from twgen.cli.options import MEASURING, OPTIONS, given_options
+from twgen.cli.options import MEASURING, OPTIONS, given_options, mistyped_variables
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
@@ -29,35 +28,36 @@ def clock() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line asked for."""
+    """What the command line asked for.
 
-    paths: tuple[str, ...]
-    now: datetime | None
-    """What `--now` says."""
-    snapshot: str | None
-    offline: bool
-    """Take each worker as one that was never deployed."""
+    The fields with a default are the options and the argument of the same name.
+    """
+
+    surroundings: Surroundings
+    sources: Sources
+    operator: Operator
+    input: Input
     timeout: float
     """Seconds."""
     via: Mapping[str, str]
-    """Where to reach a Temporal instead of at its address, by that."""
+    """Where to reach a Temporal server instead of at its address, by that address."""
     ca_files: Mapping[str, str]
-    """The file with the certificates that a Secret holds, by the name of the Secret."""
-    identity: str
-    namespace: str
-    strict: bool
-    quiet: bool
+    """The file with the certificates of a Secret, by the name of the Secret."""
     allow_unlisted_connections: bool | None
-    """Whether a connection that needs no credentials may do without a profile; None: as it is usual there."""
-    no_cluster: bool
-    kubeconfig: str
-    context: str
-    operator: Operator
-    prometheus: tuple[PrometheusServer, ...]
-    """What `--prometheus` says."""
-    surroundings: Surroundings
-    sources: Sources
-    input: Input
+    """Whether a connection without credentials needs no profile; None: the default of the surroundings."""
+    paths: tuple[str, ...] = (".",)
+    now: datetime | None = None
+    snapshot: str | None = None
+    offline: bool = False
+    """Treat each worker as if it had never been deployed."""
+    identity: str = ""
+    namespace: str = ""
+    strict: bool = False
+    quiet: bool = False
+    no_cluster: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    prometheus: tuple[PrometheusServer, ...] = ()
 
     @property
     def namespace_rule(self) -> "NamespaceRule":
@@ -91,7 +91,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     named = [(name, params.get(name)) for name in ("operator_config", "kubeconfig")]
     named.append(("snapshot", os.environ.get(OPTIONS["snapshot"].variable)))
     for name, path in (*named, *(("ca_file", file) for file in ca_files.values())):
-        if where.in_repository and path and not Path(path).is_absolute():
+        if where.is_plugin and path and not Path(path).is_absolute():
             variable = OPTIONS[name].variable
             raise InvalidInput(
                 f"{variable}: {path!r} must be an absolute path, because the repository may contain"
@@ -108,31 +108,23 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         if idle:
             verb = "has" if len(idle) == 1 else "have"
             warn([f"{', '.join(idle)} {verb} no effect with --snapshot: no server is read"])
-    prometheus = tuple(params.get("prometheus") or ())
+    prometheus = params.get("prometheus") or ()
     if len({server.name for server in prometheus}) < len(prometheus):
         raise InvalidInput("--prometheus gives the same name twice: give each name once")
     unlisted = True if params.get("allow_unlisted_connections") else None
+    given = {name: value for name, value in params.items() if value and name in Settings.__annotations__}
     return Settings(
-        paths=params.get("paths") or (".",),
-        now=params.get("now"),
-        snapshot=params.get("snapshot"),
-        offline=bool(params.get("offline")),
-        timeout=params.get("timeout") or where.timeout,
-        via=dict(params.get("via") or ()),
-        ca_files=ca_files,
-        identity=params.get("identity") or "",
-        namespace=params.get("namespace") or "",
-        strict=bool(params.get("strict")),
-        quiet=bool(params.get("quiet")),
-        allow_unlisted_connections=False if params.get("only_listed_connections") else unlisted,
-        no_cluster=bool(params.get("no_cluster")),
-        kubeconfig=params.get("kubeconfig") or "",
-        context=params.get("context") or "",
-        operator=operator,
-        prometheus=prometheus,
-        surroundings=where,
-        sources=sources,
-        input=_input_of(params, where),
+        **{
+            **given,
+            "surroundings": where,
+            "sources": sources,
+            "operator": operator,
+            "input": _input_of(params, where),
+            "timeout": params.get("timeout") or where.timeout,
+            "via": dict(params.get("via") or ()),
+            "ca_files": ca_files,
+            "allow_unlisted_connections": False if params.get("only_listed_connections") else unlisted,
+        }
     )
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from twgen.cli.display import layout_for
+from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs
-from twgen.cli.observer import observe
+from twgen.cli.observer import Observer, observe
 from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
 from twgen.cli.output import wants_tree, write
 from twgen.cli.settings import Settings, settings_of
@@ -113,7 +113,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
         )
     patience = None
     if watch:
-        from twgen.cli.standing import Patience
+        from twgen.cli.following import Patience
 
         patience = Patience(params["within"], interval)
     elif params["within"]:
@@ -129,6 +129,14 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers repeatedly: leave out --snapshot and --now")
     else:
-        from twgen.cli.watch import watch_status
+        from twgen.cli.following import Standing, follow
 
-        watch_status(settings, output, color, patience)
+        # without a worker, a script would continue as if its rollout had ended
+        with Observer(settings, needs_worker=True) as observer, display(output, color) as shown:
+            follow(
+                observer.observe(),
+                observer.observe,
+                shown,
+                patience,
+                lambda seen: [Standing.of(plan) for plan in seen.plan.workers],
+            )

@@ -34,12 +34,7 @@ class Terminal:
 
     timeout = 20.0
     """Seconds for all reading."""
-    needs_identity = False
-    """Every worker must have a manager identity: the default one is nobody's in particular."""
-    warns_nobody = False
-    """Warnings are lost: what would silently not be deployed must be an error."""
-    in_repository = False
-    """The working directory is the repository of whoever is rendered: no setting may take a file from it."""
+    is_plugin = False
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     release = ""
     """What a release of Helm is called where nobody says it."""
@@ -111,12 +106,8 @@ class Plugin:
 
     timeout = 40.0
     """Seconds for all reading."""
-    needs_identity = True
-    """Two Argo CDs with an application of the same name would both pass as the owner."""
-    warns_nobody = True
-    """Argo CD shows what a render says on stderr only when it fails."""
-    in_repository = True
-    """Argo CD starts a plugin in the folder of the application."""
+    is_plugin = True
+    """Argo CD starts it in a repository, which may contain any file, and shows its stderr only on failure."""
 
     def __init__(self) -> None:
         from twgen.model.operator import Application
@@ -164,7 +155,7 @@ class Plugin:
         from twgen.clients.profiles import Profiles, load_profiles
 
         file = operator.temporal.config_file
-        found = load_profiles(os.environ, file, use_environment=False, in_repository=self.in_repository)
+        found = load_profiles(os.environ, file, use_environment=False, in_repository=True)
         return Profiles(
             found,
             lambda name: operator.may_use(name, self._application),

@@ -12,12 +12,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.board import Board
 from twgen.cli.live import Connections, Servers
-from twgen.cli.metrics import Exposed
 from twgen.cli.options import options
 from twgen.cli.output import warn, write
-from twgen.cli.serving import serving
+from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import AnswerDeadline, Deadline

@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from twgen.cli.standing import Patience, Standing
+from twgen.cli.following import Patience, Standing
 from twgen.errors import NegativeAnswer, OutOfTime
 from twgen.model.plan import Phase
 
@@ -32,7 +32,7 @@ def test_those_that_go_on_when_the_time_is_over_are_told_with_the_time(
     patience = Patience(90 * 60, 5)
     assert patience.goes_on([WAITS, MOVES])
     late = monotonic() + 90 * 60
-    monkeypatch.setattr("twgen.cli.standing.monotonic", lambda: late)
+    monkeypatch.setattr("twgen.cli.following.monotonic", lambda: late)
     told = (
         "not settled within 1h30m: shop/pay is Waiting, because it stays at 5%; "
         "shop/ship is Moving, because its pause has passed"
@@ -42,5 +42,5 @@ def test_those_that_go_on_when_the_time_is_over_are_told_with_the_time(
 
 
 def test_last_look_is_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twgen.cli.standing.monotonic", lambda: 1000.0)
+    monkeypatch.setattr("twgen.cli.following.monotonic", lambda: 1000.0)
     assert [Patience(60, every).next_read() for every in (5, 60, 3600)] == [1005, 1060, 1060]

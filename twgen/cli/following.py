@@ -1,0 +1,115 @@
+"""Following rollouts: reading and showing them repeatedly, until none continues by itself."""
+
+import gc
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import timedelta
+from math import inf
+from time import monotonic, sleep
+from typing import NamedTuple, Protocol, Self, TypeVar
+
+from twgen.cli.display import FRAME_SECONDS, Screen
+from twgen.errors import InvalidDocuments, NegativeAnswer, OutOfTime, TwgenError
+from twgen.model.plan import Phase, WorkerPlan
+from twgen.planning.sentences import spoken
+
+Item = TypeVar("Item")
+ShownItem_contra = TypeVar("ShownItem_contra", contravariant=True)
+
+
+class Standing(NamedTuple):
+    """A worker, the phase of its rollout, and why it is in it; its text is a clause of a sentence."""
+
+    worker: str
+    phase: Phase
+    because: str
+
+    @classmethod
+    def of(cls, plan: WorkerPlan) -> Self:
+        """That of a plan."""
+        return cls(plan.spec.worker_deployment, plan.routing.phase, plan.routing.because)
+
+    def __str__(self) -> str:
+        return f"{self.worker} is {self.phase}, because {self.because}"
+
+
+class Patience:
+    """How long rollouts are followed that go on by themselves: so many seconds; None: without end."""
+
+    def __init__(self, seconds: float | None, interval: float) -> None:
+        self._seconds, self._interval = seconds or inf, interval
+        self._end = monotonic() + self._seconds
+
+    @property
+    def has_end(self) -> bool:
+        """They are not followed for ever."""
+        return self._end < inf
+
+    def next_read(self) -> float:
+        """When to read again, the last time at the end, by the clock of `monotonic`."""
+        return min(monotonic() + self._interval, self._end)
+
+    def goes_on(self, rollouts: Sequence[Standing]) -> bool:
+        """Some of these rollouts goes on by itself.
+
+        Raises OutOfTime where that takes too long, and NegativeAnswer where none does and one is blocked.
+        """
+        if going := [str(rollout) for rollout in rollouts if rollout.phase.goes_on]:
+            if monotonic() >= self._end:
+                raise OutOfTime(not_settled(self._seconds, going))
+            return True
+        if blocked := [str(rollout) for rollout in rollouts if rollout.phase is Phase.BLOCKED]:
+            raise NegativeAnswer("; ".join(blocked))
+        return False
+
+
+class Shown(Protocol[ShownItem_contra]):
+    """Shows what was read: on a painted terminal, or as lines."""
+
+    def show(self, seen: ShownItem_contra, failure: str, /) -> None:
+        """Show what was read last, and why nothing newer was (empty: it is the newest)."""
+
+    def repaint(self) -> None:
+        """Show the same as of now."""
+
+
+def follow(
+    seen: Item,
+    read: Callable[[], Item],
+    shown: Shown[Item],
+    patience: Patience,
+    standings: Callable[[Item], Sequence[Standing]],
+) -> None:
+    """Show what was `seen`, then each new read, until no rollout continues by itself.
+
+    On a terminal without --within: until Ctrl-C. Raises as `Patience.goes_on` does.
+    """
+    gc.enable()  # it may run for hours
+    pool, failure = ThreadPoolExecutor(1), ""
+    try:
+        while True:
+            due = patience.next_read()
+            shown.show(seen, failure)
+            has_end = patience.has_end or not isinstance(shown, Screen)
+            if has_end and not patience.goes_on(standings(seen)):
+                return
+            while (left := due - monotonic()) > 0:
+                sleep(min(FRAME_SECONDS, left))
+                shown.repaint()
+            reading = pool.submit(read)
+            while not wait([reading], FRAME_SECONDS).done:
+                shown.repaint()
+            try:
+                seen, failure = reading.result(), ""
+            except InvalidDocuments as error:
+                more = len(error.problems) - 1
+                failure = error.problems[0] + (f" and {more} more" if more else "")
+            except TwgenError as error:
+                failure = str(error)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def not_settled(seconds: float, rollouts: Sequence[str]) -> str:
+    """That these rollouts, which are clauses, have not ended within their time."""
+    return f"not settled within {spoken(timedelta(seconds=seconds))}: {'; '.join(rollouts)}"
