@@ -1,5 +1,7 @@
 """Workers in Git, rolled out by a real Argo CD whose plugin is twgen."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from testing.argocd.application import Application
@@ -117,17 +119,22 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory
     story.application.refresh()
     story.reaches("v1", 100)
     assert story.share("v2") == 0
-    [_] = eventually(lambda: story.application.ended_syncs(commit), SOON)
-    only = story.application.operation()
-    assert (only["phase"], only["syncResult"]["revision"]) == ("Succeeded", commit)
+
+    def full_syncs() -> Sequence[str]:
+        # a part is what Argo CD heals by itself, on a busy machine also between the render and the sync
+        ended = story.application.ended_syncs(commit)
+        return [message for message in ended if not message.startswith("Partial")]
+
+    first = eventually(full_syncs, SOON)
+    assert len(first) == 1, story.application.ended_syncs(commit)
     newest = story.application.get()["status"]["history"][-1]
-    assert (newest["revision"], newest["deployStartedAt"]) == (commit, only["startedAt"])
+    assert newest["revision"] == commit
     [job] = story.jobs()
     assert uid(job) not in moved_before
-    assert only["startedAt"] <= job["metadata"]["creationTimestamp"] <= only["finishedAt"]
+    assert newest["deployStartedAt"] <= job["metadata"]["creationTimestamp"] <= newest["deployedAt"]
     story.stands("Settled", "v1")
     assert [uid(left) for left in story.jobs()] == [uid(job)]
-    assert len(story.application.ended_syncs(commit)) == 1, "nor does it take another one to settle"
+    assert full_syncs() == first, "nor does it take another one to settle"
 
 
 @by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
