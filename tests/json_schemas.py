@@ -15,12 +15,13 @@ from twgen.model.paths import join_path
 from twgen.model.problem import Document, Problem
 from twgen.specs import kinds
 
-_LONGEST_MATCHED = 10_000
-_FOLDER = Path(__file__).parents[1] / "schemas"
-_SCHEMAS = {path.stem: json.loads(path.read_text()) for path in _FOLDER.glob("*.json")}
-_REGISTRY = Registry().with_resources(
-    (schema["$id"], Resource.from_contents(schema)) for schema in _SCHEMAS.values()
+FOLDER = Path(__file__).parents[1] / "schemas"
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+"""By the names of their files."""
+REGISTRY = Registry().with_resources(
+    (schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS.values()
 )
+_LONGEST_MATCHED = 10_000
 
 
 def schema_problems(documents: Iterable[Document]) -> Iterator[Problem]:
@@ -49,8 +50,8 @@ def schema_problems(documents: Iterable[Document]) -> Iterator[Problem]:
 def _validator(kind: str) -> Any:
     described = kinds.CONNECTION if kind == kinds.CLUSTER_CONNECTION else kind
     bounded: Any = validators.extend(Draft202012Validator, {"pattern": _pattern})
-    schema = {name: value for name, value in _SCHEMAS[described.lower()].items() if name != "$schema"}
-    return bounded(schema, registry=_REGISTRY)
+    schema = {name: value for name, value in SCHEMAS[described.lower()].items() if name != "$schema"}
+    return bounded(schema, registry=REGISTRY)
 
 
 def _pattern(_: Any, wanted: str, value: Any, __: Any) -> Iterator[ValidationError]:

@@ -31,11 +31,9 @@ DOCUMENTS = {
 }
 """By the names of their schemas."""
 
-
-_COMMON = {
+_HEAD = {
     "apiVersion": "The API group and version of this kind.",
     "kind": "The kind of this document.",
-    "metadata": "Has no effect.",
 }
 
 
@@ -43,9 +41,8 @@ def schema_text(document: str) -> str:
     """The schema of a document as its file has it."""
     kind, shape = DOCUMENTS[document]
     record = _described(shape.schema, kind)
-    for name, description in _COMMON.items():
-        if name in record["properties"]:
-            record["properties"][name] = {"description": description} | record["properties"][name]
+    for name, description in _HEAD.items():
+        record["properties"][name] = {"description": description} | record["properties"][name]
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": schema_address(f"{document}.json"),

@@ -1,13 +1,11 @@
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
+from tests.json_schemas import REGISTRY, SCHEMAS
 from twgen.model.operator import (
     NEVER_ATTACHED,
     Application,
@@ -61,11 +59,7 @@ WHOLE = {
 }
 
 
-SCHEMAS = [json.loads(path.read_text()) for path in (Path(__file__).parents[2] / "schemas").glob("*.json")]
-SCHEMA = Draft202012Validator(
-    next(schema for schema in SCHEMAS if schema["$id"].endswith("/operatorconfig.json")),
-    registry=Registry().with_resources((schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS),
-)
+SCHEMA = Draft202012Validator(SCHEMAS["operatorconfig"], registry=REGISTRY)
 
 
 def problems(**changes: Any) -> list[str]:

@@ -1,17 +1,15 @@
 """Each record and its JSON Schema say the same: field by field, and by property over broken documents."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from tests.broken_documents import mutations
+from tests.json_schemas import FOLDER, REGISTRY, SCHEMAS
 from tests.schemas.documents import LEDGER as A_LEDGER
 from tests.schemas.documents import OPERATOR as AN_OPERATOR
 from tests.schemas.documents import SNAPSHOT as A_SNAPSHOT
@@ -28,11 +26,6 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.scalars import NotAScalar
 from twgen.yaml.writer import write_documents
 
-FOLDER = Path(__file__).parents[2] / "schemas"
-SCHEMAS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
-REGISTRY = Registry().with_resources(
-    (schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS.values()
-)
 FOR_PEOPLE = {"$schema", "$id", "title", "description", "examples"}
 Parse = Callable[[Any], list[Any]]
 

@@ -100,7 +100,7 @@ class GroupKind:
 
     group: Annotated[str, Example("monitoring.coreos.com")] = ""
     """The API group without its version. Empty: the core group."""
-    kind: Annotated[str, Example("PodMonitor")] = ""
+    kind: Annotated[str, Mark.REQUIRED, Example("PodMonitor")] = ""
     """The kind. Kinds that run pods or grant rights are refused in every API group."""
 
     @classmethod

@@ -2,7 +2,7 @@
 
 A record is a dataclass or a NamedTuple, and the only declaration of its fields. Each attribute is a field of
 the document: by its name in camel case, of the shape of its type, and described by the docstring below it.
-`Annotated` adds what a type cannot say: a Shape with limits, Named, Each or a Mark.
+`Annotated` adds what a type cannot say: a Shape with limits, Named, Each, Example, NullWhen or a Mark.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING
 from datetime import datetime
 from enum import Enum, StrEnum
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from twgen.model.paths import Path
@@ -62,11 +62,16 @@ class Example(NamedTuple):
     value: Any
 
 
+class NullWhen(NamedTuple):
+    """Null is not the same as absent: it is read as None, and written when this holds of the record."""
+
+    holds: Callable[[Any], bool]
+
+
 class Mark(Enum):
     """How a field differs from others of its type."""
 
     INTERNAL = "No document has it."
-
     REQUIRED = "Documents must have it, although the attribute has a default."
     WRITTEN = "It is written even if it has its default."
 
@@ -88,12 +93,16 @@ class Field(NamedTuple):
 
 
 def document_of(
-    api_version: str, name: str, declared: Any, *more: Field, fields: Mapping[str, Field] | None = None
+    api_version: str,
+    name: str,
+    declared: Any,
+    *more: Field,
+    shapes: Mapping[Any, Shape] = MappingProxyType({}),
 ) -> Shape:
     """The record of a whole document: apiVersion, kind, `more` fields, and those that the class declares."""
     api = Field("apiVersion", constant(api_version), required=True)
     first = (api, Field("kind", constant(name), required=True), *more)
-    return record_of(declared, first=first, fields=fields)
+    return record_of(declared, first=first, shapes=shapes)
 
 
 def record_of(
@@ -101,21 +110,34 @@ def record_of(
     *attributes: str,
     first: Sequence[Field] = (),
     make: Callable[..., Any] | None = None,
-    fields: Mapping[str, Field] | None = None,
+    fields: Mapping[str, Shape] = MappingProxyType({}),
+    shapes: Mapping[Any, Shape] = MappingProxyType({}),
 ) -> Shape:
     """The record that a dataclass or a NamedTuple declares: these attributes of it, or all.
 
-    `make` makes the value of what was read, in place of the class; `fields` are those whose shape belongs to
-    another package. If the class has a method `contradictions`, it yields the fields that cannot go together.
+    `make` makes the value of what was read, in place of the class. Shapes that another package has are given
+    by attribute (`fields`), or by class at any depth (`shapes`). If the class has a method `contradictions`,
+    it yields the fields that cannot go together.
     """
-    given = fields or {}
-    names = attributes or document_names(declared)
-    entries = [given.get(name) or _declared(declared, name) for name in names]
+    names = document_names(declared)
+    entries = []
+    for attribute in attributes or names:
+        annotation, default = declared.__annotations__[attribute], _default(declared, attribute)
+        marks = _marks(annotation)
+        entry = Field(
+            names[attribute],
+            fields.get(attribute) or shape_of(annotation, shapes),
+            required=default is MISSING or Mark.REQUIRED in marks,
+            attribute=attribute,
+            absent=None if default is MISSING or Mark.WRITTEN in marks else default,
+            null_when=next((mark.holds for mark in marks if isinstance(mark, NullWhen)), None),
+        )
+        entries.append(entry)
     shape = record(make or declared, *first, *entries)
-    return checked(shape, declared.contradictions) if hasattr(declared, "contradictions") else shape
+    return _checked(shape, declared.contradictions) if hasattr(declared, "contradictions") else shape
 
 
-def checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, str]]]) -> Shape:
+def _checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, str]]]) -> Shape:
     """The shape with rules between its fields; they apply to values whose fields are all right."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
@@ -128,51 +150,43 @@ def checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, st
     return shape._replace(read=read)
 
 
-def shape_of(declared: Any) -> Shape:
-    """The shape of the values of a type; of a dataclass or a NamedTuple, its record."""
-    marks: list[Any] = []
-    if get_origin(declared) is Annotated:
-        declared, *marks = get_args(declared)
+def shape_of(declared: Any, shapes: Mapping[Any, Shape] = MappingProxyType({})) -> Shape:
+    """The shape of the values of a type; of a dataclass or a NamedTuple, the given one, or its record."""
+    marks = _marks(declared)
+    if marks:
+        declared = get_args(declared)[0]
     for mark in marks:
         if isinstance(mark, Shape):
             return mark
     origin, inner = get_origin(declared), get_args(declared)
     if origin in {Union, UnionType}:
         [single] = (item for item in inner if item is not NoneType)
-        return shape_of(Annotated[(single, *marks)] if marks else single)
+        return shape_of(Annotated[(single, *marks)] if marks else single, shapes)
     if origin is tuple:
         each = next((mark for mark in marks if isinstance(mark, Each)), Each())
-        return listing(shape_of(inner[0]), each.key, each.noun, least=each.least)
+        return listing(shape_of(inner[0], shapes), each.key, each.noun, least=each.least)
     if origin is Mapping:
-        return mapping(None if inner[1] is Any else shape_of(inner[1]))
+        return mapping(None if inner[1] is Any else shape_of(inner[1], shapes))
     if isinstance(declared, type) and issubclass(declared, StrEnum):
         return choice(*declared)
-    return _SCALARS.get(declared) or record_of(declared)
+    return _SCALARS.get(declared) or shapes.get(declared) or record_of(declared, shapes=shapes)
+
+
+def _marks(declared: Any) -> tuple[Any, ...]:
+    """What `Annotated` adds to a type."""
+    return get_args(declared)[1:] if get_origin(declared) is Annotated else ()
 
 
 def document_names(kind: Any) -> dict[str, str]:
     """The names that documents have for the attributes of a class."""
     names = {}
     for attribute, declared in kind.__annotations__.items():
-        marks = get_args(declared)[1:] if get_origin(declared) is Annotated else ()
+        marks = _marks(declared)
         first, *rest = attribute.split("_")
         own = first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
         if Mark.INTERNAL not in marks:
             names[attribute] = next((mark.name for mark in marks if isinstance(mark, Named)), own)
     return names
-
-
-def _declared(kind: Any, attribute: str) -> Field:
-    declared = kind.__annotations__[attribute]
-    marks = get_args(declared)[1:] if get_origin(declared) is Annotated else ()
-    default = _default(kind, attribute)
-    return Field(
-        document_names(kind)[attribute],
-        shape_of(declared),
-        required=default is MISSING or Mark.REQUIRED in marks,
-        attribute=attribute,
-        absent=None if default is MISSING or Mark.WRITTEN in marks else default,
-    )
 
 
 def _default(kind: Any, attribute: str) -> Any:

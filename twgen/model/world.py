@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any
 
 from twgen.model.histories import ReplayRun
-from twgen.model.record_shapes import Name
+from twgen.model.record_shapes import Name, NullWhen
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
 from twgen.model.temporal import OtherWorker, WorkerDeployment
@@ -122,7 +123,7 @@ class WorkerWorld:
     """The Temporal namespace of the worker. Empty: it is not known, because no spec names the worker and its
     Deployments do not say it.
     """
-    temporal: WorkerDeployment | None = None
+    temporal: Annotated[WorkerDeployment | None, NullWhen(attrgetter("temporal_was_read"))] = None
     """The state in Temporal. Null: Temporal does not know the worker. Absent: Temporal was not asked, so
     nothing can be planned.
     """

@@ -11,13 +11,12 @@ from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.cluster.marks import recorded_annotations
 from twgen.model.paths import Path, parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Finding, Place, Problem, path_in_file
-from twgen.model.record_shapes import Field, Name, document_of, excerpt, record, record_of
+from twgen.model.record_shapes import Each, Field, Name, document_of, excerpt, record, record_of
 from twgen.model.shapes import (
     TEXTS,
     Findings,
     Shape,
     constant,
-    listing,
     mapping,
     refuse,
     text,
@@ -86,7 +85,7 @@ class LedgerPlace(NamedTuple):
 class Ledger:
     """The recorded versions of workers, kept in Git."""
 
-    versions: tuple[LedgerEntry, ...] = ()
+    versions: Annotated[tuple[LedgerEntry, ...], Each(least=1)]
     """One entry for each version of each worker."""
 
 
@@ -191,14 +190,14 @@ _DEPLOYMENT = Shape(_read_deployment, dict, {"$ref": "deployment.json", **_MANIF
 _ENTRY = record_of(
     LedgerEntry,
     *("worker", "build_id", "recorded_at", "deployment"),
-    fields={"deployment": Field("deployment", _DEPLOYMENT, required=True)},
+    fields={"deployment": _DEPLOYMENT},
 )
 LEDGER = document_of(
     TWGEN_API,
     KIND,
     Ledger,
     Field("metadata", mapping(), "A name for people. A ledger is never applied to a cluster.", attribute=""),
-    fields={"versions": Field("versions", listing(_ENTRY, least=1), required=True)},
+    shapes={LedgerEntry: _ENTRY},
 )
 
 

@@ -1,15 +1,14 @@
 """An OperatorConfig document: what the operator of an Argo CD decides for all of its applications."""
 
-from operator import attrgetter
 from typing import Any
 
 from twgen.model.operator import (
     CLUSTER_SCOPED,
     NEVER_ATTACHED,
-    AttachedKinds,
     ClusterOfApplications,
     GroupKind,
     Operator,
+    PrometheusServer,
     RolloutPod,
 )
 from twgen.model.paths import Path, written_path
@@ -34,7 +33,8 @@ _OWN_ACCOUNT = {
     "required": ["inCluster"],
     "properties": {"inCluster": {"const": True}, "kubeconfig": {"type": "null"}, "context": {"type": "null"}},
 }
-_CLUSTER = record_of(ClusterOfApplications)
+_CLUSTER_FIELDS = record_of(ClusterOfApplications)
+_CLUSTER = _CLUSTER_FIELDS._replace(schema=_CLUSTER_FIELDS.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]})
 _KIND = text(r"^[A-Za-z][-A-Za-z0-9]*$(?!\n)", "a kind, such as ServiceMonitor", least=1)
 _GROUP = text(
     r"^$(?!\n)|^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)",
@@ -51,10 +51,7 @@ def _read_attached_kind(value: Any, path: Path, findings: Findings) -> Any:
 _ATTACHED_KIND = Shape(
     _read_attached_kind, _KIND.write, _KIND.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
 )
-_GROUP_KIND_FIELDS = record_of(
-    GroupKind,
-    fields={"group": Field("group", _GROUP), "kind": Field("kind", _ATTACHED_KIND, required=True)},
-)
+_GROUP_KIND_FIELDS = record_of(GroupKind, fields={"group": _GROUP, "kind": _ATTACHED_KIND})
 
 
 def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
@@ -87,27 +84,23 @@ def _part_of_a_pod(struct: str) -> Shape:
 _ROLLOUT = record_of(
     RolloutPod,
     fields={
-        "tolerations": Field("tolerations", listing(_part_of_a_pod("Toleration")), absent=()),
-        "image_pull_secrets": Field(
-            "imagePullSecrets", listing(_part_of_a_pod("LocalObjectReference")), absent=()
-        ),
-        "resources": Field(
-            "resources", _part_of_a_pod("ResourceRequirements"), absent=RolloutPod().resources
-        ),
+        "tolerations": listing(_part_of_a_pod("Toleration")),
+        "image_pull_secrets": listing(_part_of_a_pod("LocalObjectReference")),
+        "resources": _part_of_a_pod("ResourceRequirements"),
     },
 )
-_CLUSTERS = listing(_CLUSTER._replace(schema=_CLUSTER.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]}))
-_KINDS = record_of(AttachedKinds, fields={"kinds": Field("kinds", listing(_GROUP_KIND))})
 OPERATOR_CONFIG = document_of(
     TWGEN_API,
     KIND,
     Operator,
     Field("metadata", mapping(), "Has no effect.", attribute=""),
-    fields={
-        "clusters": Field("clusters", _CLUSTERS),
-        "rollout": Field("rollout", _ROLLOUT),
-        "attached": Field("attached", _KINDS),
-        "prometheus": Field("prometheus", listing(PROMETHEUS, attrgetter("name"), "Prometheus")),
+    shapes={
+        ClusterOfApplications: _CLUSTER._replace(
+            schema=_CLUSTER.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]}
+        ),
+        GroupKind: _GROUP_KIND,
+        PrometheusServer: PROMETHEUS,
+        RolloutPod: _ROLLOUT,
     },
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from twgen.model.operator import PrometheusServer
 from twgen.model.paths import Path
-from twgen.model.record_shapes import Field, record_of
+from twgen.model.record_shapes import record_of
 from twgen.model.shapes import Findings, Shape, described, refuse, text
 
 MOST_SERVERS = 20
@@ -44,8 +44,8 @@ _HEADERS = Shape(
         "additionalProperties": _HEADER_VALUE.schema,
     },
 )
-_HEADERS_FIELD = {"headers": Field("headers", _HEADERS, absent=PrometheusServer("", "").headers)}
-_OF_INTENT = record_of(PrometheusServer, "name", "url", "headers", "secret_name", fields=_HEADERS_FIELD)
+_FIELDS = {"headers": _HEADERS}
+_OF_INTENT = record_of(PrometheusServer, "name", "url", "headers", "secret_name", fields=_FIELDS)
 _NULL = {"type": "null"}
 _NO_USER = {"properties": {"username": _NULL, "passwordFile": _NULL}}
 _USER = {
@@ -56,7 +56,7 @@ _USER = {
         "passwordFile": {"type": "string"},
     },
 }
-_OF_OPERATOR = record_of(PrometheusServer, fields=_HEADERS_FIELD)
+_OF_OPERATOR = record_of(PrometheusServer, fields=_FIELDS)
 PROMETHEUS = _OF_OPERATOR._replace(schema=_OF_OPERATOR.schema | {"oneOf": [_NO_USER, _USER]})
 """One of the operator's file."""
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding, quoted
-from twgen.model.record_shapes import Field, document_of, excerpt, record_of, shape_of
+from twgen.model.record_shapes import Each, Field, document_of, excerpt, record_of
 from twgen.model.shapes import Findings, Shape, constant, described, listing, refuse
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.times import later
@@ -50,12 +50,7 @@ _WORKER_FIELDS = record_of(
     *("name", "temporal_namespace", "temporal", "worker_deployments"),
     *("other_workers", "deployments", "pod_problems", "replay"),
     make=_worker_world,
-    fields={
-        "temporal": Field(
-            "temporal", shape_of(WorkerDeployment), null_when=lambda worker: worker.temporal_was_read
-        ),
-        "deployments": Field("deployments", listing(_DEPLOYMENT, _place, "Deployment")),
-    },
+    fields={"deployments": listing(_DEPLOYMENT, _place, "Deployment")},
 )
 
 
@@ -84,16 +79,11 @@ class Snapshot:
 
     taken_at: datetime
     """When the state was read. Renders and plans use it as the current time, unless --now sets one."""
-    workers: tuple[WorkerWorld, ...]
+    workers: Annotated[tuple[WorkerWorld, ...], Each(attrgetter("key"), "worker")]
     """The workers."""
 
 
-SNAPSHOT = document_of(
-    TWGEN_API,
-    KIND,
-    Snapshot,
-    fields={"workers": Field("workers", listing(_WORKER, attrgetter("key"), "worker"))},
-)
+SNAPSHOT = document_of(TWGEN_API, KIND, Snapshot, shapes={WorkerWorld: _WORKER})
 
 
 def write_snapshot(world: World) -> dict[str, Any]:
