@@ -222,6 +222,8 @@ async def main() -> None:
             workflows=[] if "ONLY_ACTIVITIES" in _ENVIRONMENT else workflows,
             activities=[greet],
             deployment_config=_deployment_config(),
+            # on a busy machine a workflow may wait longer than the SDK's two seconds, and its task would fail
+            debug_mode=True,
         )
         for task_queue in _ENVIRONMENT["TASK_QUEUE"].split(",")
     )
