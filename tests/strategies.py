@@ -222,7 +222,7 @@ MEASURES = {
     "compared": WorkflowFailures(None, (ClosedStatus.FAILED,), (), 0.01, 10),
     "stuck": ReportedProblems(0),
     "backlog": BacklogAge(timedelta(minutes=2)),
-    "errors": PrometheusQuery("", "errors", None, 0.5, timedelta(minutes=1), 1, NoData.WAIT),
+    "errors": PrometheusQuery("errors", "", None, 0.5, timedelta(minutes=1), 1, NoData.WAIT),
 }
 """What a policy measures, by the name of its metric."""
 measurements = st.builds(

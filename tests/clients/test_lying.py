@@ -118,7 +118,7 @@ def test_api_server_that_tells_the_truth_is_believed(
         "nolabel": "listed it for the label temporal.io/deployment-name, but it has no such label",
         "labelsnull": "listed it for the label temporal.io/deployment-name, but it has no such label",
         "nospec": "Deployment shop/payments-v1-4-2-458f: spec is required",
-        "repstr": "spec.replicas must be a whole number, not 'three'",
+        "repstr": "spec.replicas must be a whole number, not a string",
         "repbig": "spec.replicas must be a whole number, not a fraction",
         "badtime": "metadata.creationTimestamp must be a time",
         "deepjson": "did not answer with a list",
@@ -261,7 +261,10 @@ def test_list_is_of_the_kind_that_its_path_names(path: str, kind: str, version: 
         ({"metadata": {"name": "other", "namespace": "shop"}}, "shop/other is another object"),
         ({"metadata": {"name": "a", "namespace": "else"}}, "else/a is not in namespace shop"),
         ({"metadata": None}, "configmaps: metadata is required"),
-        ({"data": {"a": 1}}, "ConfigMap shop/a: data.a must be a string, not a whole number"),
+        (
+            {"data": {"a": 1}},
+            "ConfigMap shop/a: data.a must be a string, not a whole number; put it in quotes",
+        ),
     ],
 )
 def test_object_is_the_one_that_its_path_names(changed: Item, told: str) -> None:

@@ -12,7 +12,8 @@ from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.docs.test_specs_page import BLOCKS as SPECS
 from twgen.model.policy import Policy
-from twgen.specs.fields import Diagnostics, Fields
+from twgen.model.shapes import Findings
+from twgen.specs.fields import Fields
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.yaml.reader import read_documents
 
@@ -30,7 +31,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 def policy_of(text: str) -> Policy:
     """The policy whose spec is this YAML."""
-    found = Diagnostics()
+    found = Findings()
     policy = parse_policy(Fields(read_documents(text)[0], "spec", found))
     assert found.problems == found.unknown == found.warnings == []
     return policy

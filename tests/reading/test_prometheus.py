@@ -27,7 +27,7 @@ from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_world
 
 MINUTE = timedelta(minutes=1)
-QUERY = PrometheusQuery("shared", "a{b='{{ .BuildID }}'}", None, 1.0, MINUTE, 0, NoData.WAIT)
+QUERY = PrometheusQuery("a{b='{{ .BuildID }}'}", "shared", None, 1.0, MINUTE, 0, NoData.WAIT)
 SPEC = with_policy(a_spec(), analysis=Analysis((Metric("errors", QUERY),), OnFailure.ABORT, MINUTE))
 SINCE = NOW + timedelta(microseconds=345_678)
 """Temporal tells microseconds, and a Prometheus counts milliseconds."""

@@ -161,7 +161,7 @@ def assert_changed_by_hand(document: dict[str, Any]) -> None:
         ),
         (
             lambda found: found["versions"][0]["deployment"]["spec"].update(progressDeadlineSeconds="ten"),
-            "versions[0].deployment.spec.progressDeadlineSeconds: must be a whole number, not 'ten'",
+            "versions[0].deployment.spec.progressDeadlineSeconds: must be a whole number, not a string",
         ),
         (
             lambda found: found["versions"][0]["deployment"]["spec"].update(strategy={"type": "Bogus"}),

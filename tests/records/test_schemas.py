@@ -14,7 +14,7 @@ from tests.schemas.documents import LEDGER as A_LEDGER
 from tests.schemas.documents import OPERATOR as AN_OPERATOR
 from tests.schemas.documents import SNAPSHOT as A_SNAPSHOT
 from tests.strategies import worlds
-from tools.schemas import DOCUMENTS, schema_text
+from tools.schemas import DOCUMENTS, SPECS, schema_text
 from twgen.cluster.deployments import DEPLOYMENT
 from twgen.model.problem import Document
 from twgen.model.world import World
@@ -69,7 +69,7 @@ def without_words(schema: Any) -> Any:
     }
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", [*DOCUMENTS, *SPECS])
 def test_schema_is_written_as_its_classes_declare_it(name: str) -> None:
     assert (FOLDER / f"{name}.json").read_text() == schema_text(name)
 

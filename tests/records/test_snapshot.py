@@ -101,7 +101,7 @@ def test_deployment_of_no_version_is_left_out() -> None:
     ("path", "value", "message"),
     [
         (("workers",), {}, "workers: must be a list, not a mapping"),
-        (("workers",), "", "workers: must be a list, not ''"),
+        (("workers",), "", "workers: must be a list, not a string"),
         (("takenAt",), "yesterday", f"takenAt: {TIMELESS} 'yesterday'"),
         (("takenAt",), "2026-11-21T12:00:00", f"takenAt: {TIMELESS} '2026-11-21T12:00:00'"),
         (("takenAt",), "2026-02-30T12:00:00Z", f"takenAt: {TIMELESS} '2026-02-30T12:00:00Z'"),
@@ -109,21 +109,25 @@ def test_deployment_of_no_version_is_left_out() -> None:
         (("takenAt",), 7, f"takenAt: {TIMELESS} a whole number"),
         (("takenAt",), None, "takenAt: is required"),
         (("workers", 0, "name"), ["x"], "workers[0].name: must be a string, not a list"),
-        (("workers", 0, "deployments"), "", "workers[0].deployments: must be a list, not ''"),
+        (("workers", 0, "deployments"), "", "workers[0].deployments: must be a list, not a string"),
         (("workers", 0, "temporal"), [], "workers[0].temporal: must be a mapping, not a list"),
         (("workers", 0, "temporal", "versions"), None, f"{WORKER}.versions: is required"),
         (("workers", 0, "temporal", "versions", 0, "buildID"), 7, "must be a string, not a whole number"),
         (
             ("workers", 0, "temporal", "versions", 0, "status"),
             "Sleeping",
-            "must be one of Created, Inactive, Ramping, Current, Draining, Drained, Unspecified, not ",
+            "is not one of Created, Inactive, Ramping, Current, Draining, Drained, Unspecified",
         ),
         (("workers", 0, "temporal", "versions", 0, "openWorkflows"), -1, "openWorkflows: -1 is below 0"),
         (("workers", 0, "temporal", "versions", 0, "openWorkflows"), True, "not true or false"),
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), -5, "-5 is not from 0 to 100"),
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), 1e9, "is not from 0 to 100"),
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), float("nan"), "nan is not from 0"),
-        (("workers", 0, "temporal", "routing", "ramping", "percentage"), "5", "must be a number, not '5'"),
+        (
+            ("workers", 0, "temporal", "routing", "ramping", "percentage"),
+            "5",
+            "must be a number, not a string; remove the quotes",
+        ),
         (("workers", 0, "temporal", "routing", "ramping", "buildID"), "old", "'old' is current, so"),
         (
             ("workers", 0, "temporal", "rooting"),
@@ -221,7 +225,9 @@ def test_odd_deployment_is_told_with_its_worker_its_build_id_and_the_path() -> N
 
     document = snapshot()
     build_id = document["workers"][0]["deployments"][0]["metadata"]["labels"]["temporal.io/build-id"]
-    told = f"must be a whole number, not '3' (default/helloworld, build ID {build_id})"
+    told = (
+        f"must be a whole number, not a string; remove the quotes (default/helloworld, build ID {build_id})"
+    )
     assert wrong(change) == [f"workers[0].deployments[0].spec.replicas: {told}"]
 
 

@@ -123,6 +123,14 @@ def test_attached_objects_are_owned_by_a_live_deployment_unless_the_policy_says_
     assert "ownerReferences" not in budget["metadata"]
 
 
+def test_annotation_that_is_called_as_a_target_stays_a_text() -> None:
+    template = SCALER.template | {"metadata": {"annotations": {"scaleTargetRef": ""}}}
+    spec = replace(a_spec(), attached=(replace(SCALER, template=template),))
+    [scaler] = (item for item in rendered(spec, []) if item["kind"] == "ScaledObject")
+    assert scaler["metadata"]["annotations"]["scaleTargetRef"] == ""
+    assert scaler["spec"]["scaleTargetRef"]["name"] == f"payments-{TARGET}"
+
+
 def test_scaler_of_a_version_at_zero_is_paused() -> None:
     spec = replace(a_spec(), attached=(SCALER,))
     live = [live_manifest(a_spec(), "v1", 2), live_manifest(a_spec(), TARGET, 2)]

@@ -31,7 +31,7 @@ JOBS = replace(JOB, prometheus=(SHARED, OPEN))
 def measured(*servers: str) -> WorkerSpec:
     """The worker whose metrics name these; an empty name is none."""
     metrics = tuple(
-        Metric(f"m{number}", PrometheusQuery(name, "q", None, 1.0, timedelta(minutes=1), 0, NoData.WAIT))
+        Metric(f"m{number}", PrometheusQuery("q", name, None, 1.0, timedelta(minutes=1), 0, NoData.WAIT))
         for number, name in enumerate(servers)
     )
     return with_policy(SPEC, analysis=Analysis(metrics, OnFailure.ABORT, timedelta()))

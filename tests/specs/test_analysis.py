@@ -48,7 +48,7 @@ def test_what_is_left_out_has_its_default() -> None:
     ("written", "wrong"),
     [
         ({}, "spec.analysis.metrics: is required: without metrics, nothing is measured"),
-        ({"metrics": []}, "spec.analysis.metrics: is required: without metrics, nothing is measured"),
+        ({"metrics": []}, "spec.analysis.metrics: must not be empty"),
         (
             analysis(),
             "spec.analysis.metrics[0].workflowFailures: needs exactly one of maxRatio and notAbove",
@@ -75,7 +75,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ),
         (
             analysis(maxRatio=0.1, statuses=[]),
-            "spec.analysis.metrics[0].workflowFailures.statuses: is empty: no workflow would count as failed",
+            "spec.analysis.metrics[0].workflowFailures.statuses: must not be empty",
         ),
         (
             analysis(maxRatio=0.1, statuses=["Fialed"]),
@@ -113,7 +113,7 @@ def test_every_kind_of_metric_has_its_defaults() -> None:
     assert [metric.measure for metric in read.metrics] == [
         ReportedProblems(0),
         BacklogAge(timedelta(seconds=90)),
-        PrometheusQuery("", QUERY["query"], None, 1.0, timedelta(minutes=1), 0, NoData.WAIT),
+        PrometheusQuery(QUERY["query"], "", None, 1.0, timedelta(minutes=1), 0, NoData.WAIT),
     ]
 
 
@@ -137,7 +137,7 @@ def test_every_kind_of_metric_has_its_defaults() -> None:
             {"prometheus": QUERY | {"thresholdRange": {}}},
         ),
         (
-            "metric.prometheus.thresholdRange.max: inf is not a limit: leave it out",
+            "metric.prometheus.thresholdRange.max: inf is not a finite number",
             {"prometheus": QUERY | {"thresholdRange": {"max": math.inf}}},
         ),
         (

@@ -36,9 +36,9 @@ def test_object_reference_names_a_connection_by_its_kind(written: dict[str, Any]
         (reference(kind=None), ["objectRef.kind: is required: Connection or ClusterConnection"]),
         (reference(name=None), ["objectRef.name: is required"]),
         (reference(namespace="shop"), [f"objectRef.namespace: must be left out: {OWN}"]),
-        (reference(apiGroup="v1"), ["objectRef.apiGroup: must be temporal.io"]),
+        (reference(apiGroup="v1"), ["objectRef.apiGroup: 'v1' is not temporal.io"]),
         (reference(apiGroup=None), ["objectRef.apiGroup: is required: temporal.io"]),
-        (reference(apiGroup=""), ["objectRef.apiGroup: is required: temporal.io"]),
+        (reference(apiGroup=""), ["objectRef.apiGroup: '' is not temporal.io"]),
         (
             reference(kind="Secret"),
             ["objectRef.kind: 'Secret' is not one of Connection, ClusterConnection"],

@@ -75,7 +75,7 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
             [{**TERMINATE, "workflowTypes": ["a'b"]}],
         ),
         (
-            "spec.draining[0].workflowTypes: must not be empty: leave it out for all types",
+            "spec.draining[0].workflowTypes: must not be empty",
             [{**TERMINATE, "workflowTypes": []}],
         ),
         ("spec.draining: has 11 entries: at most 10 are allowed", [SIGNAL] * 11),

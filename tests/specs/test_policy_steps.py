@@ -29,8 +29,8 @@ def test_step_says_its_gate_its_metrics_and_who_ends_it() -> None:
     specs = found(step, {"rampPercentage": 5, "metrics": []}, analysis=ANALYSIS)
     assert (specs.problems, specs.warnings) == ((), ())
     read = specs.workers[0].policy
-    assert read.step(25) == PolicyStep(25, "SmokeAt25", frozenset({"stuck"}), until_promoted=True)
-    assert read.step(5) == PolicyStep(5, metrics=frozenset())
+    assert read.step(25) == PolicyStep(25, "SmokeAt25", ("stuck",), until_promoted=True)
+    assert read.step(5) == PolicyStep(5, metrics=())
     assert read.step(50) is None
 
 
@@ -50,7 +50,7 @@ def test_step_says_its_gate_its_metrics_and_who_ends_it() -> None:
         ),
         ("spec.steps[0].gate.workflowType: is required", [{"rampPercentage": 25, "gate": {}}]),
         (
-            "spec.steps[0].until: 'promoted' is not one of Promoted; did you mean Promoted?",
+            "spec.steps[0].until: 'promoted' is not Promoted; did you mean Promoted?",
             [{"rampPercentage": 25, "until": "promoted"}],
         ),
     ],

@@ -30,11 +30,8 @@ def test_replay_says_its_command_how_much_and_what_waits_for_it() -> None:
     ("wrong", "replay"),
     [
         ("spec.replay.command: is required: a program in the worker's image that replays histories", {}),
-        (
-            "spec.replay.command: is required: a program in the worker's image that replays histories",
-            {"command": []},
-        ),
-        ("spec.replay.command: contains an empty word", {"command": ["python", ""]}),
+        ("spec.replay.command: must not be empty", {"command": []}),
+        ("spec.replay.command[1]: must not be empty", {"command": ["python", ""]}),
         ("spec.replay.sample: 0 is below 1", {"command": COMMAND, "sample": 0}),
         (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "64MB"}),
         (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "0"}),

@@ -1,7 +1,6 @@
 """`twgen drain`: which workflows hold old versions, and batch operations of the server that end them."""
 
 import asyncio
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +20,10 @@ from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
 from twgen.executing.temporal import TemporalWriter, start
 from twgen.model.draining import Batch, BatchState, DrainReport, Ending, HeldWorker, ScheduledEnding, WhatEnds
+from twgen.model.forms import WORKFLOW_TYPE
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import quoted
+from twgen.model.shapes import fits
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
@@ -40,7 +41,6 @@ from twgen.reading.temporal.reader import SharedReads, TemporalReader
 from twgen.reading.world import first_failure
 from twgen.reporting.draining import draining_document, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
-from twgen.specs.limits import WORKFLOW_TYPE
 
 _REPORTS: dict[str, Callable[[DrainReport], str]] = {
     "text": draining_text,
@@ -180,7 +180,7 @@ def _what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
             " these needs --version"
         )
     [ending] = asked
-    if odd := [name for name in params["workflow_types"] if not re.search(WORKFLOW_TYPE, name)]:
+    if odd := [name for name in params["workflow_types"] if not fits(WORKFLOW_TYPE, name)]:
         raise InvalidInput(f"--type {quoted(odd[0])} is not a valid name of a workflow type")
     return WhatEnds(
         ending,

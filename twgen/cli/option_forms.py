@@ -56,10 +56,11 @@ def _printable(text: str) -> str:
 
 def _identity(text: str) -> str:
     """As Temporal has it."""
+    from twgen.model.forms import IDENTITY
     from twgen.model.operator import manager_identity
-    from twgen.specs.limits import IDENTITY
+    from twgen.model.shapes import fits
 
-    if not re.search(IDENTITY, _printable(text)):
+    if not fits(IDENTITY, _printable(text)):
         raise ValueError("is not a valid identity: one line without empty parts, such as payments/prod")
     return manager_identity(text)
 
@@ -75,7 +76,7 @@ def _time(text: str) -> datetime:
 
 def _duration(text: str) -> timedelta:
     """The length, `2d` and `10min` included."""
-    from twgen.specs.durations import go_duration, parse_duration
+    from twgen.model.durations import go_duration, parse_duration
 
     try:
         return parse_duration(go_duration(text) or text)

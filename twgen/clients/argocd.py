@@ -78,13 +78,13 @@ class ArgoCD:
         """The ConfigMaps of an application's last render, applied or not; raises as `application` does."""
         budget, query = Budget(WORLD), {"kind": _CONFIG_MAP}
         document = await self._answer(tracked_as, "/managed-resources", query, deadline, budget)
-        findings: Findings = []
+        findings = Findings()
         _MANAGED.read(document, None, findings)
-        items = () if findings else document.get("items") or ()
+        items = () if findings.problems else document.get("items") or ()
         # an object that is applied and not rendered has no such state
         states = (item.get("targetState") or "null" for item in items)
         manifests = [json_of(text, budget) for text in states if text != "null"]
-        if findings or any(value_at(manifest, "kind") != _CONFIG_MAP for manifest in manifests):
+        if findings.problems or any(value_at(manifest, "kind") != _CONFIG_MAP for manifest in manifests):
             raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
         return manifests
 

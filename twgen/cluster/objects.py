@@ -6,9 +6,8 @@ from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, METADATA
 from twgen.model.paths import value_at
-from twgen.model.problem import Finding
 from twgen.model.record_shapes import Field, excerpt
-from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, Shape, listing, whole_number
+from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, Findings, Shape, listing, whole_number
 from twgen.versioning.names import resource_of_kind
 
 _PATH = re.compile(
@@ -97,6 +96,6 @@ def wrong_object(path: str, value: Any) -> str:
 
 def _first(shape: Shape, value: Any) -> str:
     """The first thing that is wrong."""
-    findings: list[Finding] = []
+    findings = Findings()
     shape.read(value, None, findings)
-    return f"{findings[0].path} {findings[0].message}".strip() if findings else ""
+    return next((f"{path} {message}".strip() for path, message, *_ in findings.problems), "")

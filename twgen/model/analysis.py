@@ -3,10 +3,15 @@
 from datetime import datetime, timedelta
 from enum import StrEnum
 from sys import float_info
+from typing import Annotated
 
-from twgen.model.record_shapes import Name
+from twgen.model.forms import LABEL, WORKFLOW_TYPE
+from twgen.model.record_shapes import Each, Example, Hint, Name, Named, OneOf
+from twgen.model.shapes import INT32, duration, number, text, word
 from twgen.model.values import dataclass
 
+MOST_TYPES = 50
+"""Workflow types that a setting names."""
 INFINITE = float_info.max
 """What an infinite number is kept as: documents have none."""
 
@@ -27,33 +32,65 @@ class ClosedStatus(StrEnum):
     CANCELED = "Canceled"
 
 
+_LARGEST_RATIO = 0.9
+"""Above it, nothing is much worse."""
+_SMALLEST_RATIO = 0.000001
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowFailures:
-    """The share of workflows, of those that started on a version since its ramp began, that ended badly."""
+    """Limits the share of failed workflows, of those that started on the target since its ramp began.
 
-    max_ratio: float | None
-    """None: what the current version does over the same time."""
-    statuses: tuple[ClosedStatus, ...]
-    workflow_types: tuple[str, ...]
-    """Empty: all."""
-    false_alarms: float
-    """How often a version that is well may be taken back, over its whole ramp."""
-    at_least: int
-    """So many must have started before the last step ends."""
+    Each attempt of a retry policy counts. A chain of continue-as-new counts once.
+    """
+
+    max_ratio: Annotated[float | None, number(_SMALLEST_RATIO, _LARGEST_RATIO)] = None
+    """The share of workflows that may fail, from 0.000001 to 0.9."""
+    statuses: Annotated[tuple[ClosedStatus, ...], Each(least=1, is_set=True)] = (
+        ClosedStatus.FAILED,
+        ClosedStatus.TIMED_OUT,
+    )
+    """The statuses that count as failed."""
+    workflow_types: Annotated[
+        tuple[Annotated[str, WORKFLOW_TYPE], ...], Each(noun="type", most=MOST_TYPES, is_set=True)
+    ] = ()
+    """The workflow types that count. If absent or empty, all types count."""
+    false_alarms: Annotated[float, number(_SMALLEST_RATIO, 0.5)] = 0.01
+    """The accepted chance that a version exactly at the limit is taken back, over its whole ramp."""
+    at_least: Annotated[int, INT32] = 0
+    """How many workflows must have started before the last step ends."""
+    as_current: Annotated[bool, Named("notAbove"), word("Current")] = False
+    """In place of maxRatio: allow the failure rate of the current version over the same time, at 99%
+    confidence and at least 0.1%. If some workflows failed, the ramp waits while the current version has fewer
+    than about seven workflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedProblems:
-    """How many running workflows of a version may have workflow tasks that keep failing."""
+    """Limits running workflows of the target with workflow tasks that have kept failing for about a minute.
 
-    at_most: int
+    They are a sign that the code cannot replay. If the server does not list them (TemporalReportedProblems),
+    twgen inspects up to 100 workflows. If there can be more, leave this metric out: the ramp would wait
+    forever.
+    """
+
+    at_most: Annotated[int, Named("max"), INT32] = 0
+    """How many such workflows are allowed. Auto-upgrade workflows may have been stuck before they moved to
+    the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogAge:
-    """How long the oldest task may wait that a version should have taken."""
+    """Limits the age of the oldest waiting task, over the task queues of the target."""
 
-    at_most: timedelta
+    at_most: Annotated[
+        timedelta,
+        Named("max"),
+        duration(timedelta(seconds=1)),
+        Example("2m"),
+        Hint("write a duration such as 2m"),
+    ]
+    """The highest allowed age."""
 
 
 class NoData(StrEnum):
@@ -66,40 +103,64 @@ class NoData(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrometheusQuery:
-    """What a query of Prometheus must answer, at every point of a ramp."""
+    """Limits the result of a Prometheus query, once every interval."""
 
-    server: str
-    """As the operator calls it; empty: the only one that there is."""
-    query: str
-    """PromQL, with the placeholders of attached resources."""
-    least: float | None
-    most: float | None
-    """Of both limits one at least."""
-    interval: timedelta
-    failure_limit: int
-    """So many points outside of the limits are borne."""
-    no_data: NoData
+    query: Annotated[str, text(most=4096)]
+    """A PromQL query that returns one number. twgen fills in {{ .DeploymentName }}, {{ .BuildID }} and
+    {{ .TemporalNamespace }}."""
+    server: Annotated[str, LABEL] = ""
+    """The name of the server in the OperatorConfig. If absent, the only server there is."""
+    least: Annotated[float | None, Named("thresholdRange.min", "The range of good values.")] = None
+    """The lowest good value."""
+    most: Annotated[float | None, Named("thresholdRange.max")] = None
+    """The highest good value."""
+    interval: Annotated[
+        timedelta,
+        duration(timedelta(seconds=10), timedelta(hours=24), ": no step would get a second measurement"),
+    ] = timedelta(minutes=1)
+    """The time between two points, from 10s to 24h."""
+    failure_limit: Annotated[int, INT32] = 0
+    """How many points may be outside the range. One more fails the metric."""
+    no_data: NoData = NoData.WAIT
+    """The meaning of a point without a number (NaN counts as none). Wait: the ramp waits while the newest
+    point has no number. Pass: the point is good. Fail: the point is outside the range."""
 
 
 Measure = WorkflowFailures | ReportedProblems | BacklogAge | PrometheusQuery
+MEASURES = {
+    "workflowFailures": WorkflowFailures,
+    "reportedProblems": ReportedProblems,
+    "backlogAge": BacklogAge,
+    "prometheus": PrometheusQuery,
+}
+"""What a metric may measure, by the name of its field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One thing that is measured, by a name of its own."""
 
-    name: str
-    measure: Measure
+    name: Annotated[str, LABEL]
+    """The name of the metric, unique in the policy."""
+    measure: Annotated[Measure, OneOf(MEASURES)]
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """What is measured while a version ramps."""
 
-    metrics: tuple[Metric, ...]
-    on_failure: OnFailure
-    initial_delay: timedelta
-    """From the begin of the ramp: before, nothing is judged."""
+    # each costs a server a count at every look
+    metrics: Annotated[
+        tuple[Metric, ...],
+        Each(noun="metric", least=1, most=10),
+        Hint("without metrics, nothing is measured"),
+    ]
+    """The metrics. twgen measures each once whenever it checks the rollout."""
+    on_failure: OnFailure = OnFailure.ABORT
+    """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
+    resume`."""
+    initial_delay: timedelta = timedelta(minutes=1)
+    """How long after the beginning of the ramp no metric is judged."""
 
     @property
     def least_started(self) -> int:

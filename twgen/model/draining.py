@@ -1,11 +1,21 @@
 """What holds versions that are no longer current: the workflows that are pinned to them."""
 
+import json
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Annotated, Any
 
+from twgen.model.analysis import MOST_TYPES
+from twgen.model.forms import LINE, WORKFLOW_TYPE
+from twgen.model.paths import Path
+from twgen.model.record_shapes import Each, Example, Mark, Named
+from twgen.model.shapes import Findings, Shape, duration, unchanged
 from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
 
+LONGEST_INPUT = 10_000
+"""Characters of the argument of a signal: it is part of every intent."""
 AGES = (timedelta(hours=1), timedelta(days=1), timedelta(days=7), timedelta(days=30))
 """Between the classes of age: the last one is of all that are older."""
 
@@ -134,21 +144,37 @@ class Ending(StrEnum):
     TERMINATE = "Terminate"
 
 
+def _read_as_json(value: Any, path: Path, findings: Findings) -> bytes:
+    text = json.dumps(value, separators=(",", ":"), sort_keys=True)
+    if len(text) > LONGEST_INPUT:
+        findings.problem(path, f"is longer than {LONGEST_INPUT} characters")
+    return text.encode()
+
+
+_AS_JSON = Shape(_read_as_json, unchanged, {})
+
+
 @dataclass(frozen=True, slots=True)
 class WhatEnds:
     """Which workflows of a version are to be ended, and how."""
 
-    ending: Ending
-    workflow_types: tuple[str, ...] = ()
-    """Empty: those of every type."""
-    older_than: timedelta | None = None
-    to_build_id: str = ""
+    ending: Annotated[Ending, Named("action")]
+    """Signal: send a signal. Cancel: request cancellation. Move: pin the workflows to the current version.
+    Terminate: end them."""
+    workflow_types: Annotated[
+        tuple[Annotated[str, WORKFLOW_TYPE], ...], Each(noun="type", least=1, most=MOST_TYPES, is_set=True)
+    ] = ()
+    """The workflow types that it applies to. If absent, it applies to all."""
+    older_than: Annotated[timedelta | None, Mark.INTERNAL] = None
+    to_build_id: Annotated[str, Mark.INTERNAL] = ""
     """Of a move; empty: to the current version."""
-    signal_name: str = ""
-    signal_input: bytes | None = None
-    """As JSON; None: without."""
+    signal_name: Annotated[str, LINE] = ""
+    """The name of the signal. Signal requires it."""
+    signal_input: Annotated[bytes | None, _AS_JSON] = None
+    """The argument of the signal. If absent, the signal has none."""
     without_replay: bool = False
-    """Of a move: though nothing has replayed them there."""
+    """Allows Move without a replay. Nothing then proves that the current version can continue the
+    workflows."""
 
     @property
     def needs_replay(self) -> bool:
@@ -160,9 +186,11 @@ class WhatEnds:
 class DrainingEntry:
     """What a policy does to the workflows of a version that drains, once to each."""
 
-    after: timedelta
-    """Since it began to drain."""
-    what: WhatEnds
+    after: Annotated[timedelta, duration(timedelta(seconds=1)), Example("24h")]
+    """How long after the version began to drain. It must not be shorter than in the entry above."""
+    what: Annotated[WhatEnds, Mark.INLINE]
+    allow_termination: bool = field(default=False, compare=False)
+    """Must be true for Cancel and Terminate, so that a typo ends no workflows."""
 
 
 @dataclass(frozen=True, slots=True)

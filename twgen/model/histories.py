@@ -2,8 +2,11 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from twgen.model.forms import WORDS, number_of_bytes
+from twgen.model.record_shapes import Each, Hint, Mark, Named
+from twgen.model.shapes import duration, whole_number
 from twgen.model.values import dataclass
 
 
@@ -21,10 +24,10 @@ class Recorded(NamedTuple):
 class Sample(NamedTuple):
     """How much is taken to be replayed."""
 
-    of_each_type: int
-    """Histories of each workflow type; more where more versions than that hold open ones."""
-    most_bytes: int
-    """Of all of them together, as they are written."""
+    of_each_type: Annotated[int, Named("sample"), whole_number(1, 10_000)] = 50
+    """How many histories of each workflow type, open workflows first."""
+    most_bytes: Annotated[int, Named("maxBytes"), number_of_bytes("10Gi")] = 64 * 2**20
+    """The total size of the histories."""
 
 
 class ReplayBefore(StrEnum):
@@ -39,14 +42,22 @@ class ReplayBefore(StrEnum):
 class Replay:
     """How a version replays histories before it takes traffic, or workflows of older versions."""
 
-    command: tuple[str, ...]
-    """Of the worker's own image; it ends with 0 where all were replayed, and with 1 where one was not."""
-    sample: Sample
-    before: ReplayBefore = ReplayBefore.RAMP
-    within: timedelta = timedelta(hours=1)
-    """One that takes longer has failed."""
+    command: Annotated[
+        tuple[Annotated[str, WORDS], ...],
+        Each(least=1),
+        Hint("a program in the worker's image that replays histories"),
+    ]
+    """The command to run in the worker's image. /histories in it is the folder with the histories. It must
+    exit with 0 if all were replayed, and with 1 if one was not."""
+    sample: Annotated[Sample, Mark.INLINE] = Sample()
+    before: Annotated[ReplayBefore, Named("when")] = ReplayBefore.RAMP
+    """What waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the Move action of
+    `draining`. Both: both."""
+    within: Annotated[timedelta, duration(timedelta(seconds=10), timedelta(hours=24))] = timedelta(hours=1)
+    """The time limit, from 10s to 24h. If it takes longer, the replay has failed."""
     in_memory: bool = False
-    """The histories are kept in the memory of the Pod, and not on the disk of its node."""
+    """Keeps the histories in the memory of the Pod instead of on the disk of its node. They count towards the
+    Pod's memory."""
 
     @property
     def upgrading_only(self) -> bool:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-Path = tuple[Any, str | int] | None
+Path = tuple[Any, str | int] | str | None
 """Where a walk through a value is: the path of what holds it, and its key or index there; None: at the start.
 
-It costs nothing where nothing is wrong; `written_path` makes text of it.
+It costs nothing where nothing is wrong; `written_path` makes text of it. A walk may begin at a text.
 """
 
 _MAPPINGS = (dict, Mapping)  # to tell a dict costs a quarter of asking the abstract class
@@ -34,10 +34,10 @@ def join_path(path: str, *steps: str | int) -> str:
 def written_path(path: Path, start: str = "") -> str:
     """Return the path of a walk that began at `start` as text."""
     steps: list[str | int] = []
-    while path is not None:
+    while isinstance(path, tuple):
         path, step = path
         steps.append(step)
-    return join_path(start, *reversed(steps))
+    return join_path(path or start, *reversed(steps))
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:

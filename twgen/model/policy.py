@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from twgen.model.analysis import Analysis
 from twgen.model.draining import DrainingEntry
+from twgen.model.forms import BUILD_ID, IDENTITY, LINE, MOST_STEPS, NAME, RAMP_PERCENTAGES, WORDS
 from twgen.model.histories import Replay
 from twgen.model.problem import Document
+from twgen.model.record_shapes import Each, Example, Mark, Named
+from twgen.model.shapes import POSITIVE, duration, number, whole_number, word
 from twgen.model.values import dataclass
 
 MOST_VERSIONS = 100
@@ -82,79 +85,161 @@ class OnDelete(StrEnum):
     DELETE = "Delete"
 
 
+_KEEPS_A_POD = ": a version that may have work needs a pod, and sunset removes the pods of the others"
+Line = Annotated[str, LINE]
+"""A name that is not Kubernetes': text on one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class VersionPatch:
     """What one version of a worker gets in place of what it was deployed with."""
 
-    build_id: str
+    build_id: Annotated[str, BUILD_ID, Example("v1.4.2-6964")]
+    """The build ID of the version. Each version has at most one entry."""
     containers: tuple[Mapping[str, Any], ...] = ()
-    """By `name`, with those of `image`, `resources` and `env` that it gets, as an API server stores them."""
-    replicas: int | None = None
-    scaledown_delay: timedelta | None = None
-    delete_delay: timedelta | None = None
+    """Changes to containers or init containers. All other changes need a new version."""
+    replicas: Annotated[int | None, whole_number(1, 2**31 - 1, too_few=_KEEPS_A_POD)] = None
+    """The number of its pods, 1 or more. It has no effect if the version has an autoscaler."""
+    scaledown_delay: Annotated[
+        timedelta | None,
+        Named("sunset.scaledownDelay", "The sunset delays of this version, in place of the spec's."),
+    ] = None
+    """How long it keeps its pods after it is drained."""
+    delete_delay: Annotated[timedelta | None, Named("sunset.deleteDelay")] = None
+    """How long it then keeps its Deployment with zero replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
     """How long nobody may poll for a version that takes a share of the traffic, and what is done then."""
 
-    after: timedelta
-    action: WhenUnserved
+    after: Annotated[
+        timedelta,
+        duration(
+            timedelta(minutes=2), POLLERS_ARE_LISTED, ": Temporal lists a silent poller for only 5 minutes"
+        ),
+    ] = POLLERS_ARE_LISTED
+    """How long no worker may poll before twgen acts, from 2m to 5m.
+
+    An idle worker polls about once a minute, and Temporal forgets a poller after five minutes.
+    """
+    action: WhenUnserved = WhenUnserved.ABORT
+    """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
+    resume`. Wait: wait for the pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyStep:
     """What a policy says of the step of one percentage, beside what the spec does."""
 
-    percentage: float
-    gate: str = ""
-    """The workflow type that must complete on the target before it begins; empty: none."""
-    metrics: frozenset[str] | None = None
-    """The names of those that are judged while it lasts; None: all."""
-    until_promoted: bool = False
-    """When its pause is over it waits for a person."""
+    percentage: Annotated[float, Named("rampPercentage"), number(*RAMP_PERCENTAGES)]
+    """The percentage of the step in the worker's spec."""
+    gate: Annotated[
+        str,
+        Named("gate.workflowType", "A workflow that must complete on the target before this step begins."),
+        LINE,
+        Mark.OF_HOLDER,
+    ] = ""
+    """The workflow type. The workflow gets no input."""
+    metrics: Annotated[tuple[Annotated[str, WORDS], ...] | None, Each(is_set=True)] = None
+    """The metrics of the analysis that apply during the step. If absent, all metrics apply."""
+    until_promoted: Annotated[bool, Named("until"), word("Promoted")] = False
+    """Promoted: when the pause of the step is over, it waits for `twgen promote`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A RolloutPolicy with every default filled in."""
 
-    worker: str
-    """Name of the one worker it is for; empty: every worker of its namespace without a policy of its own."""
-    identity: str
-    """Manager identity less its `twgen/` prefix; empty: the caller's."""
-    adopt_from: tuple[str, ...]
-    driver: Driver
-    hold_for: timedelta
-    service_account_name: str
-    control_plane_secret: str
-    rollback_window: timedelta
-    connection_changes: ConnectionChanges
-    environment: EnvironmentNames
-    owner_references: OwnerReferences
-    history: tuple[HistorySource, ...]
-    missing_template: MissingTemplate
-    on_delete: OnDelete
-    max_versions: int
-    unserved: Unserved
-    ignore_missing_task_queues: tuple[str, ...] = ()
-    """Glob patterns of the task queues that a version need not poll, though the current one does."""
-    analysis: Analysis | None = None
-    """None: nothing is measured while a version ramps."""
-    steps: tuple[PolicyStep, ...] = ()
-    """One for a percentage at most."""
+    worker: Annotated[
+        str,
+        Named(
+            "workerRef.name",
+            "The worker. If absent, the policy applies to every worker of the namespace without a policy of"
+            " its own.",
+        ),
+        NAME,
+        Mark.OF_HOLDER,
+    ] = ""
+    """The name of the WorkerDeployment, in the same namespace."""
+    identity: Annotated[str, IDENTITY, Example("prod-eu/payments")] = ""
+    """The manager identity in Temporal, without its prefix twgen/. If absent: in Argo CD, the operator's
+    instance and the application; at a terminal, the identity of the live Deployments, or else your own."""
+    adopt_from: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
+    """Other managers that twgen may take the worker over from, such as the controller. Give each full
+    identity."""
+    driver: Driver = Driver.AUTO
+    """How the rollout runs. Job: a tracked Job. Hook: a hook that holds up the sync of Argo CD. None: a
+    person or CI runs it. Auto: Hook in Argo CD if every worker of the render settles within holdFor and none
+    has an autoscaler, a gate, a replay or the strategy Manual. Otherwise Job."""
+    hold_for: timedelta = timedelta(minutes=5)
+    """How long a rollout may hold up a sync. If a rollout takes longer, Auto uses a Job, and a hook fails."""
+    service_account_name: Annotated[str, NAME] = ""
+    """The ServiceAccount of the rollout's Job. If you name one, it is yours: twgen renders no ServiceAccount,
+    Role or RoleBinding."""
+    control_plane_secret: Annotated[
+        str,
+        Named(
+            "controlPlaneSecretRef.name",
+            "A Secret with the Job's credentials, if they differ from the workers'. It has the same keys as"
+            " the Secret of the Connection.",
+        ),
+        NAME,
+    ] = ""
+    """The name of the Secret. Empty: use the workers' own credentials."""
+    rollback_window: timedelta = timedelta(hours=1)
+    """If a version stopped being current within this time, it becomes current again at once, without gate and
+    steps."""
+    connection_changes: ConnectionChanges = ConnectionChanges.TARGET
+    """The versions that follow a changed Connection: the target, only new versions, or all versions. If the
+    address or the Temporal namespace changes, running versions follow only with AllVersions."""
+    environment: EnvironmentNames = EnvironmentNames.CURRENT
+    """The names of the injected variables: Current, or an older set (HostPort: TEMPORAL_HOST_PORT,
+    WORKER_BUILD_ID; BinaryChecksum: TEMPORAL_HOST_PORT, WORKER_BINARY_CHECKSUM). A change applies to new
+    versions only."""
+    owner_references: OwnerReferences = OwnerReferences.RENDER
+    """Render: the Deployment of each version owns its attached objects. None: they have no owner."""
+    history: Annotated[tuple[HistorySource, ...], Each(is_set=True)] = tuple(HistorySource)
+    """The sources for the manifest of an old version. The first one that has it is used."""
+    missing_template: MissingTemplate = MissingTemplate.WARN
+    """The reaction if a version needs pods and no source has its manifest. Warn: print a warning. Fail: end
+    the run with an error."""
+    on_delete: OnDelete = OnDelete.CONFIRM
+    """What happens to versions that may have work, and to their attached objects, when the Argo CD
+    Application is deleted. Confirm: a person must confirm. Orphan: they stay. Delete: they are deleted."""
+    max_versions: Annotated[int, whole_number(1, MOST_VERSIONS, too_many=", Temporal's own cap")] = 75
+    """The limit of deployed versions. When it is reached, a new version waits. Temporal itself keeps 100."""
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
+    """Additional labels for the Deployments of all versions. A change restarts no pod. Pods keep the labels
+    of the pod template."""
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
-    """What the Deployments of all versions get beside what twgen gives them."""
-    draining_replicas: int | None = None
-    """What a draining version has; None: what it had before."""
-    draining: tuple[DrainingEntry, ...] = ()
-    """What is done to the workflows of its versions that drain, in order."""
+    """Additional annotations for the Deployments of all versions. A change restarts no pod. If you remove
+    one, older versions keep it until they are removed."""
+    # one pod polls every task queue of its version; without any, its workflows would stop
+    draining_replicas: Annotated[int | None, POSITIVE] = None
+    """The number of pods of each draining version, 1 or more. If absent, it keeps its number. It has no
+    effect if draining versions have an autoscaler."""
+    analysis: Analysis | None = None
+    """The metrics that twgen measures while a version ramps. If one fails, the version loses its share."""
+    ignore_missing_task_queues: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
+    """Task queues that a new version need not poll although the current one does: names or glob patterns.
+    twgen also makes Temporal ignore them."""
+    unserved: Unserved = Unserved()
+    """The reaction if no worker polls for a ramping version."""
+    steps: Annotated[tuple[PolicyStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
+    """Additional settings for steps of the spec."""
+    draining: Annotated[tuple[DrainingEntry, ...], Each(noun="entry", most=10)] = ()
+    """Actions on the open workflows of a draining version, sorted by `after`. Each runs once. Cancel and
+    Terminate run again for workflows that start later."""
     replay: Replay | None = None
-    """What must be replayed before the first step; None: nothing."""
+    """Replays workflow histories on the target before it gets traffic, in a Job with the target's own
+    image."""
     patches: tuple[VersionPatch, ...] = ()
-    """One for a version at most."""
-    document: Document = field(default=Document("", 0, None), compare=False, repr=False)
+    """Changes to single versions, such as another image. Each is a rolling update. If you remove the entry,
+    the change is undone."""
+    document: Annotated[Document, Mark.INTERNAL] = field(
+        default=Document("", 0, None), compare=False, repr=False
+    )
     """Where it stands; without a value: these are the defaults."""
 
     def analysis_at(self, percentage: float) -> Analysis | None:

@@ -8,15 +8,17 @@ the document: by its name in camel case, of the shape of its type, and described
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from twgen.model.paths import Path
-from twgen.model.problem import did_you_mean
+from twgen.model.problem import did_you_mean, noun, wrong_type
 from twgen.model.shapes import (
+    AS_WRITTEN,
     COUNT,
+    DURATION,
     FLAG,
     NUMBER,
     TEXT,
@@ -26,40 +28,68 @@ from twgen.model.shapes import (
     Shape,
     choice,
     constant,
-    described,
     listing,
     mapping,
-    refuse,
     text,
     unchanged,
 )
 
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _UNKNOWN: tuple[str, "Field | None"] = ("", None)
-_SCALARS: dict[Any, Shape] = {bool: FLAG, str: TEXT, int: COUNT, float: NUMBER, datetime: TIME}
+_SCALARS: dict[Any, Shape] = {
+    bool: FLAG,
+    str: TEXT,
+    int: COUNT,
+    float: NUMBER,
+    datetime: TIME,
+    timedelta: DURATION,
+    Any: AS_WRITTEN,
+}
 
 Name = Annotated[str, text(least=1)]
 """A string that is not empty."""
 
 
 class Named(NamedTuple):
-    """The name that documents have for an attribute, if it is not the attribute's own in camel case."""
+    """The name that documents have for an attribute, if it is not the attribute's own in camel case.
+
+    With a dot (`workerRef.name`), in a spec, the field is in a mapping of its own.
+    """
 
     name: str
+    about: str = ""
+    """What the schema says of that mapping."""
 
 
 class Each(NamedTuple):
-    """A list of at least so many items; two of the same `key` are refused (None: like no other)."""
+    """A list of at least and (unless 0) at most so many items; two of the same `key` are refused.
+
+    None is the key of an item that is like no other. Of a set, two that are written alike are refused.
+    """
 
     key: Callable[[Any], Any] | None = None
-    noun: str = ""
+    noun: str = "item"
     least: int = 0
+    most: int = 0
+    is_set: bool = False
+
+
+class OneOf(NamedTuple):
+    """A mapping has exactly one of these fields, which says the class of the attribute's value."""
+
+    kinds: Mapping[str, Any]
 
 
 class Example(NamedTuple):
     """A value that the schema and the pages show."""
 
     value: Any
+
+
+class Hint(NamedTuple):
+    """What to write, or why, in the message that the field is required."""
+
+    text: str
 
 
 class NullWhen(NamedTuple):
@@ -72,6 +102,8 @@ class Mark(Enum):
     """How a field differs from others of its type."""
 
     INTERNAL = "No document has it."
+    INLINE = "The fields of its class are in the mapping itself."
+    OF_HOLDER = "If its mapping is there, the field must be."
     REQUIRED = "Documents must have it, although the attribute has a default."
     WRITTEN = "It is written even if it has its default."
 
@@ -122,8 +154,8 @@ def record_of(
     names = document_names(declared)
     entries = []
     for attribute in attributes or names:
-        annotation, default = declared.__annotations__[attribute], _default(declared, attribute)
-        marks = _marks(annotation)
+        annotation, default = declared.__annotations__[attribute], default_of(declared, attribute)
+        marks = marks_of(annotation)
         entry = Field(
             names[attribute],
             fields.get(attribute) or shape_of(annotation, shapes),
@@ -141,18 +173,22 @@ def _checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, s
     """The shape with rules between its fields; they apply to values whose fields are all right."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
-        before = len(findings)
+        before = findings.count
         checked_value = shape.read(value, path, findings)
-        for place, message in contradictions(checked_value) if len(findings) == before else ():
-            refuse(findings, (path, place) if place else path, message)
+        for place, message in contradictions(checked_value) if findings.count == before else ():
+            findings.problem((path, place) if place else path, message)
         return checked_value
 
     return shape._replace(read=read)
 
 
-def shape_of(declared: Any, shapes: Mapping[Any, Shape] = MappingProxyType({})) -> Shape:
-    """The shape of the values of a type; of a dataclass or a NamedTuple, the given one, or its record."""
-    marks = _marks(declared)
+def shape_of(
+    declared: Any,
+    shapes: Mapping[Any, Shape] = MappingProxyType({}),
+    otherwise: Callable[..., Shape] = record_of,
+) -> Shape:
+    """The shape of the values of a type: of a class with fields, a given one, or that of `otherwise`."""
+    marks = marks_of(declared)
     if marks:
         declared = get_args(declared)[0]
     for mark in marks:
@@ -161,18 +197,18 @@ def shape_of(declared: Any, shapes: Mapping[Any, Shape] = MappingProxyType({})) 
     origin, inner = get_origin(declared), get_args(declared)
     if origin in {Union, UnionType}:
         [single] = (item for item in inner if item is not NoneType)
-        return shape_of(Annotated[(single, *marks)] if marks else single, shapes)
+        return shape_of(Annotated[(single, *marks)] if marks else single, shapes, otherwise)
     if origin is tuple:
         each = next((mark for mark in marks if isinstance(mark, Each)), Each())
-        return listing(shape_of(inner[0], shapes), each.key, each.noun, least=each.least)
+        return listing(shape_of(inner[0], shapes, otherwise), **each._asdict())
     if origin is Mapping:
-        return mapping(None if inner[1] is Any else shape_of(inner[1], shapes))
+        return mapping(None if inner[1] is Any else shape_of(inner[1], shapes, otherwise))
     if isinstance(declared, type) and issubclass(declared, StrEnum):
         return choice(*declared)
-    return _SCALARS.get(declared) or shapes.get(declared) or record_of(declared, shapes=shapes)
+    return _SCALARS.get(declared) or shapes.get(declared) or otherwise(declared, shapes=shapes)
 
 
-def _marks(declared: Any) -> tuple[Any, ...]:
+def marks_of(declared: Any) -> tuple[Any, ...]:
     """What `Annotated` adds to a type."""
     return get_args(declared)[1:] if get_origin(declared) is Annotated else ()
 
@@ -181,7 +217,7 @@ def document_names(kind: Any) -> dict[str, str]:
     """The names that documents have for the attributes of a class."""
     names = {}
     for attribute, declared in kind.__annotations__.items():
-        marks = _marks(declared)
+        marks = marks_of(declared)
         first, *rest = attribute.split("_")
         own = first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
         if Mark.INTERNAL not in marks:
@@ -189,7 +225,8 @@ def document_names(kind: Any) -> dict[str, str]:
     return names
 
 
-def _default(kind: Any, attribute: str) -> Any:
+def default_of(kind: Any, attribute: str) -> Any:
+    """The default of an attribute of a dataclass or a NamedTuple; MISSING: it has none."""
     if issubclass(kind, tuple):
         return kind._field_defaults.get(attribute, MISSING)
     entry = kind.__dataclass_fields__[attribute]
@@ -231,13 +268,13 @@ def _record_reader(
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
-            refuse(findings, path, f"must be a mapping, not {described(value)}")
+            findings.problem(path, wrong_type(noun(dict), value))
             return None
         attributes: dict[str, Any] = {}
         for name, item in value.items():
             attribute, entry = by_name.get(name, _UNKNOWN)
             if entry is None:
-                refuse(findings, (path, name), f"no such field{did_you_mean(name, by_name)}")
+                findings.problem((path, name), f"no such field{did_you_mean(name, by_name)}")
             elif item.__class__ is entry.shape.plain:
                 attributes[attribute] = item
             elif item is not None:
@@ -247,7 +284,7 @@ def _record_reader(
         attributes.pop("", None)
         missing = [name for name in required if value.get(name) is None]
         for name in missing:
-            refuse(findings, (path, name), "is required")
+            findings.problem((path, name), "is required")
         return None if missing else kind(**attributes)
 
     return read
@@ -260,14 +297,14 @@ def excerpt(*entries: Field) -> Shape:
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
-            refuse(findings, path, f"must be a mapping, not {described(value)}")
+            findings.problem(path, wrong_type(noun(dict), value))
             return value
         get = value.get
         for name, plain, read_item, is_required in looked_at:
             item = get(name)
             if item is None:
                 if is_required:
-                    refuse(findings, (path, name), "is required")
+                    findings.problem((path, name), "is required")
             elif item.__class__ is not plain:
                 read_item(item, (path, name), findings)
         return value
@@ -284,15 +321,19 @@ def _attribute(entry: Field) -> str:
 def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
     properties: dict[str, Schema] = {}
     for entry in entries:
-        schema = entry.shape.schema if entry.name in required else _or_null(entry.shape.schema)
+        schema = entry.shape.schema if entry.name in required else or_null(entry.shape.schema)
         properties[entry.name] = ({"description": entry.about} if entry.about else {}) | schema
     return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})
 
 
-def _or_null(schema: Schema) -> Schema:
+def or_null(schema: Schema) -> Schema:
     """The schema of a field that need not be there: null is the same as absent."""
     if "enum" in schema:
         return schema | {"enum": [*schema["enum"], None]}
     if "type" in schema:
         return schema | {"type": [schema["type"], "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}
+    if "anyOf" in schema:
+        return schema | {"anyOf": [*schema["anyOf"], {"type": "null"}]}
+    # anything may be null, and another field of the document says itself whether it may
+    is_any = not schema or str(schema.get("$ref")).startswith("#")
+    return schema if is_any else {"anyOf": [schema, {"type": "null"}]}

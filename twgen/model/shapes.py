@@ -4,24 +4,90 @@ Reading collects every problem with its path and goes on; what it returns is of 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from enum import StrEnum
+from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple
 
+from twgen.model.durations import DURATION_PATTERN, LONGEST_DURATION, parse_duration, write_duration
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import Finding, noun, quoted
+from twgen.model.problem import (
+    MOST_TOLD,
+    Finding,
+    Place,
+    did_you_mean,
+    hidden_character,
+    noun,
+    quoted,
+    shortened,
+    wrong_type,
+)
 from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 
-Findings = list[Finding]
 Schema = dict[str, Any]
 
-_MOST_TOLD = 1000
+UNFILLED = "contains a variable that was not filled in: render the file first"
+"""What is wrong with a text that a tool should have completed."""
 _LARGEST = 2**63 - 1
+_INT32 = range(-(2**31), 2**31)
+_LARGEST_INT32 = _INT32[-1]
+_ALL = 100
+"""Percent."""
+_YEARS = timedelta(days=730)
+
+
+class Findings:
+    """What is wrong with one document: problems, what an API server drops or refuses, and warnings.
+
+    Of each, one more than `most` is kept, which tells that there are more.
+    """
+
+    def __init__(self, most: int = MOST_TOLD) -> None:
+        self.most = most
+        self.problems: list[Finding] = []
+        self.unknown: list[Finding] = []
+        self.warnings: list[Finding] = []
+        self.count = 0
+        """All problems that were noted, those that are not kept included."""
+        self._places: set[str] = set()
+
+    def problem(self, path: Path, message: str, other: Place | None = None) -> None:
+        """Note what is wrong at a path."""
+        self.add_problems([Finding(written_path(path), message, other)])
+
+    def add_problems(self, findings: Iterable[Finding]) -> None:
+        """Note problems, but none at or below a place that has one: what is wrong there follows from it."""
+        for finding in findings:
+            self.count += 1
+            if len(self.problems) > self.most:
+                return
+            path = finding.path
+            above = {path[:end] for end, character in enumerate(path) if character in ".["}
+            if self._places.isdisjoint({path, "", *above}):
+                self._places.add(path)
+                self.problems.append(finding)
+
+    def add_unknown(self, findings: Iterable[Finding]) -> None:
+        """Note what an API server would drop or refuse."""
+        self.unknown.extend(islice(findings, max(0, self.most + 1 - len(self.unknown))))
+
+    def warning(self, path: Path, message: str) -> None:
+        """Note what is doubtful at a path."""
+        if len(self.warnings) <= self.most:
+            self.warnings.append(Finding(written_path(path), message))
+
+    def shown(self) -> list[Finding]:
+        """The problems that people are shown."""
+        return list(shortened(self.problems, self.most))
 
 
 class Shape(NamedTuple):
-    """One kind of value: how it is read, how it is written, and what its JSON Schema is."""
+    """One kind of value: how it is read, how it is written, and what its JSON Schema is.
+
+    None is read from a value that is wrong and of no use.
+    """
 
     read: Callable[[Any, Path, Findings], Any]
     write: Callable[[Any], Any]
@@ -30,16 +96,10 @@ class Shape(NamedTuple):
     """Every value of this class is right, and read as it is: `read` need not be called."""
     fixed: str = ""
     """The only value that documents have; it is no part of what is read."""
-
-
-def refuse(findings: Findings, path: Path, message: str) -> None:
-    """Note what is wrong at a path; of very many, only that there are more: a finding takes memory."""
-    if len(findings) > _MOST_TOLD:
-        findings.append(findings[-1])
-        return
-    if len(findings) == _MOST_TOLD:
-        message = f"is wrong, and there may be more: fix the first {_MOST_TOLD} problems"
-    findings.append(Finding(written_path(path), message))
+    none: str = ""
+    """What a spec has in place of the default if it means nothing at all: some write null for it."""
+    may_be_empty: bool = False
+    """In a spec, an empty string is the same as no value, unless the field is required."""
 
 
 def described(value: Any) -> str:
@@ -47,119 +107,235 @@ def described(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else noun(type(value))
 
 
-def text(pattern: str = "", such_as: str = "", *, least: int = 0) -> Shape:
-    """A string of at least so many characters; one that does not match is told what it should be like."""
+def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 0, most: int = 0) -> Shape:
+    """A string of at least so many characters; one that does not match is not `such_as`, or is `wrong`.
 
-    def read(value: Any, path: Path, findings: Findings) -> str:
+    A string with a limit (`most`) is one of a spec. What is wrong with it is told to whoever writes it: an
+    invisible character, or a tool should have completed it. What stands for a Secret's name is not shown.
+    """
+    wrong = wrong or f"is not {such_as}"
+
+    def read(value: Any, path: Path, findings: Findings) -> str | None:
         if value.__class__ is not str:
-            refuse(findings, path, f"must be a string, not {described(value)}")
+            findings.problem(path, wrong_type(noun(str), value))
+            return None
+        if most:
+            is_secret = "secret" in written_path(path).lower()
+            if why := _why_not(value, pattern, wrong, most, is_secret=is_secret):
+                findings.problem(path, why if is_secret or not value else f"{quoted(value)} {why}")
         elif len(value) < least:
-            refuse(findings, path, "must not be empty")
+            findings.problem(path, "must not be empty")
         elif pattern and not re.match(pattern, value):
-            refuse(findings, path, f"{quoted(value)} is not {such_as}")
+            findings.problem(path, f"{quoted(value)} {wrong}")
         return str(value)
 
     schema: Schema = {"type": "string"}
     schema |= {"pattern": pattern} if pattern else {}
-    schema |= {"minLength": least} if least else {}
-    return Shape(read, unchanged, schema, None if pattern or least else str)
+    schema |= {"minLength": max(least, 1 if most else 0)} if least or most else {}
+    schema |= {"maxLength": most} if most else {}
+    plain = None if pattern or least or most else str
+    return Shape(read, unchanged, schema, plain, may_be_empty=bool(most))
 
 
-def whole_number(least: int = 0, most: int = _LARGEST) -> Shape:
-    """A whole number within limits."""
+def _why_not(  # noqa: PLR0911 - one reason after the other
+    value: str, pattern: str, wrong: str, most: int, *, is_secret: bool
+) -> str:
+    """Why a spec must not have this string; empty: it may."""
+    if not value:
+        return "must not be empty"
+    fits = bool(re.search(pattern, value))
+    if len(value) <= most and value.isascii() and value[:1] != "$" and fits:
+        return ""
+    if hidden := hidden_character(value):
+        return f"contains an invisible character{f' ({hidden})' if is_secret else ''}: retype it"
+    if len(value) > most:
+        return f"is longer than {most} characters"
+    if pattern and value.startswith("$"):
+        return UNFILLED
+    if fits:
+        return ""
+    if "{{" in value:
+        return "is a Helm template: run `helm template` first"
+    return UNFILLED if "${" in value or "$(" in value else wrong
+
+
+def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too_many: str = "") -> Shape:
+    """A whole number within limits; what is said of `too_few` and of `too_many` ends the message."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not int:
-            refuse(findings, path, f"must be a whole number, not {described(value)}")
-        elif not least <= value <= most:
-            wanted = f"is below {least}" if value < least else f"is above {most}"
-            refuse(findings, path, f"{value} {wanted}")
+            findings.problem(path, wrong_type(noun(int), value))
+            return None
+        if most <= _LARGEST_INT32 and value not in _INT32:
+            findings.problem(path, "does not fit into 32 bits")
+        elif value < least:
+            findings.problem(path, f"{value} is below {least}{too_few}")
+        elif value > most:
+            findings.problem(path, f"{value} is above {most}{too_many}")
         return value
 
     return Shape(read, unchanged, {"type": "integer", "minimum": least, "maximum": most})
 
 
-def number(least: int, most: int) -> Shape:
-    """A number within limits; a fraction of nothing is written as a whole one."""
+def number(least: float | None = None, most: float | None = None, *, all_of_it: str = "") -> Shape:
+    """A finite number within limits; a fraction of nothing is written as a whole one.
 
-    def read(value: Any, path: Path, findings: Findings) -> float:
+    `all_of_it` ends the message for 100 percent.
+    """
+
+    def read(value: Any, path: Path, findings: Findings) -> float | None:
         if value.__class__ is not int and value.__class__ is not float:
-            refuse(findings, path, f"must be a number, not {described(value)}")
-        elif least <= value <= most:
-            return float(value)
+            findings.problem(path, wrong_type("a number", value))
+        elif least is not None and most is not None and not least <= value <= most:
+            findings.problem(path, _not_within(value, least, most) + (all_of_it if value == _ALL else ""))
+        elif not isfinite(value):
+            findings.problem(path, f"{value} is not a finite number")
         else:
-            refuse(findings, path, f"{value} is not from {least} to {most}")
-        return least
+            return float(value)
+        return None
 
     def write(value: float) -> int | float:
         return int(value) if value.is_integer() else value
 
-    return Shape(read, write, {"type": "number", "minimum": least, "maximum": most})
+    limits = {name: limit for name, limit in (("minimum", least), ("maximum", most)) if limit is not None}
+    return Shape(read, write, {"type": "number", **limits})
 
 
-def _read_number(value: Any, path: Path, findings: Findings) -> Any:
-    if value.__class__ is not int and value.__class__ is not float:
-        refuse(findings, path, f"must be a number, not {described(value)}")
-    elif not isfinite(value):
-        refuse(findings, path, f"{value} is not a finite number")
-    else:
-        return float(value)
-    return 0.0
+def _not_within(value: float, least: float, most: float) -> str:
+    percent = f": {value}% is {value / _ALL:g}" if most <= 1 <= value <= _ALL else ""
+    shown = f"{least:f}" if 0 < least < 1e-4 else least  # noqa: PLR2004
+    return f"{value} is not from {shown} to {most}{percent}"
+
+
+def duration(least: timedelta = timedelta(), most: timedelta = timedelta.max, why: str = "") -> Shape:
+    """A Go duration within limits; `why` says where the upper one comes from."""
+
+    def read(value: Any, path: Path, findings: Findings) -> timedelta | None:
+        if value.__class__ is int and value in _INT32:
+            such_as = f"{abs(value)}s, {abs(value)}m or {abs(value)}h"
+            findings.problem(path, f"must be a duration such as {such_as}, not the number {value}")
+            return None
+        if value.__class__ is not str:
+            findings.problem(path, wrong_type(noun(str), value))
+            return None
+        try:
+            length = parse_duration(value)
+        except ValueError as error:
+            findings.problem(path, str(error))
+            return None
+        if length < least:
+            findings.problem(path, f"{value} is shorter than {int(least.total_seconds())}s")
+        elif length > most:
+            findings.problem(path, f"is longer than {write_duration(most)}{why}")
+        elif doubt := _doubt_of(value, length):
+            findings.warning(path, doubt)
+        return length
+
+    schema = {"type": "string", "maxLength": LONGEST_DURATION, "pattern": DURATION_PATTERN}
+    return Shape(read, write_duration, schema, none="0")
+
+
+def _doubt_of(written: str, length: timedelta) -> str:
+    """Why nobody means a duration; empty: it is a usual one."""
+    if timedelta() < length < timedelta(seconds=1):
+        number = written.strip("+").rstrip("nuµμms")
+        meant = f": write {number}m for minutes" if number.isdecimal() else ""
+        return f"{written} is less than a second{meant}"
+    return f"{written} is {length.days // 365} years: check the unit" if length >= _YEARS else ""
 
 
 def constant(value: str) -> Shape:
     """This string and no other."""
 
-    def read(found: Any, path: Path, findings: Findings) -> str:
-        if found != value:
-            refuse(findings, path, f"must be {value}")
+    def read(item: Any, path: Path, findings: Findings) -> str:
+        if item != value:
+            findings.problem(path, f"must be {value}")
         return value
 
     return Shape(read, unchanged, {"const": value}, fixed=value)
 
 
-def choice(*items: StrEnum) -> Shape:
-    """One of these values of an enumeration."""
-    values = {item.value: item for item in items}
+def choice(*items: StrEnum, hint: str = "", guesses: bool = True) -> Shape:
+    """One of these values of an enumeration; the message names a similar one, or else ends with `hint`."""
+    shape = _one_of({item.value: item for item in items}, hint, guesses=guesses)
+    return shape._replace(write=str, none="None" if "None" in items else "")
+
+
+def word(value: str) -> Shape:
+    """A setting that has only this value: read as True."""
+    return _one_of({value: True})._replace(write=lambda _: value)
+
+
+def _one_of(values: Mapping[str, Any], hint: str = "", *, guesses: bool = True) -> Shape:
+    """One of these strings, read as what it stands for."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
-        found = values.get(value) if value.__class__ is str else None
-        if found is None:
-            refuse(findings, path, f"must be one of {', '.join(values)}, not {described(value)}")
-        return found
+        if value.__class__ is not str:
+            findings.problem(path, wrong_type(noun(str), value))
+            return None
+        if value not in values:
+            similar = (did_you_mean(value, values) if guesses else "") or hint
+            is_one = (
+                f"is not one of {', '.join(values)}" if len(values) > 1 else f"is not {next(iter(values))}"
+            )
+            findings.problem(path, f"{quoted(value)} {is_one}{similar}")
+        return values.get(value)
 
-    return Shape(read, str, {"enum": list(values)})
+    return Shape(read, unchanged, {"enum": list(values)})
 
 
-def listing(item: Shape, key: Callable[[Any], Any] | None = None, noun: str = "", *, least: int = 0) -> Shape:
-    """A list of at least so many items, read as a tuple; two items of the same `key` are refused.
+def listing(  # noqa: PLR0913 - the limits of a list
+    item: Shape,
+    key: Callable[[Any], Any] | None = None,
+    noun: str = "item",
+    *,
+    least: int = 0,
+    most: int = 0,
+    is_set: bool = False,
+) -> Shape:
+    """A list of at least and (unless 0) at most so many items, read as a tuple.
 
-    The key (None: the item is like no other) is asked for only where the items themselves are right.
+    Two items of the same `key` are refused, which is asked for only where the items themselves are right
+    (None: the item is like no other). Of a set, two that are written alike are refused.
     """
     read_item, write_item = item.read, item.write
 
-    def read(value: Any, path: Path, findings: Findings) -> tuple[Any, ...]:
+    def read(value: Any, path: Path, findings: Findings) -> tuple[Any, ...] | None:
         if value.__class__ is not list:
-            refuse(findings, path, f"must be a list, not {described(value)}")
-            return ()
+            findings.problem(path, wrong_type(_LIST, value))
+            return None
         if len(value) < least:
-            refuse(findings, path, "must not be empty")
-        before = len(findings)
-        found = tuple([read_item(entry, (path, index), findings) for index, entry in enumerate(value)])
-        if key is not None and len(findings) == before:
-            seen: dict[Any, int] = {}
-            for index, name in enumerate(map(key, found)):
-                first = seen.setdefault(name, index)
+            findings.problem(path, "must not be empty")
+        if most and len(value) > most:
+            nouns = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+            findings.problem(path, f"has {len(value)} {nouns}: at most {most} are allowed")
+            return None
+        if is_set:
+            _refuse_twins(value, path, findings)
+        before = findings.count
+        read_items = [read_item(entry, (path, index), findings) for index, entry in enumerate(value)]
+        items = tuple([entry for entry in read_items if entry is not None])
+        if key is not None and findings.count == before:
+            first_of: dict[Any, int] = {}
+            for index, name in enumerate(map(key, items)):
+                first = first_of.setdefault(name, index)
                 if first != index and name is not None:
-                    said = " ".join(name) if isinstance(name, tuple) else name
-                    refuse(findings, (path, index), f"{noun} {said} appears twice, first at [{first}]")
-        return found
+                    shown = " ".join(name) if isinstance(name, tuple) else name
+                    findings.problem((path, index), f"{noun} {shown} appears twice, first at [{first}]")
+        return items
 
     def write(items: Sequence[Any]) -> list[Any]:
         return [write_item(entry) for entry in items]
 
     schema = {"type": "array", "items": item.schema}
-    return Shape(read, write, schema | ({"minItems": least} if least else {}))
+    limits = {"minItems": least, "maxItems": most, "uniqueItems": is_set}
+    return Shape(read, write, schema | {name: limit for name, limit in limits.items() if limit})
+
+
+def _refuse_twins(items: Sequence[Any], path: Path, findings: Findings) -> None:
+    for index, item in enumerate(items):
+        if item.__class__ is str and item in items[:index]:
+            findings.problem((path, index), f"{quoted(item)} appears twice")
 
 
 def mapping(item: Shape | None = None) -> Shape:
@@ -167,7 +343,7 @@ def mapping(item: Shape | None = None) -> Shape:
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
-            refuse(findings, path, f"must be a mapping, not {described(value)}")
+            findings.problem(path, wrong_type(noun(dict), value))
         elif item is not None:
             for name, entry in value.items():
                 if entry.__class__ is not item.plain:
@@ -187,21 +363,35 @@ def _read_time(value: Any, path: Path, findings: Findings) -> Any:
     try:
         return parse_time(value)
     except (ValueError, TypeError):
-        refuse(findings, path, f"must be {SUCH_AS}, not {described(value)}")
+        findings.problem(path, f"must be {SUCH_AS}, not {described(value)}")
         return None
 
 
 def _read_flag(value: Any, path: Path, findings: Findings) -> Any:
     if value.__class__ is not bool:
-        refuse(findings, path, f"must be true or false, not {described(value)}")
+        findings.problem(path, wrong_type(noun(bool), value))
+        return None
     return value
 
 
+def fits(shape: Shape, value: str) -> bool:
+    """The text has a form."""
+    findings = Findings()
+    shape.read(value, None, findings)
+    return not findings.problems
+
+
+_LIST = noun(list)
 TEXT = text()
-NUMBER = Shape(_read_number, unchanged, {"type": "number"})
+NUMBER = number()._replace(write=unchanged)
 """Any but infinity."""
 TIME = Shape(_read_time, format_time, {"type": "string", "pattern": TIME_PATTERN})
 FLAG = Shape(_read_flag, unchanged, {"type": "boolean"}, bool)
 COUNT = whole_number()
+INT32 = whole_number(most=_LARGEST_INT32)
+POSITIVE = whole_number(1, _LARGEST_INT32)
+DURATION = duration()
 TEXTS = mapping(TEXT)
 """A mapping of names to strings, such as labels."""
+AS_WRITTEN = Shape(lambda value, *_: value, unchanged, {})
+"""Any value."""

@@ -4,10 +4,22 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
+from twgen.model.forms import (
+    DATA_KEY,
+    HOST_PORT,
+    LINE,
+    MESSAGE_TYPE,
+    MOST_STEPS,
+    NAME,
+    RAMP_PERCENTAGES,
+    SERVER_NAME,
+)
 from twgen.model.policy import Policy
 from twgen.model.problem import Document
+from twgen.model.record_shapes import Each, Example, Hint, Mark, Named
+from twgen.model.shapes import choice, duration, number
 from twgen.model.values import dataclass
 
 
@@ -15,22 +27,51 @@ from twgen.model.values import dataclass
 class SecretKey:
     """One key of a Kubernetes Secret."""
 
-    name: str
-    key: str
+    name: Annotated[str, NAME]
+    """The name of the Secret, in the workers' namespace."""
+    key: Annotated[str, DATA_KEY]
+    """The key of the Secret that holds the API key."""
+    optional: bool = field(default=False, compare=False, repr=False)
+    """Has no effect: the key must exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A Temporal server's address and the names of the Secrets that hold a worker's credentials."""
 
-    name: str
-    host_port: str
-    tls_server_name: str = ""
-    ca_secret: str = ""
-    """Holds the certificates to trust, as `ca.crt`; never beside `mutual_tls_secret`, which may hold them."""
-    mutual_tls_secret: str = ""
-    api_key_secret: SecretKey | None = None
-    document: Document = field(default=Document("", 0, None), compare=False, repr=False)
+    name: Annotated[str, Mark.INTERNAL]
+    host_port: Annotated[str, HOST_PORT, Example("temporal.example.com:7233")]
+    """The address of the Temporal frontend, as host:port."""
+    tls_server_name: Annotated[
+        str, Named("tls.serverName", "How clients check the server's certificate."), SERVER_NAME
+    ] = ""
+    """The name that the server's certificate must have."""
+    ca_secret: Annotated[
+        str,
+        Named(
+            "tls.caCertSecretRef.name",
+            "The Secret with the CA certificates, in ca.crt. Conflicts with mutualTLSSecretRef: that Secret"
+            " may hold ca.crt itself.",
+        ),
+        NAME,
+        Mark.OF_HOLDER,
+    ] = ""
+    """The name of the Secret, in the workers' namespace."""
+    mutual_tls_secret: Annotated[
+        str,
+        Named(
+            "mutualTLSSecretRef.name",
+            "The Secret with the client certificate, in tls.crt and tls.key. Conflicts with apiKeySecretRef.",
+        ),
+        NAME,
+        Mark.OF_HOLDER,
+    ] = ""
+    """The name of the Secret, in the workers' namespace."""
+    api_key_secret: Annotated[SecretKey | None, Named("apiKeySecretRef")] = None
+    """The Secret with the API key. Conflicts with mutualTLSSecretRef."""
+    document: Annotated[Document, Mark.INTERNAL] = field(
+        default=Document("", 0, None), compare=False, repr=False
+    )
     """Where it stands."""
 
     @property
@@ -54,12 +95,17 @@ class Strategy(StrEnum):
     PROGRESSIVE = "Progressive"
 
 
+_LAST_STEP = ": leave the step out, since all traffic moves after the last one"
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
     """A share of new workflows, in percent, and how long to stay there."""
 
-    percentage: float
-    pause: timedelta
+    percentage: Annotated[float, Named("rampPercentage"), number(*RAMP_PERCENTAGES, all_of_it=_LAST_STEP)]
+    """The version's share of new workflows, in percent."""
+    pause: Annotated[timedelta, Named("pauseDuration"), duration(timedelta(seconds=30)), Example("90s")]
+    """How long the version keeps this share: at least 30s. After the last step it becomes current."""
 
 
 class Encoding(StrEnum):
@@ -94,13 +140,17 @@ class GateInput:
 class Gate:
     """The workflow that must complete on every workflow task queue of a version before it gets traffic."""
 
-    workflow_type: str
+    workflow_type: Annotated[str, LINE]
+    """The workflow type. The version's own workers must have registered it."""
     input: Any = None
-    """JSON; None: there is none, or `input_from` says where it is."""
+    """The workflow's input: any JSON. Conflicts with inputFrom and with the binary encodings."""
     input_from: GateInput | None = None
+    """The ConfigMap or Secret that holds the workflow's input. Conflicts with input."""
     encoding: Encoding = Encoding.JSON
-    message_type: str = ""
-    """The full name of the protobuf message that the input is; empty: it is none, or nobody says which."""
+    """The encoding of the input. The binary encodings need inputFrom."""
+    message_type: Annotated[str, MESSAGE_TYPE] = ""
+    """The full name of the input's protobuf message. Only for json/protobuf and binary/protobuf;
+    binary/protobuf requires it."""
 
     @property
     def metadata(self) -> dict[str, bytes]:
@@ -113,9 +163,18 @@ class Gate:
 class Rollout:
     """How traffic moves: the strategy, its steps, and the gate before them."""
 
-    strategy: Strategy
-    steps: tuple[RolloutStep, ...] = ()
+    strategy: Annotated[
+        Strategy,
+        choice(*Strategy, hint="; only Progressive has steps"),
+        Hint(f"one of {', '.join(Strategy)}"),
+    ]
+    """Manual: a person moves the traffic. AllAtOnce: all traffic moves as soon as the version serves.
+    Progressive: traffic moves step by step."""
+    steps: Annotated[tuple[RolloutStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
+    """The steps of Progressive: at most 20, each higher than the one before. With Manual, only `twgen
+    promote` makes them."""
     gate: Gate | None = None
+    """A workflow that must complete on every workflow task queue of a version before it gets traffic."""
 
     @property
     def pauses(self) -> timedelta:
@@ -127,8 +186,10 @@ class Rollout:
 class Sunset:
     """How long a drained version keeps its pods, and then its Deployment."""
 
-    scaledown_delay: timedelta
-    delete_delay: timedelta
+    scaledown_delay: timedelta = timedelta(hours=1)
+    """How long a drained version keeps its replicas."""
+    delete_delay: timedelta = timedelta(hours=24)
+    """How long its Deployment then stays with zero replicas. This delay begins when scaledownDelay ends."""
 
 
 @dataclass(frozen=True, slots=True)

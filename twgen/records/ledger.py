@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.cluster.marks import recorded_annotations
 from twgen.model.paths import Path, parse_path
-from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Finding, Place, Problem, path_in_file
+from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, path_in_file
 from twgen.model.record_shapes import Each, Field, Name, document_of, excerpt, record, record_of
 from twgen.model.shapes import (
     TEXTS,
@@ -18,7 +18,6 @@ from twgen.model.shapes import (
     Shape,
     constant,
     mapping,
-    refuse,
     text,
     unchanged,
     whole_number,
@@ -162,10 +161,10 @@ _MANIFEST = excerpt(
 
 
 def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
-    before = len(findings)
+    before = findings.count
     _MANIFEST.read(value, path, findings)
     DEPLOYMENT.read(value, path, findings)
-    if len(findings) > before:
+    if findings.count > before:
         return value
     spec = value["spec"]
     stored = stored_template(spec["template"], "")
@@ -173,14 +172,14 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
         place: Path = ((path, "spec"), "template")
         for step in parse_path(finding.path):
             place = (place, step)
-        refuse(findings, place, finding.message)
-    if len(findings) == before:
+        findings.problem(place, finding.message)
+    if findings.count == before:
         names = injected_names(value)
         if names is None or not fits_hash(spec["template"], names):
             has_hash = bool(annotation_of(spec["template"], TEMPLATE_HASH))
             told = f"does not match its {TEMPLATE_HASH}" if has_hash else _UNVOUCHED
             told += f": it {_CHANGED_BY_HAND}"
-            refuse(findings, ((path, "spec"), "template"), told)
+            findings.problem(((path, "spec"), "template"), told)
     return value
 
 
@@ -226,12 +225,10 @@ def parse_ledgers(
     for document in documents:
         if len(problems) > MOST_TOLD_IN_ALL:
             break
-        findings: list[Finding] = []
+        findings = Findings()
         ledger = LEDGER.read(document.value, None, findings)
-        problems += (
-            Problem.at(document, finding.path, finding.message) for finding in dict.fromkeys(findings)
-        )
-        for index, entry in enumerate(() if findings else ledger.versions):
+        problems += (Problem.at(document, finding.path, finding.message) for finding in findings.shown())
+        for index, entry in enumerate(() if findings.problems else ledger.versions):
             place = LedgerPlace(entry, document, f"versions[{index}]")
             first = places.setdefault(entry.key, place)
             if first is not place:

@@ -14,7 +14,7 @@ from twgen.model.operator import (
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, document_of, record_of
-from twgen.model.shapes import Findings, Shape, listing, mapping, refuse, text, unchanged
+from twgen.model.shapes import Findings, Shape, listing, mapping, text, unchanged
 from twgen.records.prometheus import PROMETHEUS
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
@@ -44,7 +44,7 @@ _GROUP = text(
 
 def _read_attached_kind(value: Any, path: Path, findings: Findings) -> Any:
     if isinstance(value, str) and value in NEVER_ATTACHED:
-        refuse(findings, path, f"{value} can never be attached to a version: remove it")
+        findings.problem(path, f"{value} can never be attached to a version: remove it")
     return _KIND.read(value, path, findings)
 
 
@@ -57,12 +57,12 @@ _GROUP_KIND_FIELDS = record_of(GroupKind, fields={"group": _GROUP, "kind": _ATTA
 def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
     if isinstance(value, str):
         such_as = "{group: monitoring.coreos.com, kind: ServiceMonitor}"
-        refuse(findings, path, f"must be a mapping such as {such_as}, not {quoted(value)}")
+        findings.problem(path, f"must be a mapping such as {such_as}, not {quoted(value)}")
         return None
     found = _GROUP_KIND_FIELDS.read(value, path, findings)
     if found in CLUSTER_SCOPED:
-        refuse(
-            findings, (path, "kind"), f"{found} is cluster-scoped, so no version can have its own: remove it"
+        findings.problem(
+            (path, "kind"), f"{found} is cluster-scoped, so no version can have its own: remove it"
         )
     return found
 
@@ -75,7 +75,7 @@ def _part_of_a_pod(struct: str) -> Shape:
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         stored = stored_struct(value, struct, written_path(path), "a pod template")
-        findings += (*stored.problems, *stored.unknown)
+        findings.add_problems((*stored.problems, *stored.unknown))
         return stored.template
 
     return Shape(read, unchanged, {"$ref": f"podtemplate.json#/$defs/{struct}"})
@@ -107,6 +107,6 @@ OPERATOR_CONFIG = document_of(
 
 def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
     """The operator's configuration, and all that is wrong with it; None when anything is."""
-    findings: list[Finding] = []
+    findings = Findings()
     operator = OPERATOR_CONFIG.read(document, None, findings)
-    return (None, findings) if findings else (operator, [])
+    return (None, findings.shown()) if findings.problems else (operator, [])

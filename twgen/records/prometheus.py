@@ -6,8 +6,9 @@ from typing import Any
 
 from twgen.model.operator import PrometheusServer
 from twgen.model.paths import Path
+from twgen.model.problem import noun, wrong_type
 from twgen.model.record_shapes import record_of
-from twgen.model.shapes import Findings, Shape, described, refuse, text
+from twgen.model.shapes import Findings, Shape, text
 
 MOST_SERVERS = 20
 """Of an intent, whose metrics are ten: who looks at those of all namespaces must not run out of memory."""
@@ -27,7 +28,7 @@ _HEADER_VALUE = text(r"^[!-~]([ -~]*[!-~])?$(?!\n)", "a header value: one line o
 
 def _read_headers(value: Any, path: Path, findings: Findings) -> Any:
     if not isinstance(value, dict):
-        refuse(findings, path, f"must be a mapping, not {described(value)}")
+        findings.problem(path, wrong_type(noun(dict), value))
         return {}
     for name, item in value.items():
         _HEADER.read(name, (path, name), findings)
@@ -68,10 +69,10 @@ def server_of_intent(server: PrometheusServer) -> PrometheusServer:
 
 def server_of(name: str, url: str) -> PrometheusServer:
     """The one that needs no more than these; raises ValueError with what is wrong."""
-    findings: Findings = []
+    findings = Findings()
     server: PrometheusServer = _OF_INTENT.read({"name": name, "url": url}, None, findings)
-    if findings:
-        raise ValueError(findings[0].message)
+    if findings.problems:
+        raise ValueError(findings.problems[0].message)
     return server
 
 
@@ -84,11 +85,12 @@ def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
     """Those that the lines of an intent hold; raises ValueError with what is wrong."""
     if len(lines) > MOST_SERVERS:
         raise ValueError(f"has more than {MOST_SERVERS} lines")
-    findings: Findings = []
+    findings = Findings()
     try:
         found = tuple(_OF_INTENT.read(json.loads(line), None, findings) for line in lines)
     except (ValueError, RecursionError) as error:
         raise ValueError("is not JSON") from error
-    if findings:
-        raise ValueError(f"{findings[0].path}: {findings[0].message}")
+    if findings.problems:
+        first = findings.problems[0]
+        raise ValueError(f"{first.path}: {first.message}")
     return found

@@ -9,7 +9,7 @@ from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Each, Field, document_of, excerpt, record_of
-from twgen.model.shapes import Findings, Shape, constant, described, listing, refuse
+from twgen.model.shapes import Findings, Shape, constant, described, listing
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.times import later
 from twgen.model.values import dataclass
@@ -20,10 +20,10 @@ KIND = "Snapshot"
 
 
 def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployment | None:
-    before = len(findings)
+    before = findings.count
     _KIND.read(value, path, findings)
     DEPLOYMENT.read(value, path, findings)
-    return None if len(findings) > before else live_deployment(value)
+    return None if findings.count > before else live_deployment(value)
 
 
 # an API server leaves both out of the items of a list
@@ -55,17 +55,17 @@ _WORKER_FIELDS = record_of(
 
 
 def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | None:
-    before = len(findings)
+    before = findings.count
     worker: WorkerWorld | None = _WORKER_FIELDS.read(value, path, findings)
     # of a worker that no spec names, only variables tell the name, and they may stand in any namespace
-    if worker and len(findings) == before and worker.temporal_was_read:
+    if worker and findings.count == before and worker.temporal_was_read:
         namespace = worker.name.partition("/")[0]
         for index, manifest in enumerate(value.get("deployments") or ()):
             found = manifest["metadata"].get("namespace") or namespace
             if found != namespace:
                 place: Path = ((((path, "deployments"), index), "metadata"), "namespace")
-                refuse(
-                    findings, place, f"is {quoted(found)}, but the worker's namespace is {quoted(namespace)}"
+                findings.problem(
+                    place, f"is {quoted(found)}, but the worker's namespace is {quoted(namespace)}"
                 )
     return worker
 
@@ -101,11 +101,10 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
     if api_version != TWGEN_API:
         said = f"has apiVersion {described(api_version)}, but this twgen reads {TWGEN_API}: upgrade twgen"
         return None, [Finding("", said)]
-    findings: list[Finding] = []
+    findings = Findings()
     read = SNAPSHOT.read(document, None, findings)
-    findings = findings or list(_late_times(read))
-    if findings:
-        return None, [_with_names(document, finding) for finding in findings]
+    if problems := findings.shown() or list(_late_times(read)):
+        return None, [_with_names(document, problem) for problem in problems]
     return World(read.taken_at, {worker.key: worker for worker in read.workers}), []
 
 

@@ -69,7 +69,11 @@ def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: Attached
     """The object that a rendered version gets for an attached resource."""
     names = _names(spec, version)
     target = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": version.deployment}
-    template = _copied(resource.template, names, target)
+    # a label or an annotation of that name stays as it is
+    template = {
+        name: _copied(item, names, target if name == "spec" else {})
+        for name, item in resource.template.items()
+    }
     manifest = {name: value for name, value in template.items() if name not in {"metadata", "spec"}}
     manifest["metadata"] = _metadata(spec, version, resource, template.get("metadata") or {})
     body = template.get("spec")
@@ -135,7 +139,7 @@ def _metadata(
 
 
 def _copied(value: Any, names: Mapping[str, str], target: Mapping[str, str]) -> Any:
-    """A copy with the placeholders filled in, and with the target in each empty `scaleTargetRef`."""
+    """A copy with the placeholders filled in, and with the target, if any, in each empty `scaleTargetRef`."""
     if isinstance(value, str):
         return filled(value, names)
     if isinstance(value, list):
@@ -143,6 +147,6 @@ def _copied(value: Any, names: Mapping[str, str], target: Mapping[str, str]) -> 
     if not isinstance(value, dict):
         return value
     copy = {name: _copied(item, names, target) for name, item in value.items()}
-    if "scaleTargetRef" in copy:
+    if target and "scaleTargetRef" in copy:
         copy["scaleTargetRef"] = copy["scaleTargetRef"] or dict(target)
     return copy

@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from twgen.model.forms import NAME, ONLY_PLACEHOLDERS, PERCENTAGE
 from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
 from twgen.model.paths import join_path, value_at, written_path
 from twgen.model.problem import Finding
+from twgen.model.record_shapes import Mark, Named
+from twgen.model.shapes import AS_WRITTEN
 from twgen.model.spec import AttachedResource
+from twgen.model.values import dataclass
+from twgen.specs.declared import spec_shape
 from twgen.specs.doubts import entries, warn_of_hidden_characters
 from twgen.specs.fields import Fields
 from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
-from twgen.specs.limits import ONLY_PLACEHOLDERS, PERCENTAGE
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -78,11 +82,57 @@ _ALL = 100
 _INJECT = "write {} to have it filled in for each version"
 
 
+_TEMPLATE = {
+    "type": "object",
+    "properties": {
+        "apiVersion": {
+            "description": "The API version of the object, such as autoscaling/v2.",
+            "type": "string",
+            "minLength": 1,
+        },
+        "kind": {
+            "description": "The kind of the object: HorizontalPodAutoscaler, PodDisruptionBudget,"
+            " ScaledObject, VerticalPodAutoscaler, or one that the operator allows.",
+            "type": "string",
+            "minLength": 1,
+        },
+        "metadata": {
+            "description": "Labels and annotations of the object. Each version sets its own name, namespace,"
+            " ownerReferences, temporal.io/deployment-name, temporal.io/build-id, twgen.io/ keys, and Argo"
+            " CD's sync-options and compare-options: leave these out.",
+            "type": ["object", "null"],
+        },
+        "spec": {
+            "description": "The spec of the object. twgen replaces {{ .DeploymentName }}, {{ .BuildID }} and"
+            " {{ .TemporalNamespace }}, and the controller's own placeholders, such as"
+            " {{temporal_worker_build_id}}.",
+            "type": ["object", "null"],
+        },
+    },
+    "required": ["apiVersion", "kind"],
+    "$ref": "attachedobject.json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFields:
+    """The worker, and the object that each of its versions gets."""
+
+    worker: Annotated[
+        str, Named("workerDeploymentRef.name", "The worker, in the same namespace."), NAME, Mark.REQUIRED
+    ] = ""
+    """The name of the WorkerDeployment."""
+    template: Annotated[Any, AS_WRITTEN._replace(schema=_TEMPLATE), Mark.REQUIRED] = None
+    """The object. For each version, twgen fills in scaleTargetRef: {}, targetRef: {} and matchLabels: {}."""
+
+
+ATTACHED = spec_shape(AttachedFields)
+
+
 def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -> AttachedResource:
     """The attached resource of a document's `spec`; the operator allows `more_kinds` in addition to ours."""
     template = spec.mapping("template")
     if not spec.has("template"):
-        spec.problem("template", "is required")
         return AttachedResource(name, {}, autoscales=False)
     group_kind, version = _group_kind(template, more_kinds)
     _check_metadata(template)
@@ -177,11 +227,11 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
         sample["spec"][kind.target] = _SAMPLE_TARGET
         missing = Finding(join_path(template.at("spec"), kind.target), f"is required: {_INJECT}")
         template.refused([missing])
-    most, is_whole = template.diagnostics.most, True
+    most, is_whole = template.findings.most, True
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
         path = template.at(field)
         stored = stored_struct(sample.get(field) or {}, field_struct, path, f"a {group_kind.kind}", most)
-        template.diagnostics.add_problems(stored.problems)
+        template.findings.add_problems(stored.problems)
         template.refused(stored.unknown)
         template.refused(refusals(stored.template, field_struct, path, most, stored.problems))
         if stored.problems:

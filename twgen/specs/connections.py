@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import Connection, SecretKey, WorkerSpec
+from twgen.specs.declared import not_both, spec_shape
 from twgen.specs.fields import Fields
-from twgen.specs.limits import HOST_PORT, SERVER_NAME
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
@@ -17,31 +18,35 @@ _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, ne
 
 def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
     """The Connection of a document, and of its `spec`."""
+    connection: Connection = CONNECTION.read(spec.value, spec.path, spec.findings)
+    return replace(connection, name=name, document=document)
+
+
+def _check(spec: Fields, connection: Connection) -> None:
     if spec.has("mutualTLSSecretRef") and spec.has("apiKeySecretRef"):
         spec.problem("apiKeySecretRef", "a connection has mutualTLSSecretRef or apiKeySecretRef, not both")
-    tls, certificate, key = (
-        spec.mapping(field) for field in ("tls", "mutualTLSSecretRef", "apiKeySecretRef")
-    )
-    authority = tls.mapping("caCertSecretRef")
-    if tls.has("caCertSecretRef") and spec.has("mutualTLSSecretRef"):
+    if spec.mapping("tls").has("caCertSecretRef") and spec.has("mutualTLSSecretRef"):
         instead = "put the certificates to trust into the Secret of mutualTLSSecretRef, as ca.crt"
-        tls.problem("caCertSecretRef", f"conflicts with mutualTLSSecretRef: {instead}")
-    connection = Connection(
-        name=name,
-        host_port=spec.text("hostPort", required=True, form=HOST_PORT),
-        tls_server_name=tls.text("serverName", form=SERVER_NAME),
-        ca_secret=authority.object_name("name", required=tls.has("caCertSecretRef")),
-        mutual_tls_secret=certificate.object_name("name", required=spec.has("mutualTLSSecretRef")),
-        api_key_secret=parse_data_key(key) if spec.has("apiKeySecretRef") else None,
-        document=document,
-    )
+        spec.problem("tls.caCertSecretRef", f"conflicts with mutualTLSSecretRef: {instead}")
     if connection.host_port and not connection.secret_name and is_cloud(connection.host_port):
         why = "is Temporal Cloud, which requires an API key or a certificate"
         if not (spec.has("mutualTLSSecretRef") or spec.has("apiKeySecretRef")):
             spec.warning("hostPort", f"{why}: write apiKeySecretRef or mutualTLSSecretRef")
-    for fields in (tls, authority, certificate, spec):
-        fields.close()
-    return connection
+
+
+def _check_key(fields: Fields, reference: SecretKey) -> None:
+    if reference.optional:
+        fields.warning("optional", "has no effect: the key must exist")
+
+
+SECRET_KEY = spec_shape(SecretKey, _check_key)
+"""A reference to one key of a Secret or a ConfigMap."""
+CONNECTION = spec_shape(
+    Connection,
+    _check,
+    rules=not_both("mutualTLSSecretRef", "apiKeySecretRef"),
+    shapes={SecretKey: SECRET_KEY},
+)
 
 
 def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
@@ -84,12 +89,3 @@ def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
 
 def _host(host_port: str) -> str:
     return host_port.rpartition(":")[0].lower()
-
-
-def parse_data_key(reference: Fields) -> SecretKey:
-    """A reference to one key of a Secret or a ConfigMap."""
-    selected = SecretKey(reference.object_name("name", required=True), reference.data_key("key"))
-    if reference.boolean("optional"):
-        reference.warning("optional", "has no effect: the key must exist")
-    reference.close()
-    return selected

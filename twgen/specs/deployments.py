@@ -2,13 +2,16 @@
 
 import re
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from twgen.cluster.server_defaults import PACE_DEFAULTS
-from twgen.model.paths import join_path
-from twgen.model.problem import Finding, noun, quoted, wrong_type
+from twgen.model.forms import PERCENTAGE, SHARE
+from twgen.model.paths import Path, written_path
+from twgen.model.problem import noun, quoted, wrong_type
+from twgen.model.shapes import AS_WRITTEN, FLAG, INT32, Findings, Shape, unchanged
+from twgen.model.values import dataclass
+from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
-from twgen.specs.limits import PERCENTAGE, SHARE
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     CONTROLLER_API,
@@ -21,9 +24,7 @@ from twgen.versioning.names import (
 )
 
 _LARGEST = 2**31 - 1
-_DAY = 86_400
 _USUAL: Any = PACE_DEFAULTS["strategy"]
-_COUNTS = {"maxSurge": PERCENTAGE, "maxUnavailable": SHARE}
 _OURS = {
     "labels": {INSTANCE, *MANAGED_BY},
     "annotations": {HELM_HOOK, LAST_APPLIED},
@@ -42,103 +43,163 @@ _ACTED_ON = {
 """What others make of a mark of a Deployment, by the mark or what stands before its slash."""
 
 
-class _Replacing(StrEnum):
+class Replacing(StrEnum):
     """The types of a Deployment's strategy."""
 
     ROLLING_UPDATE = "RollingUpdate"
     RECREATE = "Recreate"
 
 
-def parse_pace(spec: Fields) -> dict[str, Any]:
+def _pods(pattern: str) -> Shape:
+    """A number of pods, or a percentage of them, which is no other than one of the pattern."""
+
+    def read(value: Any, path: Path, findings: Findings) -> Any:
+        if isinstance(value, str):
+            if not re.search(PERCENTAGE, value):
+                findings.problem(path, f"{quoted(value)} is not a percentage, such as 25%")
+            elif not re.search(pattern, value):
+                findings.problem(path, f"{value} is more than 100%")
+        elif isinstance(value, bool) or not isinstance(value, int):
+            findings.problem(path, wrong_type(f"{noun(int)} or a percentage", value))
+        elif not 0 <= value <= _LARGEST:
+            findings.problem(path, f"must be from 0 to {_LARGEST}")
+        return value
+
+    share = {"type": "string", "pattern": pattern}
+    return Shape(read, unchanged, {"anyOf": [INT32.schema, share], "default": "25%"})
+
+
+def _same(name: str) -> Shape:
+    return AS_WRITTEN._replace(schema={"$ref": f"#/properties/spec/properties/{name}"})
+
+
+@dataclass(frozen=True, slots=True)
+class RollingUpdate:
+    """How many pods Kubernetes replaces at a time."""
+
+    max_surge: Annotated[Any, _pods(PERCENTAGE)] = None
+    """How many pods may exist beyond the replicas: a number or a percentage."""
+    max_unavailable: Annotated[Any, _pods(SHARE)] = None
+    """How many replicas may be missing: a number or a percentage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """How Kubernetes replaces the pods of a version."""
+
+    type: Replacing | None = None
+    """RollingUpdate replaces some pods at a time. Recreate replaces all at once. If absent: RollingUpdate."""
+    rolling_update: RollingUpdate | None = None
+    """How many pods Kubernetes replaces at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentFields:
+    """A Deployment's spec, without what a SpecDocument has at the second place."""
+
+    replicas: Annotated[Any, _same("replicas")] = None
+    """The same as spec.replicas."""
+    min_ready_seconds: Annotated[Any, _same("minReadySeconds")] = None
+    """The same as spec.minReadySeconds."""
+    progress_deadline_seconds: Annotated[Any, _same("progressDeadlineSeconds")] = None
+    """The same as spec.progressDeadlineSeconds."""
+    template: Annotated[Any, _same("template")] = None
+    """The same as spec.template."""
+    strategy: Replacement | None = None
+    """How Kubernetes replaces the target's pods when the version stays the same. Changing this restarts no
+    pod."""
+    revision_history_limit: Annotated[int | None, INT32] = None
+    """How many old ReplicaSets of each version Kubernetes keeps. If absent: 10."""
+    selector: Any = None
+    """Has no effect: each version selects its own pods."""
+    paused: Annotated[bool, FLAG._replace(schema={"enum": [False]})] = False
+    """Must not be true: a new version with a paused Deployment never gets pods."""
+
+
+def pace(ready: int, deadline: int, deployment: DeploymentFields | None) -> dict[str, Any]:
     """The fields of a Deployment that say how its pods are replaced.
 
     Those that a spec has in `deployment` alone follow the rules of ValidateDeploymentSpec, in
     k8s.io/kubernetes pkg/apis/apps/validation.
     """
-    ready = spec.integer("minReadySeconds", 0, least=0) or 0
-    deadline = spec.integer("progressDeadlineSeconds", 600, least=1) or 600
-    if deadline <= ready:
-        if spec.has("progressDeadlineSeconds"):
-            spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
-        else:
-            spec.problem("minReadySeconds", f"{ready} is not below progressDeadlineSeconds ({deadline})")
-    elif ready >= _DAY:
-        why = f"{ready} keeps a rollout waiting for a day or more"
-        spec.warning("minReadySeconds", f"{why}: check the number of seconds")
-    deployment = spec.mapping("deployment")
-    # the controller writes the default too; and what was applied can be taken away again
-    usual = _USUAL if spec.has("deployment") else None
-    strategy = _strategy(deployment.mapping("strategy")) or usual
-    kept = deployment.integer("revisionHistoryLimit", least=0)
-    if deployment.has("selector"):
-        deployment.warning("selector", "has no effect: each version selects its own pods")
-    if deployment.boolean("paused"):
-        how = "remove it, and run `twgen pause` to hold the traffic"
-        deployment.problem("paused", f"a paused Deployment of a new version never gets pods: {how}")
-    deployment.close("replicas", "template", "minReadySeconds", "progressDeadlineSeconds")
-    said = {
+    fields = {
         "minReadySeconds": ready or None,
         "progressDeadlineSeconds": deadline,
-        "strategy": strategy,
-        "revisionHistoryLimit": kept,
+        # the controller writes the default too; and what was applied can be taken away again
+        "strategy": (_strategy(deployment.strategy) or _USUAL) if deployment else None,
+        "revisionHistoryLimit": deployment.revision_history_limit if deployment else None,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _strategy(fields: Fields) -> dict[str, Any]:
-    kind = fields.choice("type", _Replacing, _Replacing.ROLLING_UPDATE)
-    rolling = fields.mapping("rollingUpdate")
-    counts = {name: _count(rolling, name) for name in _COUNTS if rolling.has(name)}
-    rolling.close()
-    fields.close()
-    if fields.has("rollingUpdate") and kind is _Replacing.RECREATE:
+def _strategy(replacement: Replacement | None) -> dict[str, Any]:
+    """As a Deployment has it; empty: nothing is said."""
+    if not replacement or (
+        replacement.type is None and replacement.rolling_update in (None, RollingUpdate())
+    ):
+        return {}
+    if replacement.type is Replacing.RECREATE:
+        return {"type": str(Replacing.RECREATE)}
+    rolling = replacement.rolling_update or RollingUpdate()
+    counts = {"maxSurge": rolling.max_surge, "maxUnavailable": rolling.max_unavailable}
+    # what is left out here would be whatever another manager sets
+    usual = _USUAL["rollingUpdate"] | {name: count for name, count in counts.items() if count is not None}
+    return {"type": str(Replacing.ROLLING_UPDATE), "rollingUpdate": usual}
+
+
+def _check_replacement(fields: Fields, replacement: Replacement) -> None:
+    if fields.has("rollingUpdate") and replacement.type is Replacing.RECREATE:
         fields.problem(
-            "rollingUpdate", f"belongs to type {_Replacing.ROLLING_UPDATE}: remove it, or change the type"
+            "rollingUpdate", f"belongs to type {Replacing.ROLLING_UPDATE}: remove it, or change the type"
         )
     elif fields.has("rollingUpdate") and not fields.has("type"):
         why = "the controller ignores a strategy without a type"
-        fields.warning("", f"{why}: write type: {_Replacing.ROLLING_UPDATE}")
-    if len(counts) == len(_COUNTS) and not any(str(count).strip("0%") for count in counts.values()):
-        rolling.problem("maxUnavailable", "must not be 0 if maxSurge is 0: no pod could ever be replaced")
-    if not fields.has("type") and not counts:
-        return {}
-    # what is left out here would be whatever another manager sets
-    usual = {} if kind is _Replacing.RECREATE else {"rollingUpdate": _USUAL["rollingUpdate"] | counts}
-    return {"type": str(kind), **usual}
+        fields.warning("", f"{why}: write type: {Replacing.ROLLING_UPDATE}")
+    rolling = replacement.rolling_update
+    counts = (rolling.max_surge, rolling.max_unavailable) if rolling else (None,)
+    if None not in counts and not any(str(count).strip("0%") for count in counts):
+        wrong = "must not be 0 if maxSurge is 0: no pod could ever be replaced"
+        fields.problem("rollingUpdate.maxUnavailable", wrong)
 
 
-def _count(fields: Fields, name: str) -> Any:
-    """A number of pods, or a percentage of them."""
-    value = fields.raw(name)
-    if isinstance(value, str):
-        if not re.search(PERCENTAGE, value):
-            fields.problem(name, f"{quoted(value)} is not a percentage, such as 25%")
-        elif not re.search(_COUNTS[name], value):
-            fields.problem(name, f"{value} is more than 100%")
-    elif isinstance(value, bool) or not isinstance(value, int):
-        fields.problem(name, wrong_type(f"{noun(int)} or a percentage", value))
-    elif not 0 <= value <= _LARGEST:
-        fields.problem(name, f"must be from 0 to {_LARGEST}")
-    return value
+def _check_deployment(fields: Fields, deployment: DeploymentFields) -> None:
+    if deployment.selector is not None:
+        fields.warning("selector", "has no effect: each version selects its own pods")
+    if deployment.paused:
+        how = "remove it, and run `twgen pause` to hold the traffic"
+        fields.problem("paused", f"a paused Deployment of a new version never gets pods: {how}")
 
 
-def parse_marks(spec: Fields, name: str, kind: str) -> dict[str, str]:
-    """The `kind` (labels or annotations) in a field of a policy that all Deployments of its workers get."""
-    fields = spec.mapping(name)
-    marks = {key: fields.raw(key) for key in fields.value if fields.has(key)}
-    fields.close()
-    for key, text in marks.items():
-        place = join_path(fields.path, key)
-        if not isinstance(text, str):
-            fields.diagnostics.add_problems([Finding(place, wrong_type(noun(str), text))])
-        elif key in _OURS[kind] or key.partition("/")[0] in _RESERVED:
-            fields.diagnostics.add_problems([Finding(place, "is set by twgen or Argo CD: remove it")])
-        elif why := why_not_of_versions(key):
-            spec.warning(join_path(name, key), why)
-    texts = {key: text for key, text in marks.items() if isinstance(text, str)}
-    wrong = refusals({kind: texts}, "ObjectMeta", "") if texts else ()
-    fields.refused(item._replace(path=item.path.replace(kind, fields.path, 1)) for item in wrong)
-    return texts
+DEPLOYMENT_FIELDS = spec_shape(
+    DeploymentFields,
+    _check_deployment,
+    shapes={Replacement: spec_shape(Replacement, _check_replacement)},
+)
+
+
+def marks_of_versions(kind: str) -> Shape:
+    """The `kind` (labels or annotations) that a policy gives to all Deployments of its workers."""
+
+    def read(value: Any, path: Path, findings: Findings) -> dict[str, str] | None:
+        if not isinstance(value, dict):
+            findings.problem(path, wrong_type(noun(dict), value))
+            return None
+        marks = {key: item for key, item in value.items() if item is not None}
+        for key, item in marks.items():
+            if not isinstance(item, str):
+                findings.problem((path, key), wrong_type(noun(str), item))
+            elif key in _OURS[kind] or key.partition("/")[0] in _RESERVED:
+                findings.problem((path, key), "is set by twgen or Argo CD: remove it")
+            elif why := why_not_of_versions(key):
+                findings.warning((path, key), why)
+        texts = {key: item for key, item in marks.items() if isinstance(item, str)}
+        wrong = refusals({kind: texts}, "ObjectMeta", "") if texts else ()
+        fields = Fields(value, written_path(path), findings)
+        fields.refused(item._replace(path=item.path.replace(kind, fields.path, 1)) for item in wrong)
+        return texts
+
+    schema = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
+    return Shape(read, unchanged, schema)
 
 
 def why_not_of_versions(mark: str) -> str:

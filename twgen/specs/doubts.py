@@ -96,7 +96,7 @@ def warn_of_hidden_characters(template: Fields) -> None:
     """
     if "\\u" not in dumps(template.value):  # it escapes what is not ASCII
         return
-    wrong = {finding.path for finding in (*template.diagnostics.problems, *template.diagnostics.unknown)}
+    wrong = {finding.path for finding in (*template.findings.problems, *template.findings.unknown)}
     for path, item in entries(template.value):
         is_text = isinstance(item, str) and len(item) <= _LONGEST_SHORT_TEXT and " " not in item
         if is_text and hidden_character(item) and template.at(written_path(path)) not in wrong:

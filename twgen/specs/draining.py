@@ -1,56 +1,42 @@
-"""Reading what a RolloutPolicy does to the workflows of versions that drain."""
+"""What a RolloutPolicy does to the workflows of versions that drain: the rules between its fields."""
 
-import json
-from collections.abc import Iterator
 from datetime import timedelta
 
-from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.draining import DrainingEntry, Ending
 from twgen.model.histories import ReplayBefore
 from twgen.model.policy import Policy
+from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
-from twgen.specs.limits import WORKFLOW_TYPE
 
-MOST_ENTRIES = 10
-"""Each costs a version an entry in its metadata."""
-MOST_TYPES = 50
-LONGEST_INPUT = 10_000
-"""Characters; it is part of every intent."""
-_LEAST_AGE = timedelta(seconds=1)
 _ENDS = {Ending.CANCEL, Ending.TERMINATE}
 
 
-def parse_draining(spec: Fields) -> tuple[DrainingEntry, ...]:
-    """The entries of a policy's `spec`, in order of age."""
-    written = spec.raw("draining")
-    if isinstance(written, list) and len(written) > MOST_ENTRIES:
-        spec.problem("draining", f"has {len(written)} entries: at most {MOST_ENTRIES} are allowed")
-        return ()
-    return tuple(_entries(spec))
-
-
-def _entries(spec: Fields) -> Iterator[DrainingEntry]:
-    before = timedelta()
-    for fields in spec.mappings("draining"):
-        for name in ("after", "action"):
-            if not fields.has(name):
-                fields.problem(name, "is required")
-        after = fields.duration("after", before, least=_LEAST_AGE)
-        if after < before:
-            fields.problem("after", "must not be shorter than in the entry above: sort the entries by age")
-        before = max(before, after)
-        ending = fields.choice("action", Ending, Ending.SIGNAL)
-        # of an action that is none, nothing else is wrong yet
-        is_told = fields.raw("action") == ending
-        yield DrainingEntry(after, _what(fields, ending, is_told=is_told))
-        if is_told:
-            _check_consent(fields, ending)
-            fields.close()
+def _check(fields: Fields, entry: DrainingEntry) -> None:
+    ending = entry.what.ending
+    # of an action that is none, nothing else is wrong yet
+    if fields.raw("action") != ending:
+        return
+    if ending is Ending.SIGNAL and not entry.what.signal_name:
+        fields.problem("signalName", "must not be empty" if fields.has("signalName") else "is required")
+    for name in ("signalName", "signalInput"):
+        if ending is not Ending.SIGNAL and fields.has(name):
+            fields.problem(name, f"belongs to Signal, not to {ending}")
+    # what nobody can undo is written twice
+    if ending in _ENDS and not entry.allow_termination:
+        fields.problem("action", f"{ending} ends workflows: set `allowTermination: true` in the same entry")
+    for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {Ending.MOVE})):
+        if fields.has(name) and ending not in goes_with:
+            fields.warning(name, f"has no effect on {ending}")
 
 
 def check_entries(policy: Policy, spec: Fields) -> None:
     """Note each Move that nothing has replayed, and what ends workflows that a rollback would go on with."""
     is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
+    above = timedelta()
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
+        if entry.after < above and fields.has("after"):
+            fields.problem("after", "must not be shorter than in the entry above: sort the entries by age")
+        above = max(above, entry.after)
         if entry.what.ending is not Ending.SIGNAL and entry.after < policy.rollback_window:
             fields.warning(
                 "after", "is shorter than rollbackWindow: a rollback to that version may come too late"
@@ -61,35 +47,13 @@ def check_entries(policy: Policy, spec: Fields) -> None:
             fields.problem("action", f"{why}: {remedy}")
 
 
-def _check_consent(fields: Fields, ending: Ending) -> None:
-    """What nobody can undo is written twice."""
-    allowed = fields.boolean("allowTermination")
-    if ending in _ENDS and not allowed:
-        fields.problem("action", f"{ending} ends workflows: set `allowTermination: true` in the same entry")
-    for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {Ending.MOVE})):
-        if fields.has(name) and ending not in goes_with:
-            fields.warning(name, f"has no effect on {ending}")
-
-
-def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
-    is_signal = is_told and ending is Ending.SIGNAL
-    signal_name = fields.line("signalName", required=is_signal)
-    types = fields.lines("workflowTypes", form=WORKFLOW_TYPE)
-    if len(types) > MOST_TYPES:
-        fields.problem("workflowTypes", f"has {len(types)} types: at most {MOST_TYPES} are allowed")
-    if fields.raw("workflowTypes") == []:
-        fields.problem("workflowTypes", "must not be empty: leave it out for all types")
-    told = fields.raw("signalInput")
-    signal_input = None if told is None else json.dumps(told, separators=(",", ":"), sort_keys=True).encode()
-    if signal_input and len(signal_input) > LONGEST_INPUT:
-        fields.problem("signalInput", f"is longer than {LONGEST_INPUT} characters")
-    for name in ("signalName", "signalInput"):
-        if is_told and not is_signal and fields.has(name):
-            fields.problem(name, f"belongs to Signal, not to {ending}")
-    return WhatEnds(
-        ending,
-        types,
-        signal_name=signal_name,
-        signal_input=signal_input,
-        without_replay=ending is Ending.MOVE and fields.boolean("withoutReplay"),
-    )
+_SIGNAL = {
+    "if": {"properties": {"action": {"const": Ending.SIGNAL}}},
+    "then": {"required": ["signalName"], "properties": {"signalName": {"type": "string", "minLength": 1}}},
+    "else": {"properties": {"signalName": {"type": "null"}, "signalInput": {"type": "null"}}},
+}
+_CONSENT = {
+    "if": {"properties": {"action": {"enum": sorted(_ENDS)}}},
+    "then": {"required": ["allowTermination"], "properties": {"allowTermination": {"const": True}}},
+}
+ENTRY = spec_shape(DrainingEntry, _check, rules={"allOf": [_SIGNAL, _CONSENT]})

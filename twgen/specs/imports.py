@@ -1,19 +1,19 @@
 """Making specs of what runs already: the controller's own objects, and Deployments that have no versions."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.cluster.server_defaults import without_server_fields
+from twgen.model.forms import NAME
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.problem import Document, Finding, quoted
+from twgen.model.problem import Document, quoted
+from twgen.model.shapes import Findings, fits
 from twgen.model.world import LiveDeployment
 from twgen.specs.attached import KINDS
 from twgen.specs.imported_pods import imported_pods, knows_temporal
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
-from twgen.specs.limits import NAME
 from twgen.specs.spec_document import STORED_DEFAULTS
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -129,9 +129,9 @@ def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDep
     for document in documents:
         if not is_of_a_version(document.value):
             continue
-        findings: list[Finding] = []
+        findings = Findings()
         DEPLOYMENT.read(document.value, None, findings)
-        live = None if findings else live_deployment(document.value)
+        live = None if findings.problems else live_deployment(document.value)
         if live:
             found.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
         else:
@@ -159,7 +159,7 @@ def _is_sound(value: Any) -> bool:
     """Its name can be that of a file, and what is read of it is of the right types."""
     name, spec = value_at(value, "metadata", "name"), value_at(value, "spec")
     texts = [value_at(value, "metadata", field) or {} for field in ("labels", "annotations")]
-    if not isinstance(name, str) or not re.search(NAME, name) or not isinstance(spec, dict):
+    if not isinstance(name, str) or not fits(NAME, name) or not isinstance(spec, dict):
         return False
     if not all(isinstance(one, dict) for one in texts):
         return False

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from twgen.model.forms import HOST_PORT
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding, did_you_mean, quoted, unknown_field
+from twgen.model.shapes import fits
 from twgen.model.spec import WorkerSpec
 from twgen.specs.connections import is_cloud, why_not_of_cloud
 from twgen.specs.fields import Fields
-from twgen.specs.limits import HOST_PORT
 from twgen.specs.validation.checks import Check, Range, one_of
 from twgen.versioning.injection import ADDRESS, BUILD_IDS
 from twgen.versioning.names import filled, may_have_placeholders, placeholders, tells_versions_apart
@@ -146,7 +147,7 @@ def _queue_types(value: str) -> str:
 def _address(value: str) -> str:
     if value.lower().startswith(("http://", "https://")):
         return "is a URL: write host:port"
-    if re.search(HOST_PORT, value) or re.match(_SCHEME, value):
+    if fits(HOST_PORT, value) or re.match(_SCHEME, value):
         return ""
     return f"{quoted(value)} is not host:port, such as temporal.example.com:7233"
 

@@ -78,6 +78,11 @@ def kind_of(value: Any) -> Kind | None:
     return Kind(_OLD_KINDS.get(written, written), written)
 
 
+def api_of(kind: str) -> str:
+    """The apiVersion of documents of a kind."""
+    return _APIS[kind]
+
+
 def names_of_kind(kind: str) -> tuple[str, ...]:
     """What a kind is called in documents and in clusters, today's name first."""
     return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))

@@ -15,7 +15,7 @@ from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
-from twgen.specs.attached import parse_attached
+from twgen.specs.attached import ATTACHED, parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.doubts import warn_of_claims
@@ -117,7 +117,7 @@ def parse_specs(
         manifests=tuple(found.rendered),
         problems=(
             *found.problems,
-            *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
+            *(item for spec in specs for item in spec.located(spec.findings.problems)),
             *hooks_on_versions(first_ones.values()),
             *collisions(
                 (item for spec in reversed(first_ones.values()) for item in target_objects(spec, drivers)),
@@ -125,9 +125,9 @@ def parse_specs(
                 rule.default,
             ),
         ),
-        unknown_fields=tuple(item for spec in specs for item in spec.located(spec.diagnostics.unknown)),
+        unknown_fields=tuple(item for spec in specs for item in spec.located(spec.findings.unknown)),
         warnings=(
-            *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
+            *(item for spec in specs for item in spec.located(spec.findings.warnings)),
             *(_left_out(found) if found.unmarked else ()),
             *(
                 Problem.at(document, "", why)
@@ -212,7 +212,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
     right = [
         worker
         for spec, worker in zip(of_kind[kinds.WORKER], workers, strict=True)
-        if not spec.fields.diagnostics.problems
+        if not spec.fields.findings.problems
     ]
     check_steps(of_kind[kinds.POLICY], right)
     note_strays(found.specs, found.uncertain, {(worker.namespace, worker.name) for worker in workers})
@@ -242,13 +242,10 @@ def _attached(
     # many workers have templates that are equal, and one that is right need not be read again
     right: dict[str, AttachedResource] = {}
     for spec in specs:
-        reference = spec.fields.mapping("workerDeploymentRef")
-        worker = reference.object_name("name", required=True)
-        reference.close()
+        worker = ATTACHED.read(spec.fields.value, spec.fields.path, spec.findings).worker
         template = dumps(spec.fields.raw("template"))
         resource = right.get(template) or parse_attached(spec.name, spec.fields, attached_kinds)
-        spec.fields.close()
-        found, key = spec.diagnostics, (spec.namespace, worker)
+        found, key = spec.findings, (spec.namespace, worker)
         is_short = len(template) <= _LONGEST_REMEMBERED and len(right) < _MOST_REMEMBERED
         if is_short and not (found.problems or found.unknown or found.warnings):
             right[template] = resource
@@ -302,7 +299,7 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
             name = f"{spec.namespace}/{spec.name}" if spec.namespace else spec.name
             message = f"there are two {spec.kind.name} documents {name}: keep one; the other is at"
             finding = Finding("metadata.name", message, first[key].place("metadata.name"))
-            spec.diagnostics.add_problems([finding])
+            spec.findings.add_problems([finding])
         first.setdefault(key, spec)
 
 

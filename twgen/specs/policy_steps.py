@@ -1,30 +1,23 @@
 """What a RolloutPolicy says of single steps of its workers, and whether they have such steps."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import timedelta
-from enum import StrEnum
 
 from twgen.model.paths import value_at
 from twgen.model.policy import Policy, PolicyStep
 from twgen.model.problem import did_you_mean, quoted
 from twgen.model.spec import Strategy, WorkerSpec
+from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
-from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES
-from twgen.specs.numbers import read_number
 from twgen.specs.spec_document import SpecDocument
 
 
-class _Until(StrEnum):
-    PROMOTED = "Promoted"
+def _check(fields: Fields, _: PolicyStep) -> None:
+    if not any(map(fields.has, ("gate", "metrics", "until"))):
+        fields.warning("", "has no effect: add a gate, metrics or until, or remove it")
 
 
-def parse_steps(spec: Fields) -> tuple[PolicyStep, ...]:
-    """The steps of a policy's `spec`."""
-    written = spec.raw("steps")
-    if isinstance(written, list) and len(written) > MOST_STEPS:
-        spec.problem("steps", f"has {len(written)} steps: at most {MOST_STEPS} are allowed")
-        return ()
-    return tuple(_steps(spec))
+STEP = spec_shape(PolicyStep, _check)
 
 
 def check_metrics(policy: Policy, spec: Fields) -> None:
@@ -65,33 +58,3 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
             if step.percentage not in there:
                 of = policy.worker or "any of its workers"
                 note(f"steps[{index}].rampPercentage", f"{step.percentage:g}% is not a step of {of}")
-
-
-def _steps(spec: Fields) -> Iterator[PolicyStep]:
-    seen: set[float] = set()
-    for fields in spec.mappings("steps"):
-        percentage = _percentage(fields)
-        if percentage in seen:
-            fields.problem("rampPercentage", f"{percentage:g} appears twice: merge the two steps")
-        seen.add(percentage)
-        gate = fields.mapping("gate")
-        metrics = fields.lines("metrics")
-        yield PolicyStep(
-            percentage=percentage,
-            gate=gate.line("workflowType", required=fields.has("gate")),
-            metrics=frozenset(metrics) if fields.has("metrics") else None,
-            until_promoted=fields.has("until")
-            and fields.choice("until", _Until, _Until.PROMOTED) is _Until.PROMOTED,
-        )
-        if not any(map(fields.has, ("gate", "metrics", "until"))):
-            fields.warning("", "has no effect: add a gate, metrics or until, or remove it")
-        gate.close()
-        fields.close()
-
-
-def _percentage(fields: Fields) -> float:
-    value = read_number(fields, "rampPercentage", required=True)
-    least, most = RAMP_PERCENTAGES
-    if value is not None and not least <= value <= most:
-        fields.problem("rampPercentage", f"{value} is not from {least} to {most}")
-    return float(value or 0)

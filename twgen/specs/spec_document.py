@@ -1,11 +1,11 @@
 """One document of a kind that twgen reads: in today's spelling, with its name and its namespace."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
+from twgen.model.forms import LABEL, LONGEST_LABEL, NAME
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import (
     Document,
@@ -19,13 +19,13 @@ from twgen.model.problem import (
     shortened,
     wrong_type,
 )
+from twgen.model.shapes import Findings, fits
 from twgen.model.values import dataclass
 from twgen.specs import kinds
-from twgen.specs.fields import Diagnostics, Fields
-from twgen.specs.limits import LABEL, LONGEST_LABEL
+from twgen.specs.fields import Fields
 from twgen.versioning.names import OWN_PREFIX, PAUSED, WHEN, rollout_name
 
-_RENAMED = {
+OLD_NAMES = {
     kinds.WORKER: {
         "spec.cutover": "spec.rollout",
         "spec.workerOptions.connection": "spec.workerOptions.connectionRef.name",
@@ -92,7 +92,7 @@ class NamespaceRule:
     """No document may name another."""
 
     def __post_init__(self) -> None:
-        if self.default and (len(self.default) > LONGEST_LABEL or not re.search(LABEL, self.default)):
+        if self.default and not fits(LABEL, self.default):
             raise InvalidInput(
                 f"{quoted(self.default)} is not a valid Kubernetes namespace: at most"
                 f" {LONGEST_LABEL} lower-case letters, digits and -"
@@ -100,7 +100,7 @@ class NamespaceRule:
 
 
 class SpecDocument(NamedTuple):
-    """A document of ours; what is wrong with it collects in `diagnostics`."""
+    """A document of ours; what is wrong with it collects in `findings`."""
 
     document: Document
     kind: kinds.Kind
@@ -108,14 +108,14 @@ class SpecDocument(NamedTuple):
     name: str
     fields: Fields
     """Those of its `spec`."""
-    diagnostics: Diagnostics
+    findings: Findings
     old_paths: Mapping[str, str]
     """Where the file has a field otherwise: its path there by the one here."""
 
     @property
     def name_is_certain(self) -> bool:
         """Others can refer to it: its name and namespace are as they should be."""
-        return not any(finding.path.startswith("metadata") for finding in self.diagnostics.problems)
+        return not any(finding.path.startswith("metadata") for finding in self.findings.problems)
 
     def place(self, path: str) -> Place:
         """Where a path of the document stands in its file."""
@@ -123,12 +123,12 @@ class SpecDocument(NamedTuple):
 
     def located(self, findings: Sequence[Finding]) -> Iterator[Problem]:
         """The findings as problems of the document, at the paths that its file has."""
-        for item in shortened(findings, self.diagnostics.most):
+        for item in shortened(findings, self.findings.most):
             yield Problem.at(self.document, *item._replace(path=self._as_written(item.path)))
 
     def deprecations(self) -> list[Problem]:
         """The fields, and the kind, that are called otherwise today."""
-        old_names = _RENAMED.get(self.kind.name, {})
+        old_names = OLD_NAMES.get(self.kind.name, {})
         renamed = {old: f"is now {new}" for new, old in self.old_paths.items() if old in old_names}
         if self.kind.written != self.kind.name:
             renamed = {"kind": f"{self.kind.written} is now {self.kind.name}", **renamed}
@@ -146,22 +146,22 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
 
     No more than `most` findings of a kind are told.
     """
-    diagnostics = Diagnostics(most)
-    value, old_paths = _in_todays_spelling(kind, document, diagnostics)
-    value = _without_other_fields(kind, value, diagnostics)
-    top = Fields(value, "", diagnostics)
+    findings = Findings(most)
+    value, old_paths = _in_todays_spelling(kind, document, findings)
+    value = _without_other_fields(kind, value, findings)
+    top = Fields(value, "", findings)
     metadata = top.mapping("metadata")
     if kind.name == kinds.WORKER:
         written = metadata.raw("name")
         if isinstance(written, str) and "." in written:
             instead = quoted(written.replace(".", "-"))
             metadata.problem("name", f"Temporal refuses a dot in the name of a worker: write {instead}")
-        name = metadata.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
+        name = metadata.text("name", LABEL, required=True)
     else:
-        name = metadata.object_name("name", required=True)
+        name = metadata.text("name", NAME, required=True)
     namespace = ""
     if kind.name != kinds.CLUSTER_CONNECTION:
-        namespace = metadata.text("namespace", form=LABEL, most=LONGEST_LABEL)
+        namespace = metadata.text("namespace", LABEL)
         if not namespace and not rule.default:
             metadata.problem("namespace", "is missing: name it here, or give -n NAMESPACE")
         if namespace and rule.only and namespace != rule.default:
@@ -174,7 +174,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
         top.problem("spec", "is required")
     spec = top.mapping("spec")
     top.close("apiVersion", "kind", "status", elsewhere="spec")
-    return SpecDocument(document, kind, namespace, name, spec, diagnostics, old_paths)
+    return SpecDocument(document, kind, namespace, name, spec, findings, old_paths)
 
 
 def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
@@ -185,7 +185,7 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
         for key in texts.value:
             if texts.has(key) and not isinstance(texts.value[key], str):
                 wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
-                metadata.diagnostics.add_problems([wrong])
+                metadata.findings.add_problems([wrong])
             if key.startswith(OWN_PREFIX) and key not in ours:
                 hint = (
                     did_you_mean(key, ours - {PAUSED})
@@ -203,15 +203,15 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
 
 
 def _in_todays_spelling(
-    kind: kinds.Kind, document: Document, diagnostics: Diagnostics
+    kind: kinds.Kind, document: Document, findings: Findings
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The document with every field under its one name here, and the paths of the file by these."""
     value: dict[str, Any] = document.value
     old_paths: dict[str, str] = {}
     moved = _MOVED.get(kind.name, {})
     if moved and isinstance(value_at(value, "spec", "deployment"), dict):
-        value = _without_numbers_beside(document, diagnostics)
-    for old, new in {**_RENAMED.get(kind.name, {}), **moved}.items():
+        value = _without_numbers_beside(document, findings)
+    for old, new in {**OLD_NAMES.get(kind.name, {}), **moved}.items():
         found = value_at(value, *old.split("."))
         if found is None:
             holder, _, name = old.rpartition(".")
@@ -231,14 +231,14 @@ def _in_todays_spelling(
             told = old_paths.get(new, new)
             message = f"means the same as {told}, which is set too: keep one; the other is at"
             other = Place(document, path_in_file(document, told))
-            diagnostics.add_problems([Finding(old, message, other)])
+            findings.add_problems([Finding(old, message, other)])
     return value, old_paths
 
 
-def _without_numbers_beside(document: Document, diagnostics: Diagnostics) -> dict[str, Any]:
+def _without_numbers_beside(document: Document, findings: Findings) -> dict[str, Any]:
     """The worker without the older fields that its `deployment` goes before, by the controller's rules."""
     value: dict[str, Any] = document.value
-    spec = Fields(value["spec"], "spec", diagnostics)
+    spec = Fields(value["spec"], "spec", findings)
     deployment = spec.mapping("deployment")
     if spec.has("template") and not deployment.has("template"):
         spec.problem("template", "conflicts with spec.deployment: write spec.deployment.template")
@@ -255,7 +255,7 @@ def _without_numbers_beside(document: Document, diagnostics: Diagnostics) -> dic
             other = Place(document, path_in_file(document, f"spec.{name}"))
             message = f"overrides spec.{name}: remove the other, at"
             told = Finding(deployment.at(name), message, other)
-        diagnostics.warnings.append(told)
+        findings.warnings.append(told)
     return value
 
 
@@ -264,14 +264,12 @@ def _as_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _without_other_fields(
-    kind: kinds.Kind, value: dict[str, Any], diagnostics: Diagnostics
-) -> dict[str, Any]:
+def _without_other_fields(kind: kinds.Kind, value: dict[str, Any], findings: Findings) -> dict[str, Any]:
     for path, (instead_of, advice) in _OTHERWISE.get(kind.name, {}).items():
         if value_at(value, *path.split(".")) is not None:
             value = _without(value, path.split("."))
             finding = Finding(path, f"is not read: {advice}", instead_of=instead_of)
-            diagnostics.add_problems([finding])
+            findings.add_problems([finding])
     return value
 
 

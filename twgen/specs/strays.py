@@ -31,7 +31,7 @@ def note_strays(
         if is_of_all and namespaces and not uncertain and spec.namespace not in namespaces:
             hint = did_you_mean(spec.namespace, namespaces)
             message = f"there is no worker in namespace {quoted(spec.namespace)}, so this has no effect{hint}"
-            spec.diagnostics.warnings.append(Finding("metadata.namespace", message))
+            spec.findings.warnings.append(Finding("metadata.namespace", message))
         if not isinstance(worker, str) or not worker or uncertain & {worker, kinds.WORKER}:
             continue
         if (spec.namespace, worker) in workers:

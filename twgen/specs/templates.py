@@ -6,13 +6,14 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from twgen.model.forms import FILLED
 from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Finding, quoted
+from twgen.model.shapes import UNFILLED
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
 from twgen.specs.doubts import doubts_beside_others, doubts_of_pod, warn_of_hidden_characters
-from twgen.specs.fields import UNFILLED, Fields
-from twgen.specs.limits import FILLED
+from twgen.specs.fields import Fields
 from twgen.specs.together import unmeasured
 from twgen.specs.validation.walk import refusals
 from twgen.specs.variables import unfilled_references
@@ -54,7 +55,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
     whole = {**template, "spec": {**pod, "volumes": volumes}}
     _check_images(path, pod)
-    refused = list(refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most, problems))
+    refused = list(refusals(whole, POD_TEMPLATE, spec.at("template"), spec.findings.most, problems))
     spec.refused(
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
     )

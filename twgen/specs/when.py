@@ -25,7 +25,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
         except ValueError:
             hint = did_you_mean(word, AttachedWhile)
             wrong = f"{quoted(word)} is not one of {', '.join(AttachedWhile)}{hint}"
-            spec.diagnostics.add_problems([Finding(_PATH, wrong if word else _missing(written))])
+            spec.findings.add_problems([Finding(_PATH, wrong if word else _missing(written))])
     return frozenset(found)
 
 

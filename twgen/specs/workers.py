@@ -1,12 +1,17 @@
 """Reading WorkerDeployments."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from dataclasses import replace
+from enum import StrEnum
 from json import loads
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from twgen.model.forms import CUSTOM_BUILD_ID, LINE, NAME
+from twgen.model.paths import Path, written_path
 from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Finding, hidden_character, quoted
+from twgen.model.record_shapes import Hint, Mark, Named, or_null
+from twgen.model.shapes import AS_WRITTEN, INT32, POSITIVE, Findings, Schema, Shape, choice, unchanged, word
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -20,25 +25,113 @@ from twgen.model.spec import (
     Sunset,
     WorkerSpec,
 )
-from twgen.specs.connections import parse_data_key, why_not_of_cloud
-from twgen.specs.deployments import parse_pace
+from twgen.model.values import dataclass
+from twgen.specs.connections import SECRET_KEY, why_not_of_cloud
+from twgen.specs.declared import exactly_one, not_both, spec_shape
+from twgen.specs.deployments import DEPLOYMENT_FIELDS, DeploymentFields, pace
 from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
-from twgen.specs.limits import FILLED, MESSAGE_TYPE, MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
-from twgen.specs.numbers import read_number
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
-from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id, pod_template_hash
+from twgen.versioning.build_ids import build_id, cleaned_build_id, pod_template_hash
 from twgen.versioning.go_json import template_json
 from twgen.versioning.injection import TASK_QUEUE, with_task_queue
 from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template
 
 _GROUP = CONTROLLER_API.partition("/")[0]
+_TEMPLATE = AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"})
+_DAY = 86_400
 _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
     "ConfigMap": "configMapKeyRef",
     "Secret": "secretKeyRef",
 }
+
+
+class ConnectionKind(StrEnum):
+    """The kinds of a connection."""
+
+    CONNECTION = CONNECTION
+    CLUSTER = CLUSTER_CONNECTION
+
+
+# the old name of a Connection is more like a ClusterConnection
+_KIND = choice(*ConnectionKind, guesses=False)
+_API_GROUP = word(_GROUP)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """A reference to a connection that always says its kind and its group."""
+
+    name: Annotated[str, NAME]
+    """The same as connectionRef.name."""
+    kind: Annotated[ConnectionKind, _KIND, Hint(" or ".join(ConnectionKind))]
+    """Connection or ClusterConnection."""
+    api_group: Annotated[bool, _API_GROUP, Hint(_GROUP)]
+    """The API group of the connection's kind."""
+    namespace: Any = None
+    """Must be absent: a Connection is always in the worker's namespace, and a ClusterConnection is in
+    none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionReference:
+    """Which connection a worker has."""
+
+    name: Annotated[str, NAME] = ""
+    """The name of the connection."""
+    kind: Annotated[ConnectionKind | None, _KIND._replace(may_be_empty=True)] = None
+    """Connection or ClusterConnection. If absent, both are looked up."""
+    api_group: Annotated[bool, _API_GROUP._replace(may_be_empty=True)] = False
+    """The API group of the connection's kind."""
+    object_ref: ObjectReference | None = None
+    """The same reference in one mapping, with kind and API group. It conflicts with the other fields of
+    connectionRef."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How a worker reaches Temporal."""
+
+    connection_ref: Annotated[ConnectionReference, Mark.REQUIRED] = ConnectionReference()
+    """A Connection in the worker's namespace, or a ClusterConnection."""
+    temporal_namespace: Annotated[str, LINE, Mark.REQUIRED] = ""
+    """The Temporal namespace that the workers poll."""
+    task_queue: Annotated[str, LINE] = ""
+    """The task queue. Pods get it as TEMPORAL_TASK_QUEUE. Changing it makes a new version."""
+    custom_build_id: Annotated[str, Named("unsafeCustomBuildID"), CUSTOM_BUILD_ID] = ""
+    """Your own build ID. If the pod template changes and this build ID does not, the pods are replaced in
+    place."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFields:
+    """The worker: its pods, its connection to Temporal, and its rollout."""
+
+    worker_options: Annotated[
+        WorkerOptions, Mark.REQUIRED, Hint("write its connectionRef and its temporalNamespace")
+    ] = WorkerOptions()
+    """The connection to Temporal, the Temporal namespace, the task queue and the build ID."""
+    rollout: Annotated[
+        Rollout, Mark.REQUIRED, Hint("write {strategy: AllAtOnce}, or Progressive with steps, or Manual")
+    ] = Rollout(Strategy.MANUAL)
+    """How traffic moves to a new version."""
+    replicas: Annotated[int | None, INT32] = None
+    """The number of pods of each version that takes traffic. Leave it out if an autoscaler sets the number.
+    With neither, a new version has 1 pod."""
+    min_ready_seconds: Annotated[int, INT32] = 0
+    """How many seconds a pod must be ready before it counts as available."""
+    progress_deadline_seconds: Annotated[int, POSITIVE] = 600
+    """After how many seconds without progress a Deployment counts as failed."""
+    template: Annotated[Any, _TEMPLATE] = None
+    """The pod template. The first container is the worker, and the build ID begins with the tag of its
+    image."""
+    deployment: DeploymentFields | None = None
+    """A Deployment's spec, as in version 1.13 of the controller and later. It conflicts with spec.template,
+    and the numbers in spec have no effect."""
+    sunset: Sunset = Sunset()
+    """When a drained version is removed. A version is drained when its last pinned workflow has ended."""
 
 
 def parse_worker(
@@ -52,24 +145,21 @@ def parse_worker(
     `connection_of(name, kinds)` is the Connection of that name and one of these kinds, or why there is none.
     """
     spec = document.fields
-    options = spec.mapping("workerOptions")
-    if not spec.has("workerOptions"):
-        spec.problem("workerOptions", "is required: write its connectionRef and its temporalNamespace")
-    custom = options.text("unsafeCustomBuildID", form=FILLED, most=LONGEST_BUILD_ID)
-    template, target, wrong = _template(spec, custom, options.line("taskQueue"))
-    sunset = spec.mapping("sunset")
+    written: WorkerFields = WORKER.read(spec.value, spec.path, spec.findings)
+    options, custom = spec.mapping("workerOptions"), written.worker_options.custom_build_id
+    template, target, wrong = _template(spec, custom, written.worker_options.task_queue)
+    rollout = written.rollout
     worker = WorkerSpec(
         namespace=document.namespace,
         name=document.name,
-        temporal_namespace=options.line("temporalNamespace", required=True),
-        connection=_connection(options.mapping("connectionRef"), connection_of),
-        replicas=spec.integer("replicas", least=0),
-        pace=parse_pace(spec),
-        rollout=_rollout(spec),
-        sunset=Sunset(
-            scaledown_delay=sunset.duration("scaledownDelay", timedelta(hours=1)),
-            delete_delay=sunset.duration("deleteDelay", timedelta(hours=24)),
+        temporal_namespace=written.worker_options.temporal_namespace,
+        connection=_connection(
+            options.mapping("connectionRef"), written.worker_options.connection_ref, connection_of
         ),
+        replicas=written.replicas,
+        pace=pace(written.min_ready_seconds, written.progress_deadline_seconds, written.deployment),
+        rollout=replace(rollout, steps=()) if rollout.strategy is Strategy.ALL_AT_ONCE else rollout,
+        sunset=written.sunset,
         template=template,
         build_id=target,
         has_custom_build_id=bool(cleaned_build_id(custom)),
@@ -80,14 +170,12 @@ def parse_worker(
     if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a valid label value: {cleaned}")
-    is_sound = all(found.path != options.at("temporalNamespace") for found in spec.diagnostics.problems)
+    is_sound = all(found.path != options.at("temporalNamespace") for found in spec.findings.problems)
     address, name = worker.connection.host_port, worker.connection.tls_server_name
     if is_sound and (doubt := why_not_of_cloud(address, name, worker.temporal_namespace)):
         options.warning("temporalNamespace", doubt)
     _warn_of_no_effect(spec, options, worker)
     check_template(spec, worker, wrong)
-    for fields in (options, sunset, spec):
-        fields.close()
     return worker
 
 
@@ -118,40 +206,35 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
 
 
 def _connection(
-    reference: Fields, connection_of: Callable[[str, tuple[str, ...]], Connection | str]
+    fields: Fields,
+    reference: ConnectionReference,
+    connection_of: Callable[[str, tuple[str, ...]], Connection | str],
 ) -> Connection:
-    kinds = (CONNECTION, CLUSTER_CONNECTION)
-    if reference.has("objectRef"):
-        reference = _object_reference(reference)
-    name, kind = reference.object_name("name", required=True), reference.text("kind")
-    if reference.text("apiGroup") not in {"", _GROUP}:
-        reference.problem("apiGroup", f"must be {_GROUP}")
-    reference.close()
-    if kind and kind not in kinds:
-        reference.problem("kind", f"{quoted(kind)} is not one of {', '.join(kinds)}")
-    found = connection_of(name, (kind,) if kind in kinds else kinds)
-    if isinstance(found, Connection):
-        return found
-    if name:
-        reference.problem("name", found)
-    return Connection(name, "")
+    place: ConnectionReference | ObjectReference = reference
+    if reference.object_ref:
+        place, fields = reference.object_ref, fields.mapping("objectRef")
+    # of a kind that is none, only that is told
+    is_known = not fields.has("kind") or fields.raw("kind") in ("", *ConnectionKind)
+    kinds = (str(place.kind),) if place.kind and is_known else tuple(map(str, ConnectionKind))
+    connection = connection_of(place.name, kinds)
+    if isinstance(connection, Connection):
+        return connection
+    if place.name:
+        fields.problem("name", connection)
+    return Connection(place.name, "")
 
 
-def _object_reference(reference: Fields) -> Fields:
-    """The `objectRef` of a reference: its other form, which always says kind and group, and stands alone."""
+def _check_reference(fields: Fields, reference: ConnectionReference) -> None:
+    if not reference.object_ref:
+        if not reference.name:
+            fields.problem("name", "must not be empty" if fields.has("name") else "is required")
+        return
     for name in ("name", "kind", "apiGroup"):
-        if reference.has(name):
-            reference.problem(name, f"conflicts with objectRef: write only objectRef.{name}")
-    reference.close()
-    found = reference.mapping("objectRef")
-    if not found.text("kind"):
-        found.problem("kind", f"is required: {CONNECTION} or {CLUSTER_CONNECTION}")
-    if not found.text("apiGroup"):
-        found.problem("apiGroup", f"is required: {_GROUP}")
-    if found.has("namespace"):
-        of_it = f"a {CONNECTION} is in the worker's namespace, a {CLUSTER_CONNECTION} in none"
-        found.problem("namespace", f"must be left out: {of_it}")
-    return found
+        if fields.has(name):
+            fields.problem(name, f"conflicts with objectRef: write only objectRef.{name}")
+    if reference.object_ref.namespace is not None:
+        where = f"a {CONNECTION} is in the worker's namespace, a {CLUSTER_CONNECTION} in none"
+        fields.problem("objectRef.namespace", f"must be left out: {where}")
 
 
 def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
@@ -166,9 +249,9 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
         elif not spec.has("deployment"):  # of another type it is told by itself
             spec.problem("template", "is required")
         return PodTemplate({}, ""), "", ()
-    stored = stored_template(value, spec.at("template"), spec.diagnostics.most)
-    spec.diagnostics.add_problems(stored.problems)
-    spec.diagnostics.add_unknown(stored.unknown)
+    stored = stored_template(value, spec.at("template"), spec.findings.most)
+    spec.findings.add_problems(stored.problems)
+    spec.findings.add_unknown(stored.unknown)
     if stored.problems:
         return PodTemplate(stored.template, ""), "", stored.problems
     pod = spec.mapping("template").mapping("spec")
@@ -193,96 +276,49 @@ def _told_by_hand(template: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _rollout(spec: Fields) -> Rollout:
-    fields = spec.mapping("rollout")
-    if not spec.has("rollout"):
-        how = "write {strategy: AllAtOnce}, or Progressive with steps, or Manual"
-        spec.problem("rollout", f"is required: {how}")
-    if not fields.has("strategy"):
-        fields.problem("strategy", f"is required: one of {', '.join(Strategy)}")
-    more = "; only Progressive has steps" if fields.has("steps") else ""
-    strategy = fields.choice("strategy", Strategy, Strategy.MANUAL, hint=more)
-    steps = _steps(fields)
-    if strategy is Strategy.PROGRESSIVE and not steps:
-        fields.problem("steps", "is required: Progressive needs at least one step")
+def _without_idle_steps(rollout: Rollout) -> Rollout:
+    return replace(rollout, steps=()) if rollout.strategy is Strategy.ALL_AT_ONCE else rollout
+
+
+def _check_rollout(fields: Fields, rollout: Rollout) -> None:
     # an unknown strategy is told already, and may be one with steps
-    if steps and fields.raw("strategy") == strategy == Strategy.MANUAL:
+    if fields.raw("strategy") != rollout.strategy:
+        return
+    if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:
+        fields.problem("steps", "is required: Progressive needs at least one step")
+    elif rollout.steps and rollout.strategy is Strategy.MANUAL:
         fields.warning(
             "steps", "are made only by `twgen promote`: strategy Manual moves no traffic by itself"
         )
-    elif steps and fields.raw("strategy") == strategy == Strategy.ALL_AT_ONCE:
-        fields.warning("steps", f"have no effect: strategy {strategy} has no steps")
-        steps = ()
-    gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
-    if gate is None and "gate" in fields.value:
+    elif rollout.steps and rollout.strategy is Strategy.ALL_AT_ONCE:
+        fields.warning("steps", f"have no effect: strategy {rollout.strategy} has no steps")
+    before: float = 0
+    for step_fields, step in zip(fields.mappings("steps"), rollout.steps, strict=False):
+        if 0 < step.percentage <= before:
+            wrong = f"{step.percentage:g} is not above the step before it ({before:g})"
+            step_fields.problem("rampPercentage", wrong)
+        before = max(before, step.percentage)
+    if rollout.gate is None and "gate" in fields.value:
         fields.warning("gate", "is empty: new versions have no gate")
-    fields.close()
-    return Rollout(strategy, steps, gate)
 
 
-def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
-    written = rollout.raw("steps")
-    if isinstance(written, list) and len(written) > MOST_STEPS:
-        rollout.problem("steps", f"has {len(written)} steps: at most {MOST_STEPS} are allowed")
-        return ()
-    steps: list[RolloutStep] = []
-    least, most = RAMP_PERCENTAGES
-    for fields in rollout.mappings("steps"):
-        before = percentage = steps[-1].percentage if steps else 0
-        value = read_number(fields, "rampPercentage", required=True)
-        if value is None:
-            pass  # what is wrong is told
-        elif not least <= value <= most:
-            all_of_it = (
-                ": leave the step out, since all traffic moves after the last one"
-                if value == most + 1
-                else ""
-            )
-            fields.problem("rampPercentage", f"{value} is not from {least} to {most}{all_of_it}")
-        elif value <= before:
-            fields.problem("rampPercentage", f"{value} is not above the step before it ({before})")
-        else:
-            percentage = value
-            if value != int(value):
-                fields.warning("rampPercentage", f"the controller would round {value} down to {int(value)}")
-        pause = SHORTEST_PAUSE
-        if fields.has("pauseDuration"):
-            pause = fields.duration("pauseDuration", SHORTEST_PAUSE, least=SHORTEST_PAUSE)
-        else:
-            fields.problem("pauseDuration", "is required")
-        if fields.has("gate"):
-            fields.problem("gate", "is not read: write the gate of a step in spec.steps of a RolloutPolicy")
-        fields.close("gate")
-        steps.append(RolloutStep(percentage, pause))
-    return tuple(steps)
+def _check_step(fields: Fields, step: RolloutStep) -> None:
+    if step.percentage != int(step.percentage):
+        rounded = f"the controller would round {step.percentage:g} down to {int(step.percentage)}"
+        fields.warning("rampPercentage", rounded)
+    if fields.has("gate"):
+        fields.problem("gate", "is not read: write the gate of a step in spec.steps of a RolloutPolicy")
 
 
-def _gate(fields: Fields) -> Gate:
-    workflow_type = fields.line("workflowType", required=True)
+def _check_gate(fields: Fields, gate: Gate) -> None:
     if fields.has("input") and fields.has("inputFrom"):
         fields.problem("inputFrom", "a gate has input or inputFrom, not both")
-    source = fields.mapping("inputFrom")
-    references = {
-        kind: parse_data_key(source.mapping(name)) for kind, name in _GATE_INPUTS.items() if source.has(name)
-    }
-    inputs = [GateInput(kind, found.name, found.key) for kind, found in references.items()]
-    if fields.has("inputFrom") and len(inputs) != 1:
-        source.problem("", "must have exactly one of configMapKeyRef and secretKeyRef")
-    source.close("configMapKeyRef", "secretKeyRef")
-    encoding, message_type = _encoding(fields)
-    gate = Gate(workflow_type, fields.raw("input"), inputs[0] if inputs else None, encoding, message_type)
-    fields.close()
-    return gate
-
-
-def _encoding(fields: Fields) -> tuple[Encoding, str]:
-    """What a gate says of its input: the encoding, and the type of the message."""
-    encoding = fields.choice("encoding", Encoding, Encoding.JSON)
-    needs_type = encoding is Encoding.BINARY_MESSAGE
-    message_type = fields.text("messageType", required=needs_type, form=MESSAGE_TYPE)
+    encoding = gate.encoding
+    if encoding is Encoding.BINARY_MESSAGE and not gate.message_type:
+        fields.problem("messageType", "must not be empty" if fields.has("messageType") else "is required")
     # an unknown encoding has been reported, and nothing else about it is known
-    if message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
-        messages = " or ".join(one for one in Encoding if one.is_message)
+    if gate.message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
+        messages = " or ".join(item for item in Encoding if item.is_message)
         fields.problem(
             "messageType", f"is only for protobuf messages: write encoding {messages}, or leave it out"
         )
@@ -290,4 +326,137 @@ def _encoding(fields: Fields) -> tuple[Encoding, str]:
         fields.problem("encoding", f"{encoding} needs bytes, which a spec cannot contain: write inputFrom")
     elif fields.has("encoding") and not (fields.has("input") or fields.has("inputFrom")):
         fields.warning("encoding", "has no effect: the gate has neither input nor inputFrom")
-    return encoding, message_type
+
+
+def _read_gate_input(value: Any, path: Path, findings: Findings) -> GateInput | None:
+    source = Fields(value, written_path(path), findings)
+    references = {
+        kind: source.get(name, SECRET_KEY) for kind, name in _GATE_INPUTS.items() if source.has(name)
+    }
+    if len(references) != 1:
+        source.problem("", "must have exactly one of configMapKeyRef and secretKeyRef")
+    source.close(*_GATE_INPUTS.values())
+    inputs = [GateInput(kind, key.name, key.key) for kind, key in references.items() if key]
+    return inputs[0] if inputs else None
+
+
+def _check_worker(spec: Fields, worker: WorkerFields) -> None:
+    ready, deadline = worker.min_ready_seconds, worker.progress_deadline_seconds
+    if 0 < deadline <= ready:
+        if spec.has("progressDeadlineSeconds"):
+            spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
+        else:
+            spec.problem("minReadySeconds", f"{ready} is not below progressDeadlineSeconds ({deadline})")
+    elif ready >= _DAY:
+        why = f"{ready} keeps a rollout waiting for a day or more"
+        spec.warning("minReadySeconds", f"{why}: check the number of seconds")
+
+
+_THERE = {"not": {"type": "null"}}
+_WRITTEN = {"type": "string", "minLength": 1}
+_ONE_TEMPLATE = {
+    "allOf": [
+        {
+            "anyOf": [
+                {"required": ["template"], "properties": {"template": _THERE}},
+                {
+                    "required": ["deployment"],
+                    "properties": {
+                        "deployment": {
+                            "type": "object",
+                            "required": ["template"],
+                            "properties": {"template": _THERE},
+                        }
+                    },
+                },
+            ]
+        },
+        {
+            "not": {
+                "properties": {"deployment": {"type": "object"}, "template": _THERE},
+                "required": ["deployment", "template"],
+            }
+        },
+    ]
+}
+
+
+def _key_of(noun: str, about: str) -> Schema:
+    """The schema of a reference to a key that holds the input of a gate."""
+    descriptions = {
+        "name": f"The name of the {noun}.",
+        "key": f"The key of the {noun} that holds the input.",
+        "optional": "Has no effect: the key must exist.",
+    }
+    fields = SECRET_KEY.schema["properties"]
+    properties = {name: {"description": descriptions[name]} | fields[name] for name in fields}
+    return or_null({"description": about} | SECRET_KEY.schema | {"properties": properties})
+
+
+_GATE_INPUT = Shape(
+    _read_gate_input,
+    unchanged,
+    {
+        "type": "object",
+        "properties": {
+            "configMapKeyRef": _key_of(
+                "ConfigMap", "A key of a ConfigMap in the worker's namespace, in its data or its binaryData."
+            ),
+            "secretKeyRef": _key_of("Secret", "A key of a Secret in the worker's namespace."),
+        },
+        "additionalProperties": False,
+        **exactly_one(*_GATE_INPUTS.values()),
+    },
+)
+_BINARY = [encoding for encoding in Encoding if encoding.is_binary]
+_NO_MESSAGES = [*(encoding for encoding in Encoding if not encoding.is_message), None]
+_OF_ENCODINGS = [
+    {
+        "if": {"properties": {"encoding": {"enum": _BINARY}}, "required": ["encoding"]},
+        "then": {"required": ["inputFrom"], "properties": {"inputFrom": {"type": "object"}}},
+    },
+    {
+        "if": {"properties": {"encoding": {"const": Encoding.BINARY_MESSAGE}}, "required": ["encoding"]},
+        "then": {"required": ["messageType"], "properties": {"messageType": _WRITTEN}},
+    },
+    {
+        "if": {"properties": {"encoding": {"enum": _NO_MESSAGES}}},
+        "then": {"properties": {"messageType": {"enum": ["", None]}}},
+    },
+]
+ROLLOUT = spec_shape(
+    Rollout,
+    _check_rollout,
+    rules={
+        "if": {"properties": {"strategy": {"const": Strategy.PROGRESSIVE}}, "required": ["strategy"]},
+        "then": {"properties": {"steps": {"type": "array", "minItems": 1}}, "required": ["steps"]},
+    },
+    shapes={
+        RolloutStep: spec_shape(RolloutStep, _check_step),
+        Gate: spec_shape(
+            Gate,
+            _check_gate,
+            rules={**not_both("input", "inputFrom"), "allOf": _OF_ENCODINGS},
+            shapes={GateInput: _GATE_INPUT},
+        ),
+    },
+)
+WORKER = spec_shape(
+    WorkerFields,
+    _check_worker,
+    rules=_ONE_TEMPLATE,
+    shapes={
+        Rollout: ROLLOUT,
+        ConnectionReference: spec_shape(
+            ConnectionReference,
+            _check_reference,
+            rules={
+                "anyOf": [
+                    {"required": ["name"], "properties": {"name": _WRITTEN}},
+                    {"required": ["objectRef"]},
+                ]
+            },
+        ),
+        DeploymentFields: DEPLOYMENT_FIELDS,
+    },
+)

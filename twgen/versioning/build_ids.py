@@ -4,6 +4,7 @@ import re
 from functools import cache, lru_cache
 from hashlib import sha256
 
+from twgen.model.forms import LONGEST_BUILD_ID
 from twgen.model.spec import Connection
 from twgen.versioning.names import truncated
 
@@ -47,7 +48,6 @@ def _reference() -> re.Pattern[str]:
     )
 
 
-LONGEST_BUILD_ID = 63
 _NOT_A_LABEL = re.compile(r"[^a-zA-Z0-9._-]+")
 _SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, so no words
 _SAFE_DIGITS = {ord(digit): _SAFE_ALPHABET[ord(digit) % len(_SAFE_ALPHABET)] for digit in "0123456789"}

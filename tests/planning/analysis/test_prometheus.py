@@ -12,7 +12,7 @@ from twgen.model.analysis import NoData, PrometheusQuery
 from twgen.planning.analysis.prometheus import MOST_POINTS, moments, query_for
 
 MINUTE = timedelta(minutes=1)
-ASKED = PrometheusQuery("", "errors", None, 1.0, MINUTE, 0, NoData.WAIT)
+ASKED = PrometheusQuery("errors", "", None, 1.0, MINUTE, 0, NoData.WAIT)
 AGES = st.timedeltas(timedelta(), timedelta(days=9))
 
 

@@ -186,7 +186,7 @@ def stuck(percentage: float, *, number: int, **changes: Any) -> WorkerPlan:
     """Two metrics, of which the step at 25% is judged by one."""
     metrics = tuple(Metric(name, ReportedProblems(0)) for name in ("stuck", "other"))
     analysis = Analysis(metrics, OnFailure.ABORT, timedelta())
-    spec = with_steps(PolicyStep(25, metrics=frozenset({"other"}), **changes), analysis=analysis)
+    spec = with_steps(PolicyStep(25, metrics=("other",), **changes), analysis=analysis)
     measured = tuple(
         Measurement(name, NOW - HOUR, stuck=StuckWorkflows(count, ("order-1",)[:count]))
         for name, count in (("stuck", number), ("other", 0))

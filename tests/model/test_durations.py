@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twgen.model.durations import parse_duration
 from twgen.planning.sentences import spoken
-from twgen.specs.durations import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ LONGEST_DURATION = 100
 """Matching repeated parts takes hundreds of times the memory of the text."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
+DURATION_PATTERN = rf"^(-0|\+?(0|({_PART.pattern})+))$(?!\n)"
+"""What the schemas say of a duration."""
 _SPOKEN_PART = r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*"
 _SPOKEN_UNITS = {
     "w": 604_800, "week": 604_800, "weeks": 604_800,
@@ -55,10 +57,15 @@ def go_duration(text: str) -> str:
     seconds = _spoken_seconds(text)
     if seconds is None or not 1 <= seconds <= _LONGEST_SECONDS:
         return ""
-    minutes, rest = divmod(int(seconds), 60)
+    return write_duration(timedelta(seconds=seconds))
+
+
+def write_duration(length: timedelta) -> str:
+    """The length in whole hours, minutes and seconds: `1h30m`."""
+    minutes, seconds = divmod(int(length.total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
-    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
-    return "".join(f"{amount}{unit}" for amount, unit in parts if amount)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"
 
 
 def _spoken_seconds(text: str) -> float | None:

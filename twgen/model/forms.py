@@ -1,0 +1,119 @@
+"""The forms that texts of specs have, and what a spec may hold at most.
+
+`$` alone would let the end of a line pass.
+"""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from twgen.model.paths import Path
+from twgen.model.problem import noun, wrong_type
+from twgen.model.shapes import UNFILLED, Findings, Shape, text
+
+RAMP_PERCENTAGES = (1, 99)
+MOST_STEPS = 20
+SHORTEST_PAUSE = timedelta(seconds=30)
+LONGEST_TEXT = 1000
+"""Temporal's own limit for names and identities, `limit.maxIDLength`, unless it is changed."""
+
+LONGEST_LABEL = 63
+"""A name that becomes the value of a label, and a namespace."""
+LABEL = text(
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$(?!\\n)",
+    "a name of lower-case letters, digits and -",
+    most=LONGEST_LABEL,
+)
+"""RFC 1123, as Kubernetes checks namespaces; Temporal refuses a dot in the name of a Worker Deployment."""
+LONGEST_BUILD_ID = 63
+BUILD_ID = text(
+    "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$(?!\\n)",
+    "a valid build ID: letters, digits, - _ and .",
+    most=LONGEST_BUILD_ID,
+)
+"""As Kubernetes checks the values of labels."""
+LONGEST_NAME = 253
+NAME = text(
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\\n)",
+    "a name of lower-case letters, digits, - and .",
+    most=LONGEST_NAME,
+)
+"""RFC 1123, as Kubernetes checks the names of most objects."""
+DATA_KEY = text(
+    "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)", "a key of letters, digits, -, _ and .", most=LONGEST_NAME
+)
+"""As Kubernetes checks the keys of Secrets and ConfigMaps."""
+_INSIDE = "[^\\x00-\\x1f\\x7f]"
+_AT_ENDS = "[^\\s\\x00-\\x1f\\x7f\u2018-\u201f]"
+_LINE = f"^(?!.*(\\{{\\{{|\\$[{{(])){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
+LINE = text(
+    _LINE, wrong="must be one line, without blanks or typographic quotes at its ends", most=LONGEST_TEXT
+)
+"""Text on one line that is filled in, without blanks and typographic quotes at its ends.
+
+The name of a class may hold a `$`.
+"""
+WORKFLOW_TYPE = text(
+    _LINE.replace("^", "^(?!.*['\"\\\\])", 1), "a workflow name: one line, without quotes", most=LONGEST_TEXT
+)
+"""One that a query of visibility can name: servers differ in what they make of a quote or a backslash."""
+MESSAGE_TYPE = text(
+    "^[a-zA-Z_][a-zA-Z0-9_]*(\\.[a-zA-Z_][a-zA-Z0-9_]*)*$(?!\\n)",
+    "the full name of a protobuf message, such as shop.v1.Order",
+    most=LONGEST_TEXT,
+)
+"""A full name, as protobuf has it: without a leading dot and without the host of a type URL."""
+FILLED = "^(?![\\s\\S]*(\\{\\{|\\$|#\\{))"
+"""The pattern of text without what Helm, a shell or a pipeline is yet to fill in."""
+CUSTOM_BUILD_ID = text(FILLED, wrong=UNFILLED, most=LONGEST_BUILD_ID)
+IDENTITY = text(
+    _LINE.replace("^", "^(?!/)(?!.*//)(?!.*/$)", 1),
+    "an identity such as payments/prod: one line without empty parts",
+    most=LONGEST_TEXT,
+)
+"""A line whose parts, which a slash divides, all say something."""
+SERVER_NAME = text("^[a-zA-Z0-9.-]+$(?!\\n)", "a host name", most=LONGEST_TEXT)
+HOST_PORT = text(
+    "^([A-Za-z0-9.-]+|\\[[0-9a-fA-F:]+\\])"
+    ":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$(?!\\n)",
+    "host:port, such as temporal.example.com:7233",
+    most=LONGEST_TEXT,
+)
+WORDS = text(most=LONGEST_TEXT)
+"""Any text."""
+ONLY_PLACEHOLDERS = (
+    "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in, and (without"
+    " blanks) {{temporal_worker_deployment_name}}, {{temporal_worker_build_id}} and {{temporal_namespace}}"
+)
+"""What is wrong with any other."""
+PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"
+SHARE = "^0{0,6}(100|[0-9]{1,2})%$(?!\\n)"
+"""A percentage of what there is at most."""
+
+
+_BYTES = re.compile("^([1-9][0-9]{0,9})(k|M|G|Ki|Mi|Gi)?$(?!\\n)")
+_UNITS = {"Gi": 2**30, "Mi": 2**20, "Ki": 2**10, "G": 10**9, "M": 10**6, "k": 10**3, "": 1}
+
+
+def number_of_bytes(most: str) -> Shape:
+    """A whole number of bytes, with the suffixes that anybody needs; `most` is written so too."""
+
+    def amount(text: str) -> int | None:
+        matched = _BYTES.match(text)
+        return int(matched[1]) * _UNITS[matched[2] or ""] if matched else None
+
+    def read(value: Any, path: Path, findings: Findings) -> int | None:
+        if value.__class__ is not str:
+            findings.problem(path, wrong_type(noun(str), value))
+            return None
+        number = amount(value)
+        if number is None:
+            findings.problem(path, "is not a number of bytes such as 64Mi")
+        elif number > (amount(most) or 0):
+            findings.problem(path, f"is more than {most}")
+        return number
+
+    def write(value: int) -> str:
+        return next(f"{value // unit}{suffix}" for suffix, unit in _UNITS.items() if value % unit == 0)
+
+    return Shape(read, write, {"type": "string", "pattern": _BYTES.pattern})
