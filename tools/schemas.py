@@ -25,7 +25,7 @@ from twgen.specs.attached import ATTACHED, AttachedFields
 from twgen.specs.connections import CONNECTION
 from twgen.specs.policies import POLICY
 from twgen.specs.workers import WORKER, WorkerFields
-from twgen.versioning.names import WHEN
+from twgen.versioning.names import CONTROLLER_API, WHEN
 
 
 class _Document(NamedTuple):
@@ -155,6 +155,9 @@ def _spec_schema(spec: _Spec) -> dict[str, Any]:
     }
     about = "The name and the namespace. If the namespace is absent, -n or Argo CD supplies it."
     fields = _described(spec.shape.schema, spec.fields)
+    del fields["additionalProperties"]
+    if kinds.api_of(spec.kind) == CONTROLLER_API:
+        fields = _open(fields)
     for old, new in spec_document.OLD_NAMES.get(spec.kind, {}).items():
         fields = _with_old_name(fields, old.split(".")[1:], new.split(".")[1:], "#/properties/spec")
     properties = {
@@ -164,6 +167,18 @@ def _spec_schema(spec: _Spec) -> dict[str, Any]:
         "spec": {"description": spec.about, **fields},
     }
     return {"type": "object", "properties": properties, "required": [*properties]}
+
+
+def _open(schema: Any) -> Any:
+    """The schema, but mappings may have more fields: another release of the controller knows other ones."""
+    if isinstance(schema, list):
+        return [_open(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_closed = schema.get("additionalProperties") is False
+    return {
+        name: _open(item) for name, item in schema.items() if not is_closed or name != "additionalProperties"
+    }
 
 
 def _with_old_name(
@@ -184,14 +199,19 @@ def _with_old_name(
     changed = schema | {"properties": properties}
     if new[0] in schema.get("required", ()):
         changed["required"] = [name for name in schema["required"] if name != new[0]]
-        changed = {name: rule for name, rule in changed.items() if rule != []}
         either = {"anyOf": [{"required": [name]} for name in (new[0], first)]}
         changed["allOf"] = [*schema.get("allOf", ()), either]
-    for rule in changed.get("allOf", ()):
-        # a third name of the same field
-        if {"required": [new[0]]} in rule.get("anyOf", ()) and {"required": [first]} not in rule["anyOf"]:
-            rule["anyOf"].append({"required": [first]})
-    return changed
+    # a rule for the field as it is called today, or a third name of it
+    changed["allOf"] = [
+        rule | {"anyOf": [*rule["anyOf"], {"required": [first]}]} if _is_about(rule, new[0], first) else rule
+        for rule in changed.get("allOf", ())
+    ]
+    return {name: rule for name, rule in changed.items() if rule != []}
+
+
+def _is_about(rule: Mapping[str, Any], name: str, old_name: str) -> bool:
+    required = [alternative.get("required") for alternative in rule.get("anyOf", ())]
+    return required[:1] == [[name]] and [old_name] not in required
 
 
 def _described(schema: dict[str, Any], kind: type[Any]) -> dict[str, Any]:

@@ -441,21 +441,32 @@ ROLLOUT = spec_shape(
         ),
     },
 )
+# in its alternatives, the schema has an old spelling too
+_ONE_NAME = {
+    "anyOf": [
+        {
+            "required": ["connectionRef"],
+            "properties": {
+                "connectionRef": {
+                    "anyOf": [
+                        {"required": ["name"], "properties": {"name": _WRITTEN}},
+                        {"required": ["objectRef"]},
+                    ]
+                }
+            },
+        }
+    ]
+}
 WORKER = spec_shape(
     WorkerFields,
     _check_worker,
     rules=_ONE_TEMPLATE,
     shapes={
         Rollout: ROLLOUT,
-        ConnectionReference: spec_shape(
-            ConnectionReference,
-            _check_reference,
-            rules={
-                "anyOf": [
-                    {"required": ["name"], "properties": {"name": _WRITTEN}},
-                    {"required": ["objectRef"]},
-                ]
-            },
+        WorkerOptions: spec_shape(
+            WorkerOptions,
+            rules={"allOf": [_ONE_NAME]},
+            shapes={ConnectionReference: spec_shape(ConnectionReference, _check_reference)},
         ),
         DeploymentFields: DEPLOYMENT_FIELDS,
     },
