@@ -40,7 +40,7 @@ def queues(story: Story) -> str:
     return f"{story.worker.task_queue},{story.worker.task_queue}-more"
 
 
-@on_both_servers
+@side_by_side
 def test_progressive_worker_without_any_other_poller_is_current_at_once_after_its_gate(
     story: Story,
 ) -> None:
@@ -52,7 +52,7 @@ def test_progressive_worker_without_any_other_poller_is_current_at_once_after_it
     assert "% of new workflows" not in ended.stdout
 
 
-@on_both_servers
+@side_by_side
 def test_unversioned_pollers_of_one_workflow_queue_share_with_a_first_version(story: Story) -> None:
     story.running.enter_context(story.worker.unversioned())
     story.start("v1", TASK_QUEUE=queues(story))
@@ -116,7 +116,7 @@ def test_task_queue_that_the_target_does_not_poll_is_named_and_blocks_it_in_the_
     assert story.shares() == {"v1": 95, "v2": 5}
 
 
-@on_both_servers
+@side_by_side
 def test_gate_of_a_worker_without_workflows_cannot_start_and_blocks_it_in_the_end(story: Story) -> None:
     story.running.enter_context(story.worker.version("v1", ONLY_ACTIVITIES="yes"))
     story.describe("v1", steps=(), gate="GateWorkflow")
@@ -129,7 +129,7 @@ def test_gate_of_a_worker_without_workflows_cannot_start_and_blocks_it_in_the_en
     assert story.run("rollout").code == 0
 
 
-@on_both_servers
+@side_by_side
 def test_gate_that_runs_out_of_time_fails_and_one_with_input_in_its_spec_decides_by_it(
     story: Story,
 ) -> None:
@@ -155,7 +155,7 @@ def test_gate_that_runs_out_of_time_fails_and_one_with_input_in_its_spec_decides
             assert story.run("retry").code == 0
 
 
-@on_both_servers
+@side_by_side
 def test_rollback_to_a_version_replaced_long_ago_ramps_and_a_persons_rollback_is_not_undone_at_once(
     story: Story,
 ) -> None:
