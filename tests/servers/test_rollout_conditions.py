@@ -7,9 +7,7 @@ from itertools import count
 
 import pytest
 
-from testing.asking import succeeds
 from testing.processes import eventually
-from testing.servers import NEWEST, temporal_server
 from tests.servers.live import (
     ALONE,
     MANAGER,
@@ -20,7 +18,7 @@ from tests.servers.live import (
     write_specs,
 )
 from tests.servers.side_by_side import side_by_side
-from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, telling, until
+from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, until
 from twgen.cli.settings import clock
 from twgen.model.times import format_time
 
@@ -200,24 +198,3 @@ def test_rollouts_of_two_managers_never_alternate_and_the_one_that_may_adopt_tak
     story.describe("v1", steps=())
     assert run(story.folder, "rollout", options=other).code == 5
     assert story.shares() == {"v1": 0, "v2": 100}
-
-
-@side_by_side
-def test_version_that_was_deleted_and_comes_back_is_gated_anew(place: Story) -> None:
-    # a version for which somebody polled lately is not deleted; a poll lasts a minute
-    settings = {"matching.PollerHistoryTTL": "65s"}
-    with (
-        temporal_server(place.folder.parent, NEWEST, settings=settings) as server,
-        telling(server, place.folder, place.worker.task_queue) as story,
-    ):
-        worker = story.worker
-        becomes_current(story, "v1")
-        story.describe("v2", steps=(25,), gate="GateWorkflow")
-        with worker.version("v2"):
-            eventually(lambda: "started the gate" in story.run("rollout", "--once").stdout, SOON)
-            eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
-        eventually(lambda: succeeds(lambda: worker.delete_version("v2")), 3 * SOON)
-        with story.rolling() as process:
-            until(process, "Temporal does not know it yet")
-            story.start("v2")
-            assert any("started the gate" in line for line in until(process, "it stays at 25%"))
