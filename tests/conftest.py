@@ -1,7 +1,6 @@
 """What all tests have in common."""
 
 import signal
-from collections import Counter, deque
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,22 +19,19 @@ settings.register_profile("attack", COMMON, max_examples=20_000)
 settings.load_profile("twgen")
 
 
-_MANY_TESTS = 15
+# those that take a minute or more, by the sum of their times of `--durations=0`: what computes for long and
+# what waits for long turn about
+_LONG = (
+    *("image", "demo_live", "argocd_hooks", "leaving_the_controller", "rollout_process", "argocd"),
+    *("unserved", "argocd_older", "rollout_managers", "argocd_tick", "rollout_trouble", "argocd_image"),
+    *("rollout_lifecycle", "argocd_protection", "analysis_killed", "argocd_trouble", "stack"),
+    *("argocd_attached", "rollout_conditions", "argocd_neighbours", "argocd_expiry", "rollout_job"),
+    *("argocd_credentials", "argocd_emptied_cache", "argocd_frozen_plugin", "page", "argocd_security"),
+)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules of few tests, which mostly wait, turn about with those of more; those of many are last.
-
-    So processes that share a machine use it evenly, and none is left alone with a long story at the end.
-    """
-    tests = Counter(item.path for item in items)
-    stories = deque(
-        sorted((path for path in tests if tests[path] < _MANY_TESTS), key=lambda path: tests[path])
-    )
-    order = []
-    while stories:
-        order.append(stories.popleft())
-        stories.reverse()
-    place = {path: number for number, path in enumerate(order)}
-    items.sort(key=lambda item: place.get(item.path, len(place) + tests[item.path]))
+    """The files that take longest come first: no process is left alone with a long one at the end."""
+    places = {f"test_{name}": place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))

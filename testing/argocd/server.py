@@ -5,6 +5,7 @@ import json
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,17 +42,24 @@ class ArgoServer:
         self._login()
         return {"ARGOCD_OPTS": f"--config={self._config}", "ARGOCD_BINARY_NAME": "argocd"}
 
-    def permits(self, token: str, action: str, resource: str, what: str = "*/*") -> bool:
-        """Whether an account may do this, by the server's own word."""
-        options = (f"--auth-token={token}", f"--server={urlsplit(self.address).netloc}", "--plaintext")
-        return self._argocd("account", "can-i", action, resource, what, *options).strip() == "yes"
+    def permits(self, token: str, action: str, resource: str) -> bool:
+        """Whether an account may do this to anything, by the server's own word."""
+        # each start of `argocd account can-i` costs a hundred times as much
+        path = f"/api/v1/account/can-i/{resource}/{action}/*/*"
+        answer = self._answer(token, "GET", path, None)
+        if answer.status != HTTPStatus.OK:
+            raise AssertionError(answer.data)
+        return bool(answer.json()["value"] == "yes")
 
     def request(self, token: str, method: str, path: str, body: Any = None) -> int:
         """The status that a plain request of its API is answered with."""
+        return self._answer(token, method, path, body).status
+
+    def _answer(self, token: str, method: str, path: str, body: Any) -> urllib3.BaseHTTPResponse:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         with urllib3.PoolManager(retries=False) as pool:
             sent = None if body is None else json.dumps(body)
-            return pool.request(method, f"{self.address}{path}", body=sent, headers=headers).status
+            return pool.request(method, f"{self.address}{path}", body=sent, headers=headers)
 
     @property
     def _config(self) -> Path:

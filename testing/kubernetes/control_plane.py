@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import Popen
+from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -21,8 +22,14 @@ from testing.recipes import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
 _READY_WITHIN = 240.0
 _LOOPBACK = "127.0.0.1"
 _UNSAID = ("authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io")
-# there is no kubelet that renews a lease, so nothing may conclude from its absence that the node is gone
-_CONTROLLERS = "*,-node-lifecycle-controller,-node-ipam-controller"
+# those that a story may see the work of; none concludes from a lease that the local node is gone
+_CONTROLLERS = (
+    *("deployment", "replicaset", "job", "cronjob", "horizontal-pod-autoscaler", "disruption"),
+    *("garbage-collector", "ttl-after-finished", "namespace", "root-ca-certificate-publisher"),
+    *("serviceaccount", "serviceaccount-token", "clusterrole-aggregation"),
+)
+# its store waits for the disk at each write, where there is nothing to keep
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
 # all that anybody writes into the cluster, but for what is secret there
 _WRITTEN = {
     "apiVersion": "audit.k8s.io/v1",
@@ -47,7 +54,8 @@ def kubernetes_cluster(folder: Path) -> Iterator[Cluster]:
     tokens = _private(folder / "tokens.csv", f'{token},admin,admin,"system:masters"\n')
     key = _private(folder / "accounts.key", _new_key())
     with (
-        running(_store(folder, store, f"http://{_LOOPBACK}:{peer_port}"), folder / "etcd.log"),
+        TemporaryDirectory(prefix="twgen-etcd-", dir=_MEMORY if _MEMORY.exists() else folder) as data,
+        running(_store(data, store, f"http://{_LOOPBACK}:{peer_port}"), folder / "etcd.log"),
         running(_api_server(folder, store, port, tokens, key), folder / "kube-apiserver.log") as process,
     ):
         cluster = _ready_cluster(folder, f"https://{_LOOPBACK}:{port}", token, process)
@@ -60,10 +68,10 @@ def kubernetes_cluster(folder: Path) -> Iterator[Cluster]:
                 cluster.api.close()
 
 
-def _store(folder: Path, address: str, peers: str) -> list[str]:
+def _store(data: str, address: str, peers: str) -> list[str]:
     return [
         str(installed(ETCD)),
-        f"--data-dir={folder / 'etcd'}",
+        f"--data-dir={data}",
         f"--listen-client-urls={address}",
         f"--advertise-client-urls={address}",
         f"--listen-peer-urls={peers}",
@@ -104,7 +112,7 @@ def _controller_manager(cluster: Cluster, port: int, key: Path) -> list[str]:
         f"--cert-dir={cluster.folder / 'controller-manager'}",
         f"--service-account-private-key-file={key}",
         f"--root-ca-file={cluster.authority}",
-        f"--controllers={_CONTROLLERS}",
+        f"--controllers={','.join(f'{name}-controller' for name in _CONTROLLERS)}",
         "--leader-elect=false",
         "--kube-api-qps=200",
         "--kube-api-burst=400",

@@ -93,7 +93,16 @@ def test_parameter_of_the_application_goes_before_its_variable_and_the_operators
 
 @pytest.mark.parametrize(
     "name",
-    ["snapshot", "now", "timeout", "allow-unlisted-connections", "via", "operator-config", "kubeconfig"],
+    [
+        "snapshot",
+        "now",
+        "timeout",
+        "allow-unlisted-connections",
+        "via",
+        "operator-config",
+        "kubeconfig",
+        "no-hooks",
+    ],
 )
 def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator: Path, name: str) -> None:
     variable = f"TWGEN_{name.replace('-', '_').upper()}"

@@ -8,10 +8,9 @@ from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.leaks import leaks_below
 from testing.local_node.node import LocalNode, local_node
-from testing.recipes import ARGO_CD_3_2
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 from tests.servers import terminal
-from tests.servers.gitops import ApplicationStory, Stage, new_story, release_of, stages_of
+from tests.servers.gitops import ApplicationStory, new_story
 from tests.servers.rollouts import Story
 from tests.servers.side_by_side import (
     APPLICATIONS_AT_ONCE,
@@ -88,16 +87,6 @@ def argo(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield running
 
 
-@pytest.fixture(scope="session")
-def older_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """The older Argo CD, in a cluster of its own: each looks after all Applications of its cluster."""
-    with kubernetes_cluster(tmp_path_factory.mktemp("older-kubernetes")) as cluster:
-        cluster.define("keda")
-        folder = tmp_path_factory.mktemp("older-argocd")
-        with local_node(cluster) as node, argocd(cluster, folder, release=ARGO_CD_3_2) as running:
-            yield Stage(running, node)
-
-
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
     """A Kubernetes namespace of its own, in which nothing runs after the test."""
@@ -117,13 +106,13 @@ def told_stories(
     if kinds != {terminal.Story}:
         cluster: Cluster = request.getfixturevalue("cluster")
         node: LocalNode = request.getfixturevalue("node")
-    stages = stages_of(request) if ApplicationStory in kinds else {}
-    for stage in stages.values():
-        stage.argo.configure([newest_temporal.address])
+    if ApplicationStory in kinds:
+        argo: ArgoCD = request.getfixturevalue("argo")
+        argo.configure([newest_temporal.address])
 
     def begin(test: pytest.Function, tell: Callable[..., None]) -> None:
         if kind_of_story(test) is ApplicationStory:
-            with new_story(*stages[release_of(test)], newest_temporal) as told:
+            with new_story(argo, node, newest_temporal) as told:
                 tell(told)
             return
         if kind_of_story(test) is terminal.Story:

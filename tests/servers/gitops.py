@@ -1,13 +1,11 @@
 """A worker that a team keeps in Git, and what Argo CD, Kubernetes and Temporal say of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
-
-import pytest
 
 from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD
@@ -16,7 +14,6 @@ from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
-from testing.recipes import ARGO_CD, ARGO_CD_3_2, Server
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
@@ -32,7 +29,6 @@ from tests.servers.live import (
     worker_container,
     worker_document,
 )
-from tests.servers.side_by_side import given, side_by_side, side_by_side_tests
 from twgen.records.intent import parse_intent
 from twgen.yaml.writer import write_documents
 
@@ -230,51 +226,6 @@ def budget_document(worker: str) -> Document:
     selector: Document = {"matchLabels": {}}
     more: Document = {"maxUnavailable": 1, "selector": selector}
     return attached_document(worker, "budget", "policy/v1", "PodDisruptionBudget", **more)
-
-
-class Stage(NamedTuple):
-    """Where stories of one release of Argo CD are told."""
-
-    argo: ArgoCD
-    node: LocalNode
-
-
-def on_releases(*releases: Server) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A test that tells a story once on each of these releases of Argo CD, beside the others.
-
-    `@on_releases(ARGO_CD, ARGO_CD_3_2)` is for a story of a hook. A story without this is told on ARGO_CD.
-    """
-    names = [release.version for release in releases]
-    each = pytest.mark.parametrize("release", releases, ids=names)
-    return lambda tell: each(side_by_side(tell, "release"))
-
-
-def by_hook_and_by_job(*releases: Server) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A test that tells a story with a hook on each of these releases of Argo CD, and with a Job on ARGO_CD.
-
-    The story is told which, as `driver`.
-    """
-    cases = [*(("Hook", release) for release in releases), ("Job", ARGO_CD)]
-    names = [f"{driver}-{release.version}" for driver, release in cases]
-    each = pytest.mark.parametrize(("driver", "release"), cases, ids=names)
-    return lambda tell: each(side_by_side(tell, "release"))
-
-
-def release_of(test: pytest.Function) -> Server:
-    """The Argo CD that a test is about."""
-    release: Server = given(test).get("release", ARGO_CD)
-    return release
-
-
-def stages_of(request: pytest.FixtureRequest) -> Mapping[Server, Stage]:
-    """A stage for each release that stories of the module are about."""
-    stages = {}
-    for release in {release_of(test) for test in side_by_side_tests(request)}:
-        if release is ARGO_CD_3_2:
-            stages[release] = request.getfixturevalue("older_stage")
-        else:
-            stages[release] = Stage(request.getfixturevalue("argo"), request.getfixturevalue("node"))
-    return stages
 
 
 @contextmanager

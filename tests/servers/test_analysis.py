@@ -9,6 +9,7 @@ import pytest
 
 from testing.processes import eventually
 from tests.servers.live import recorded_versions
+from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
 
 pytestmark = pytest.mark.server
@@ -48,7 +49,7 @@ def test_version_whose_workflows_fail_is_taken_back_with_the_numbers(story: Stor
     assert plan["analysis"] == [], "it ramps no more"
 
 
-@on_both_servers
+@side_by_side
 def test_version_that_is_well_passes_and_is_counted_from_the_begin_of_its_ramp(story: Story) -> None:
     ramps(story, fails=False, notAbove="Current", workflowTypes=["GateWorkflow"])
 
@@ -98,7 +99,7 @@ def test_version_that_cannot_replay_what_runs_is_taken_back_with_its_workflows(s
     eventually(lambda: all(story.tries(name) <= 1 for name in names), SOON)
 
 
-@on_both_servers
+@side_by_side
 def test_version_whose_first_workflow_task_breaks_is_taken_back(story: Story) -> None:
     becomes_current(story, "v1")
     to_half(story, {"name": "stuck", "reportedProblems": {}}, GATE_IS_STUCK="1")

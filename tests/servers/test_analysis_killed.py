@@ -1,7 +1,6 @@
 """Rollouts that are killed again and again decide as one that is left alone: nothing of it is remembered."""
 
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import count
 from threading import Event, Thread
 
@@ -10,7 +9,8 @@ import pytest
 from testing.asking import succeeds
 from testing.processes import eventually
 from tests.servers.live import Document
-from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, rolled_out
+from tests.servers.side_by_side import side_by_side
+from tests.servers.terminal import SOON, Story, becomes_current, rolled_out
 
 pytestmark = pytest.mark.server
 METRICS: list[Document] = [
@@ -58,7 +58,7 @@ class Traffic(ExitStack):
         self.callback(ends.set)
 
 
-@on_both_servers
+@side_by_side
 def test_version_that_is_well_becomes_current(story: Story) -> None:
     becomes_current(story, "v1")
     with Traffic(story):
@@ -66,7 +66,7 @@ def test_version_that_is_well_becomes_current(story: Story) -> None:
         rolled_out(story, lambda: story.shares() == {"v1": 0, "v2": 100})
 
 
-@on_both_servers
+@side_by_side
 def test_version_that_fails_three_in_ten_is_taken_back(story: Story) -> None:
     becomes_current(story, "v1")
     with Traffic(story):
@@ -75,7 +75,7 @@ def test_version_that_fails_three_in_ten_is_taken_back(story: Story) -> None:
     assert "failures: " in why(story)
 
 
-@on_both_servers
+@side_by_side
 def test_version_that_cannot_replay_is_taken_back(story: Story) -> None:
     becomes_current(story, "v1")
     names = story.begun("SleepingWorkflow")
@@ -87,15 +87,3 @@ def test_version_that_cannot_replay_is_taken_back(story: Story) -> None:
         story.worker.finish(workflow)
     rolled_out(story, lambda: is_taken_back(story))
     assert "stuck: " in why(story)
-
-
-@on_both_servers
-def test_version_that_stops_polling_is_taken_back(story: Story) -> None:
-    becomes_current(story, "v1")
-    with ExitStack() as running:
-        told = replace(story, running=running)
-        told.describe("v2", steps=(50,), policy={"unserved": {"after": "2m"}})
-        told.start("v2")
-        rolled_out(told, lambda: story.shares() == {"v1": 50, "v2": 50})
-    rolled_out(story, lambda: is_taken_back(story))
-    assert "none of its workers has polled" in why(story)

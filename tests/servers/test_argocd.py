@@ -6,7 +6,6 @@ import pytest
 
 from testing.argocd.application import Application
 from testing.processes import eventually
-from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from tests.servers.gitops import (
     AT_ONCE,
     RESTS,
@@ -14,7 +13,6 @@ from tests.servers.gitops import (
     ApplicationStory,
     attached,
     budget_document,
-    by_hook_and_by_job,
     is_protected,
     uid,
 )
@@ -34,16 +32,6 @@ GATED_RAMP: Document = {
 }
 V2 = "temporal.io/build-id=v2"
 A_MINUTE = 60.0
-
-
-@side_by_side
-def test_first_sync_from_nothing_ends_with_the_version_current(story: ApplicationStory) -> None:
-    commit = story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
-    assert story.share("v1") == 100
-    found = story.application.synced(commit)
-    assert found["status"]["health"]["status"] == "Healthy"
 
 
 @side_by_side
@@ -137,7 +125,8 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory
     assert full_syncs() == first, "nor does it take another one to settle"
 
 
-@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
+@pytest.mark.parametrize("driver", ["Job"])
+@side_by_side
 def test_second_sync_finds_no_difference_whoever_computes_it(story: ApplicationStory, driver: str) -> None:
     policy = policy_document("greeter", driver=driver, holdFor="2h")
     more = (policy, autoscaler_document("greeter"), budget_document("greeter"))
@@ -184,15 +173,13 @@ def test_two_applications_keep_a_worker_each_in_one_namespace(story: Application
     other.application.delete()
 
 
-@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
-def test_new_autoscaler_without_metrics_does_not_hold_up_a_rollout(
-    story: ApplicationStory, driver: str
-) -> None:
+@side_by_side
+def test_new_autoscaler_without_metrics_does_not_hold_up_a_job(story: ApplicationStory) -> None:
     scaler = autoscaler_document("greeter")
     usage = {"type": "AverageValue", "averageValue": "500m"}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": usage}}
     scaler["spec"]["template"]["spec"]["metrics"] = [metric]
-    policy = policy_document("greeter", driver=driver)
+    policy = policy_document("greeter", driver="Job")
     story.commit("v1", policy, steps=())
     story.application.create()
     story.stands("Settled", "v1")
@@ -201,7 +188,8 @@ def test_new_autoscaler_without_metrics_does_not_hold_up_a_rollout(
     story.stands("Settled", "v2")
 
 
-@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+@side_by_side
 def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, driver: str) -> None:
     policy = policy_document("greeter", driver=driver)
     story.commit("v1", policy, steps=())
@@ -220,7 +208,8 @@ def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, 
     story.stands("Settled", "v1")
 
 
-@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+@side_by_side
 def test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refreshes(
     story: ApplicationStory, driver: str
 ) -> None:

@@ -8,14 +8,11 @@ from time import monotonic
 import pytest
 
 from testing.processes import eventually
-from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from tests.servers.gitops import (
     SOON,
     ApplicationStory,
     attached,
     budget_document,
-    by_hook_and_by_job,
-    on_releases,
     uid,
 )
 from tests.servers.live import (
@@ -94,7 +91,7 @@ def checked(seen: list[tuple[float, Mapping[str, list[str]]]]) -> None:
     assert longest_without(seen, "poddisruptionbudgets") < A_MOMENT
 
 
-@on_releases(ARGO_CD, ARGO_CD_3_2)
+@side_by_side
 def test_hook_is_the_default_beside_an_autoscaler_without_metrics_which_is_owned_within_a_minute(
     story: ApplicationStory,
 ) -> None:
@@ -121,7 +118,8 @@ def test_hook_is_the_default_beside_an_autoscaler_without_metrics_which_is_owned
         )
 
 
-@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+@side_by_side
 def test_renamed_autoscaler_and_budget_take_the_place_of_the_old_ones_at_once(
     story: ApplicationStory, driver: str
 ) -> None:

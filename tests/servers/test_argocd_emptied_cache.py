@@ -12,7 +12,7 @@ from tests.servers.live import policy_document
 from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
-APPLICATIONS = 50
+APPLICATIONS = 16
 WITHIN = 300.0
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -11,9 +12,10 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
+from testing.argocd.argocd import ArgoCD
 from testing.faults import Forwarder, Trouble, forwarding
+from testing.local_node.node import LocalNode
 from testing.processes import eventually
-from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from testing.servers import TemporalServer
 from tests.servers.gitops import (
     SOON,
@@ -21,14 +23,17 @@ from tests.servers.gitops import (
     attached,
     is_protected,
     new_story,
-    on_releases,
-    release_of,
-    stages_of,
     uid,
 )
 from tests.servers.live import PATIENT, autoscaler_document, policy_document, run
 from tests.servers.rollouts import PAUSE, last_word, outlast
-from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, told_side_by_side
+from tests.servers.side_by_side import (
+    APPLICATIONS_AT_ONCE,
+    Told,
+    kind_of_story,
+    side_by_side,
+    told_side_by_side,
+)
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
@@ -74,27 +79,33 @@ class Hooked:
         return eventually(said, SOON)
 
 
-@pytest.fixture(scope="module")
-def told_stories(request: pytest.FixtureRequest, newest_temporal: TemporalServer) -> Iterator[Told]:
-    """The stories of this module side by side, each with a way to Temporal of its own."""
-    addresses, adding, stages = [newest_temporal.address], Lock(), stages_of(request)
+@contextmanager
+def told_of_hooks(
+    request: pytest.FixtureRequest, argo: ArgoCD, node: LocalNode, temporal: TemporalServer
+) -> Iterator[Told]:
+    """The stories of a module side by side, each with a way to Temporal of its own."""
+    addresses, adding = [temporal.address], Lock()
 
     def begin(test: pytest.Function, tell: Callable[..., None]) -> None:
-        stage = stages[release_of(test)]
-        with (
-            forwarding(newest_temporal.address, Trouble()) as way,
-            new_story(*stage, newest_temporal) as story,
-        ):
+        with forwarding(temporal.address, Trouble()) as way, new_story(argo, node, temporal) as story:
             with adding:
                 addresses.append(way.address)
-                stage.argo.configure(addresses)
-            tell(Hooked(story, way))
+                argo.configure(addresses)
+            tell(Hooked(story, way) if kind_of_story(test) is Hooked else story)
 
     with told_side_by_side(request, begin, APPLICATIONS_AT_ONCE) as told:
         yield told
 
 
-@on_releases(ARGO_CD, ARGO_CD_3_2)
+@pytest.fixture(scope="module")
+def told_stories(
+    request: pytest.FixtureRequest, argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer
+) -> Iterator[Told]:
+    with told_of_hooks(request, argo, node, newest_temporal) as told:
+        yield told
+
+
+@side_by_side
 def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate(story: Hooked) -> None:
     gitops, address = story.gitops, story.way.address
     [written] = [block for block in BLOCKS if "driver: Hook" in block]
@@ -128,7 +139,7 @@ def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate
         assert is_protected(gitops.deployment(build_id) or {})
 
 
-@on_releases(ARGO_CD, ARGO_CD_3_2)
+@side_by_side
 def test_hook_that_loses_temporal_for_less_than_hold_for_says_so_and_goes_on_by_itself(story: Hooked) -> None:
     gitops = story.gitops
     commit = story.loses_temporal_in_mid_ramp("5m")
@@ -154,7 +165,7 @@ def test_hook_that_loses_temporal_for_less_than_hold_for_says_so_and_goes_on_by_
     assert [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")] == kept
 
 
-@on_releases(ARGO_CD, ARGO_CD_3_2)
+@side_by_side
 def test_hook_that_finds_no_temporal_until_hold_for_is_over_fails_with_a_sentence_and_takes_nothing_away(
     story: Hooked,
 ) -> None:
@@ -182,7 +193,7 @@ def test_hook_that_finds_no_temporal_until_hold_for_is_over_fails_with_a_sentenc
     assert [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")] == kept
 
 
-@on_releases(ARGO_CD, ARGO_CD_3_2)
+@side_by_side
 def test_hook_goes_on_where_a_hard_refresh_without_temporal_ends_its_sync(story: Hooked) -> None:
     gitops = story.gitops
     commit = story.loses_temporal_in_mid_ramp("5m")
@@ -207,7 +218,7 @@ def test_hook_goes_on_where_a_hard_refresh_without_temporal_ends_its_sync(story:
     gitops.application.synced(commit)
 
 
-@on_releases(ARGO_CD)
+@side_by_side
 def test_hook_of_a_commit_whose_first_render_failed_comes_with_a_sync_by_hand(story: Hooked) -> None:
     """Argo CD from 3.5 on takes such a commit for one that was synced before, and runs no hook of it."""
     gitops, address = story.gitops, story.way.address

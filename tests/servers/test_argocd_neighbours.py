@@ -89,23 +89,6 @@ def test_second_argo_cd_identity_of_one_worker_deployment_is_blocked_and_says_wh
         other.application.goes()
 
 
-@side_by_side
-def test_second_application_of_one_worker_is_refused_and_says_whose_it_is(story: ApplicationStory) -> None:
-    story.settled()
-    owner = story.manager()
-    other = replace(story, application=replace(story.application, name=f"{story.namespace}-copy"))
-    other.commit("v2", policy_document("greeter", identity="somebody/else"), steps=())
-    other.application.create()
-    told = f"greeter-v1 belongs to manager {owner}, and twgen acts as twgen/somebody/else"
-    other.application.fails_with(told)
-    for each in (other, story):
-        each.application.refresh("hard")
-    other.application.fails_with(told)
-    assert story.application.errors() == []
-    assert (story.manager(), story.share("v1"), story.deployment("v2")) == (owner, 100, None)
-    other.application.discard()
-
-
 def introduced(story: ApplicationStory, cluster: Cluster) -> str:
     """The address of a cluster of which Argo CD and the plugin's operator have been told."""
     cluster.apply(

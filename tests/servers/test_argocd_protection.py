@@ -8,7 +8,6 @@ import pytest
 
 from testing.argocd.argocd import NAMESPACE
 from testing.processes import eventually
-from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from tests.servers.gitops import (
     AT_ONCE,
     RESTS,
@@ -18,7 +17,6 @@ from tests.servers.gitops import (
     attached_objects,
     budget_document,
     is_protected,
-    on_releases,
     uid,
 )
 from tests.servers.live import autoscaler_document, policy_document, run
@@ -118,7 +116,7 @@ def test_version_that_a_late_prune_took_comes_back_from_git_when_it_has_work_aga
     eventually(lambda: rests() or story.deployment("v1") is None, SOON)
 
 
-@on_releases(ARGO_CD, ARGO_CD_3_2)
+@side_by_side
 def test_autoscaler_leaves_a_draining_version_whose_pods_stay_and_are_patched(
     story: ApplicationStory,
 ) -> None:

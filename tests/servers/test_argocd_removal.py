@@ -14,7 +14,15 @@ from testing.processes import ENVIRONMENT, eventually
 from testing.recipes import ARGO_CD, KUBECTL
 from testing.servers import TemporalServer
 from tests.docs.test_removing_a_worker import APPLICATION, UNINSTALL, commands
-from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, new_story, uid
+from tests.servers.gitops import (
+    SOON,
+    ApplicationStory,
+    attached,
+    budget_document,
+    is_protected,
+    new_story,
+    uid,
+)
 from tests.servers.live import autoscaler_document, run
 from twgen.versioning.names import rollout_name
 
@@ -84,7 +92,8 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
     commit = story.commit_documents("without payments", connection, greeter)
     story.application.synced(commit)
     left = payments.deployment("v1")
-    assert uid(left)
+    assert left
+    assert (left["spec"]["replicas"], is_protected(left), payments.share("v1")) == (1, True, 100)
     assert set(attached(payments, "v1")) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
     intents = f"/api/v1/namespaces/{story.namespace}/configmaps"
     assert not story.cluster.api.find(f"{intents}/{rollout_name(OF_THE_PAGE)}")

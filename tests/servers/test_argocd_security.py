@@ -68,26 +68,10 @@ def test_repository_cannot_set_an_option_of_the_operator(story: ApplicationStory
     refused(story, "'kubeconfig' is for the operator, and a repository may not set it", "TWGEN_KUBECONFIG")
 
 
-STRICT: Document = {"name": "strict", "string": "true"}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ([{"name": "strict", "array": ["true"]}], "'strict' is not a single text"),
-        ([{"name": "strict", "map": {"is": "true"}}], "'strict' is not a single text"),
-        ([STRICT, STRICT], "'strict' is given twice"),
-        ([{"name": "strikt", "string": "true"}], "'strikt': no such setting; did you mean strict?"),
-        ([{"name": "strict", "string": "perhaps"}], "'strict': 'perhaps' is neither true nor false"),
-    ],
-    ids=["list", "map", "twice", "unknown", "no flag"],
-)
 @side_by_side
-def test_mistaken_parameter_is_told_in_the_application(
-    story: ApplicationStory, parameters: list[Document], said: str
-) -> None:
-    give(story, parameters)
-    refused(story, f"plugin parameter {said}")
+def test_mistaken_parameter_is_told_in_the_application(story: ApplicationStory) -> None:
+    give(story, [{"name": "strict", "map": {"is": "true"}}])
+    refused(story, "plugin parameter 'strict' is not a single text")
 
 
 @side_by_side
@@ -98,12 +82,6 @@ def test_parameter_that_a_repository_may_set_has_its_effect(story: ApplicationSt
     assert made["metadata"]["annotations"]["twgen.io/identity"] == "twgen/repositories/own"
 
 
-@side_by_side
-def test_repository_cannot_leave_its_rollout_to_be_pruned(story: ApplicationStory) -> None:
-    give(story, [{"name": "no-hooks", "string": "true"}])
-    refused(story, "'no-hooks' is for the operator, and a repository may not set it")
-
-
 def give(story: ApplicationStory, parameters: list[Document]) -> None:
     """Commit a worker, and parameters in place of those that its Application has."""
     story.folder.mkdir()
@@ -112,30 +90,18 @@ def give(story: ApplicationStory, parameters: list[Document]) -> None:
     story.commit("v1", steps=())
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../README.md", "../../temporal.toml"])
 @side_by_side
-def test_repository_cannot_read_files_outside_of_its_folder(story: ApplicationStory, target: str) -> None:
+def test_repository_cannot_read_files_outside_of_its_folder(story: ApplicationStory) -> None:
     story.folder.mkdir()
-    (story.folder / "more.yaml").symlink_to(target)
+    (story.folder / "more.yaml").symlink_to("../README.md")
     story.commit("v1", steps=())
     refused(story, "link")
 
 
-@pytest.mark.parametrize(
-    ("api_version", "kind"),
-    [
-        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-        ("batch/v1", "Job"),
-        ("v1", "Secret"),
-        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
-    ],
-)
 @side_by_side
-def test_repository_cannot_attach_a_kind_that_is_not_allowed(
-    story: ApplicationStory, api_version: str, kind: str
-) -> None:
-    story.commit("v1", attached_document("greeter", "more", api_version, kind), steps=())
-    refused(story, kind)
+def test_repository_cannot_attach_a_kind_that_is_not_allowed(story: ApplicationStory) -> None:
+    story.commit("v1", attached_document("greeter", "more", "v1", "Secret"), steps=())
+    refused(story, "Secret")
 
 
 @side_by_side
@@ -185,38 +151,25 @@ def test_project_and_application_of_the_page_deploy_a_worker_and_nothing_of_the_
 CONNECTION = "apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: other}\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (
-            "tagged.yaml",
-            CONNECTION + 'spec: {hostPort: !!python/object/apply:os.system ["touch PROOF"]}\n',
-        ),
-        ("template.yaml", CONNECTION + "spec: {hostPort: '{{ exec `touch PROOF` }}'}\n"),
-        ("$(touch was-here).yaml", CONNECTION + "spec: {hostPort: '$(touch PROOF)'}\n"),
-    ],
-    ids=["by a tag", "by a template", "by a name"],
-)
 @side_by_side
-def test_repository_cannot_run_code(story: ApplicationStory, name: str, text: str) -> None:
+def test_repository_cannot_run_code(story: ApplicationStory) -> None:
     story.folder.mkdir()
     proof = story.argo.folder / story.namespace / "was-here"
-    (story.folder / name).write_text(text.replace("PROOF", str(proof)))
+    names = {
+        "tagged.yaml": f'!!python/object/apply:os.system ["touch {proof}"]',
+        "template.yaml": f"'{{{{ exec `touch {proof}` }}}}'",
+        "$(touch was-here).yaml": f"'$(touch {proof})'",
+    }
+    for name, text in names.items():
+        (story.folder / name).write_text(f"{CONNECTION}spec: {{hostPort: {text}}}\n")
     story.commit("v1", steps=())
-    refused(story, name)
+    refused(story, *names)
     assert not proof.exists()
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        f"kind: Secret\nstringData: {{password: {HIDDEN}, password: {HIDDEN}}}\n",
-        f"kind: Secret\nstringData:\n\tpassword: {HIDDEN}\n",
-        f"kind: Secret\nstringData: {{password: *{HIDDEN}}}\n",
-    ],
-)
 @side_by_side
-def test_repository_cannot_fill_a_log_with_a_secret(story: ApplicationStory, mistake: str) -> None:
+def test_repository_cannot_fill_a_log_with_a_secret(story: ApplicationStory) -> None:
+    mistake = f"kind: Secret\nstringData: {{password: {HIDDEN}, password: {HIDDEN}}}\n"
     story.folder.mkdir()
     (story.folder / "secret.yaml").write_text(f"apiVersion: v1\nmetadata: {{name: secret}}\n{mistake}")
     story.commit("v1", steps=())

@@ -20,32 +20,19 @@ from tests.servers.gitops import (
     budget_document,
     is_protected,
     new_story,
-    uid,
 )
 from tests.servers.live import (
-    Document,
     Ended,
-    attached_document,
     autoscaler_document,
     in_namespace,
     policy_document,
     run,
-    temporal_trigger,
 )
 from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
 from twgen.records.intent import parse_intent, write_intent
 from twgen.versioning.names import PLAN_HASH, TRACKING_ID
 
 MORE = (autoscaler_document("greeter"), budget_document("greeter"))
-BY_KEDA = attached_document(
-    "greeter",
-    "keda",
-    "keda.sh/v1alpha1",
-    "ScaledObject",
-    scaleTargetRef={},
-    minReplicaCount=1,
-    triggers=[temporal_trigger("greetings")],
-)
 KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
 pytestmark = pytest.mark.server
 
@@ -94,15 +81,14 @@ class Ticking:
                 return str(WorkerDeploymentVersionStatus.Name(version.status))
         return ""
 
-    def hand_over(self, *attached: Document, delete_delay: str = "1s") -> str:
+    def hand_over(self, delete_delay: str = "1s") -> str:
         """Let v2 follow v1 on which a workflow is open; the commit."""
         sunset = {"sunset": {"scaledownDelay": "1s", "deleteDelay": delete_delay}}
-        more = attached or MORE
-        self.gitops.commit("v1", *more, steps=(), spec=sunset)
+        self.gitops.commit("v1", *MORE, steps=(), spec=sunset)
         self.gitops.application.create()
         self.gitops.stands("Settled", "v1")
         self.gitops.worker.start("WaitingWorkflow", self.gitops.namespace)
-        commit = self.gitops.commit("v2", *more, steps=(), spec=sunset)
+        commit = self.gitops.commit("v2", *MORE, steps=(), spec=sunset)
         self.gitops.application.refresh()
         self.gitops.stands("Settled", "v2")
         # a sync that waits for its hook is left alone by tick
@@ -143,15 +129,13 @@ def told_stories(
         yield told
 
 
-@pytest.mark.parametrize("more", [MORE, (BY_KEDA, budget_document("greeter"))], ids=["HPA", "KEDA"])
 @side_by_side
 def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_time_passes(
-    story: Ticking, more: tuple[Document, ...]
+    story: Ticking,
 ) -> None:
     gitops = story.gitops
-    kinds = {document["spec"]["template"]["kind"] for document in more}
-    commit = story.hand_over(*more)
-    assert set(attached(gitops, "v1")) == kinds
+    commit = story.hand_over()
+    assert set(attached(gitops, "v1")) == KINDS
     gitops.worker.finish(gitops.namespace)
     eventually(lambda: story.status_of("v1").endswith("_DRAINED"), SOON)
     gitops.application.refresh()
@@ -163,7 +147,7 @@ def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_ti
     found = gitops.deployment("v1")
     assert found
     assert not is_protected(found)
-    assert set(attached(gitops, "v1")) == kinds
+    assert set(attached(gitops, "v1")) == KINDS
     story.ticks_until(lambda: gitops.deployment("v1") is None and not attached(gitops, "v1"))
     found = gitops.application.synced(commit)
     assert found["status"]["sync"]["revision"] == commit
@@ -300,30 +284,3 @@ def test_account_of_tick_may_get_applications_and_nothing_else(story: Ticking) -
         if server.permits(token, action, resource)
     }
     assert permitted == {("applications", "get")}
-
-
-@side_by_side
-def test_intent_that_is_deleted_by_hand_has_its_rollout_again_after_one_look(story: Ticking) -> None:
-    gitops = story.gitops
-    gitops.settled()
-    gitops.commit("v2", steps=(25,))
-    gitops.application.refresh()
-    gitops.reaches("v2", 25)
-    before = gitops.running_job()
-    place = ("--namespace", gitops.namespace)
-    gitops.cluster.kubectl("delete", "configmap", "greeter-rollout", *place)
-
-    def goes_on() -> bool:
-        """A Job works on the intent that self-heal has made: the one before, or another one of its name."""
-        story.tick()
-        found = gitops.cluster.api.find(f"/api/v1/namespaces/{gitops.namespace}/configmaps/greeter-rollout")
-        status = gitops.cluster.api.find(
-            f"/api/v1/namespaces/{gitops.namespace}/configmaps/greeter-rollout-status"
-        )
-        owners = status["metadata"]["ownerReferences"] if status else []
-        return bool(found) and [owner["uid"] for owner in owners] == [uid(found)]
-
-    eventually(goes_on, SOON)
-    assert gitops.status()["reason"] == "RampPaused"
-    assert gitops.running_job()["metadata"]["name"] == before["metadata"]["name"]
-    assert gitops.share("v2") == 25

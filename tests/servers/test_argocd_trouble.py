@@ -6,17 +6,12 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from testing.faults import Trouble, forwarding
 from testing.processes import eventually
-from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from tests.servers.gitops import (
-    RESTS,
     SOON,
     ApplicationStory,
     attached,
     budget_document,
-    is_protected,
-    on_releases,
     uid,
 )
 from tests.servers.live import autoscaler_document, policy_document
@@ -28,46 +23,16 @@ pytestmark = pytest.mark.server
 
 
 @side_by_side
-def test_temporal_that_is_away_is_said_in_a_line_and_nothing_is_pruned(story: ApplicationStory) -> None:
-    with forwarding(story.temporal.address, Trouble()) as way:
-        story.argo.configure([story.temporal.address, way.address])
-        story.commit("v1", steps=(), address=way.address)
-        story.application.create()
-        story.stands("Settled", "v1")
-        before = set(story.application.tracked())
-        way.die()
-        commit = story.commit("v2", steps=(), address=way.address)
-        story.application.refresh("hard")
-        error = story.application.fails_with(f"Temporal at {way.address}")
-        assert error.count("\n") <= 1
-        assert story.deployment("v2") is None
-        for _ in range(3):  # as often as it takes until Argo CD keeps the error
-            story.application.refresh("hard")
-        assert uid(story.deployment("v1"))
-        way.revive()
-        story.application.refresh()
-        # only a hard refresh asks again
-        story.application.fails_with("(cached)", f"Temporal at {way.address}")
-        story.application.refresh("hard")
-        story.application.synced(commit)
-        assert before <= set(story.application.tracked()) | {("Job", name) for _, name in before}
-        story.stands("Settled", "v2")
-
-
-@pytest.mark.parametrize("owners", ["Render", "None"])
-@side_by_side
-def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(
-    story: ApplicationStory, owners: str
-) -> None:
-    policy = policy_document("greeter", ownerReferences=owners)
+def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(story: ApplicationStory) -> None:
+    policy = policy_document("greeter", ownerReferences="None")
     more = (policy, autoscaler_document("greeter"), budget_document("greeter"))
     lost = config_map(story.namespace, "unprotected", {"what": "has no work"})
     story.commit("v1", *more, lost, steps=(25,))
     story.application.create()
     story.stands("Settled", "v1")
     story.application.refresh("hard")
-    is_owned = owners == "Render"
-    eventually(lambda: all(bool(owner) is is_owned for owner in attached(story, "v1").values()), SOON)
+    # nothing but its annotation protects it
+    eventually(lambda: set(attached(story, "v1").values()) == {None}, SOON)
     kept = uid(story.deployment("v1"))
 
     # the output of a plugin that has forgotten everything but one object, with pruning on
@@ -81,25 +46,6 @@ def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(
     assert uid(story.deployment("v1")) == kept
     assert set(attached(story, "v1")) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
     assert story.share("v1") == 100
-
-
-@side_by_side
-def test_versioned_deployment_that_is_deleted_by_hand_comes_back_with_what_is_attached(
-    story: ApplicationStory,
-) -> None:
-    more = (autoscaler_document("greeter"), budget_document("greeter"))
-    commit = story.commit("v1", *more, steps=(25,))
-    story.application.create()
-    story.stands("Settled", "v1")
-    story.application.refresh("hard")
-    gone = uid(story.deployment("v1"))
-    eventually(lambda: set(attached(story, "v1").values()) == {gone}, SOON)
-    story.cluster.kubectl("delete", "deployment/greeter-v1", "--namespace", story.namespace)
-    made = eventually(lambda: (found := story.deployment("v1")) and uid(found) != gone and uid(found), SOON)
-    story.application.refresh("hard")
-    owners = {"HorizontalPodAutoscaler": made, "PodDisruptionBudget": made}
-    eventually(lambda: attached(story, "v1") == owners, SOON)
-    story.application.synced(commit)
 
 
 @side_by_side
@@ -147,20 +93,6 @@ def test_job_that_is_deleted_by_hand_runs_again(story: ApplicationStory) -> None
 
 
 @side_by_side
-def test_worker_that_is_removed_from_git_serves_on_until_somebody_retires_it(story: ApplicationStory) -> None:
-    story.settled()
-    rest = config_map(story.namespace, "rest", {"what": "is left"})
-    commit = story.commit_documents("No worker any more", rest)
-    story.application.synced(commit)
-    kept = story.deployment("v1")
-    assert kept
-    assert (kept["spec"]["replicas"], is_protected(kept)) == (1, True)
-    intents = story.cluster.api.get(f"/api/v1/namespaces/{story.namespace}/configmaps")["items"]
-    assert "greeter-rollout" not in [one["metadata"]["name"] for one in intents]
-    assert story.share("v1") == 100
-
-
-@side_by_side
 def test_self_heal_puts_right_what_is_twgens_and_leaves_the_rest(story: ApplicationStory) -> None:
     commit = story.commit("v1", steps=())
     story.application.create()
@@ -180,20 +112,6 @@ def test_self_heal_puts_right_what_is_twgens_and_leaves_the_rest(story: Applicat
     found = story.deployment("v1")
     assert found
     assert found["metadata"]["annotations"]["example.com/note"] == "mine"
-
-
-@side_by_side
-def test_replicas_that_somebody_sets_beside_an_autoscaler_are_left_alone(story: ApplicationStory) -> None:
-    commit = story.commit("v1", autoscaler_document("greeter"), steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
-    story.application.refresh("hard")
-    story.application.synced(commit)
-    story.cluster.kubectl("scale", "deployment/greeter-v1", "--namespace", story.namespace, "--replicas=2")
-    for _ in range(2):
-        story.application.refresh("hard")
-        story.application.synced(commit)
-        assert story.replicas("v1") == 2
 
 
 @side_by_side
@@ -229,35 +147,6 @@ def test_worker_that_gets_an_autoscaler_and_loses_it_again_keeps_its_pods_meanwh
 
 
 @side_by_side
-def test_render_that_is_applied_late_takes_nothing_that_has_work(story: ApplicationStory) -> None:
-    story.commit("v1", steps=(), spec=RESTS)
-    story.application.create()
-    story.stands("Settled", "v1")
-    commit = story.commit("v2", steps=(), spec=RESTS)
-    story.application.synced(commit)
-    story.stands("Settled", "v2")
-
-    # a sync window is closed while v1 has drained: its render scales it down
-    story.application.change({"spec": {"syncPolicy": {"automated": None}}})
-
-    def differs() -> bool:
-        story.application.refresh("hard")
-        return ("Deployment", "greeter-v1") in story.application.differing()
-
-    eventually(differs, SOON)
-    # the world moves on: a workflow starts on v1
-    story.worker.start("WaitingWorkflow", story.namespace, pinned_to="v1")
-    story.application.change({"spec": {"syncPolicy": {"automated": {"prune": True, "selfHeal": True}}}})
-    eventually(lambda: story.replicas("v1") == 0, SOON)
-    story.application.refresh("hard")
-    eventually(lambda: story.replicas("v1") == 1, SOON)
-    found = story.deployment("v1")
-    assert found
-    assert is_protected(found)
-    story.worker.finish(story.namespace)
-
-
-@on_releases(ARGO_CD, ARGO_CD_3_2)
 def test_rollout_whose_sync_somebody_terminates_stands_still_and_goes_on_with_the_next(
     story: ApplicationStory,
 ) -> None:

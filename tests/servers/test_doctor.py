@@ -183,6 +183,11 @@ class Installed:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One of its own: the node that other tests share would start the Pods, and say how they are."""
     with kubernetes_cluster(tmp_path_factory.mktemp("without-node")) as running:
+        kind = installed(ARGO_CD).with_name("crds") / "application-crd.yaml"
+        running.kubectl("apply", "--server-side", "-f", str(kind))
+        established = ("wait", "--for=condition=Established", "-f", str(kind))
+        # refused while an object has no conditions yet
+        eventually(lambda: running.kubectl(*established), 120)
         yield running
 
 
@@ -190,9 +195,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def installation(
     cluster: Cluster, namespace: str, newest_temporal: TemporalServer, tmp_path: Path
 ) -> Installed:
-    kind = installed(ARGO_CD).with_name("crds") / "application-crd.yaml"
-    cluster.kubectl("apply", "--server-side", "-f", str(kind))
-    eventually(lambda: cluster.kubectl("wait", "--for=condition=Established", "-f", str(kind)), 120)
     made = Installed(cluster, namespace, newest_temporal, tmp_path)
     made.argocd()
     made.worker()

@@ -33,9 +33,11 @@ from twgen.reading.temporal import pinned_workflows
 from twgen.reading.temporal.reader import SharedReads
 
 pytestmark = pytest.mark.server
-STARTED = {"v1": (30, 10), "v2": (40, 5), "v3": (60, 0), "v4": (40, 0)}
-"""Of each version, so many that wait and so many that wait for a child, which waits: 200 in all."""
-BROKEN, ENDED = 3, 10
+STARTED = {"v1": (6, 2), "v2": (8, 1), "v3": (12, 0), "v4": (4, 0)}
+"""Of each version, so many that wait and so many that wait for a child, which waits."""
+BROKEN, ENDED = 3, 2
+OPEN = 10
+"""Of each version that drains."""
 
 
 def runs_of(story: Story, workflow_id: str) -> set[str]:
@@ -69,32 +71,32 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
     def told() -> dict[str, Any]:
         found = report(story)
         numbers = {version: one["workflows"] for version, one in found.items()}
-        assert numbers == {"v1": 50, "v2": 50, "v3": 50}, found
+        assert numbers == dict.fromkeys(("v1", "v2", "v3"), OPEN), found
         assert found["v1"]["failing"] == BROKEN, found
         return found
 
     found = eventually(told, 120)
     queue = story.worker.task_queue
     assert found["v1"]["groups"] == [
-        {"workflowType": "WaitingWorkflow", "taskQueue": queue, "workflows": 40},
-        {"workflowType": "ParentWorkflow", "taskQueue": queue, "workflows": 10},
+        {"workflowType": "WaitingWorkflow", "taskQueue": queue, "workflows": 8},
+        {"workflowType": "ParentWorkflow", "taskQueue": queue, "workflows": 2},
     ]
     assert [one["workflowType"] for one in found["v3"]["groups"]] == ["WaitingWorkflow"]
-    assert {version: one["waitingForChild"] for version, one in found.items()} == {"v1": 10, "v2": 5, "v3": 0}
+    assert {version: one["waitingForChild"] for version, one in found.items()} == {"v1": 2, "v2": 1, "v3": 0}
     assert found["v2"]["failing"] == 0
     for one in found.values():
-        assert one["grouped"] == one["lookedAt"] == 50
-        assert [each["workflows"] for each in one["ages"]] == [50, 0, 0, 0, 0]
+        assert one["grouped"] == one["lookedAt"] == OPEN
+        assert [each["workflows"] for each in one["ages"]] == [OPEN, 0, 0, 0, 0]
         assert 0 <= one["oldestSeconds"] < 3600
         assert one["drainedWithinSeconds"] is None, "none has ended after as long a time"
     [planned] = [one for one in story.planned()["versions"] if one["buildID"] == "v1"]
-    assert planned["because"].startswith("it is draining: 50 open workflows need it, the oldest "), planned
+    assert planned["because"].startswith("it is draining: 10 open workflows need it, the oldest "), planned
     assert "v1: Draining for " in (shown := story.run("status").stdout), shown
-    assert ", 50 open workflows, the oldest " in shown
+    assert ", 10 open workflows, the oldest " in shown
     text = story.run("drain").stdout
-    assert "v3: Draining, 50 workflows are pinned to it, the oldest is " in text
-    assert "3 with workflow tasks that keep failing, 10 waiting for a child workflow" in text
-    assert "| `v1` | Draining | 50 |" in story.run("drain", "-o", "markdown").stdout
+    assert "v3: Draining, 10 workflows are pinned to it, the oldest is " in text
+    assert "3 with workflow tasks that keep failing, 2 waiting for a child workflow" in text
+    assert "| `v1` | Draining | 10 |" in story.run("drain", "-o", "markdown").stdout
 
 
 def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_found(

@@ -37,6 +37,9 @@ SECRETS: Mapping[Security, Mapping[str, Any]] = {
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TemporalServer]:
+    if request.param is Security.NONE:
+        yield request.getfixturevalue("newest_temporal")
+        return
     folder = tmp_path_factory.mktemp("temporal")
     with temporal_server(folder, NEWEST, security=request.param) as started:
         yield started
@@ -72,7 +75,9 @@ def started(language: str, server: TemporalServer, build_id: str) -> Iterator[su
 def registered(server: TemporalServer) -> set[str]:
     from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
 
-    listed = server.ask("list_worker_deployments", ListWorkerDeploymentsRequest(namespace="default"))
+    listed = server.ask(
+        "list_worker_deployments", ListWorkerDeploymentsRequest(namespace="default", page_size=1000)
+    )
     newest = (summary.latest_version_summary for summary in listed.worker_deployments)
     return {
         f"{version.deployment_version.deployment_name}:{version.deployment_version.build_id}"

@@ -15,6 +15,7 @@ import pytest
 from testing.processes import eventually
 from tests.servers.live import ENVIRONMENT, PATIENT, TWGEN, Ended, run
 from tests.servers.reading import clients
+from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import Story, becomes_current, on_both_servers
 from tests.servers.workflows import events_of, start
 from twgen.clients.deadline import Deadline
@@ -53,7 +54,7 @@ def histories(story: Story, folder: Path, *options: str) -> Ended:
     return run(story.folder, "histories", options=("--folder", str(folder), *options, "-q", *PATIENT))
 
 
-@on_both_servers
+@side_by_side
 def test_histories_are_replayed_by_what_is_deployed_and_not_by_changed_code(story: Story) -> None:
     name = story.worker.name.removeprefix("live/")
     folder = story.folder.parent / f"{name}-histories"

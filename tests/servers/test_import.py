@@ -1,6 +1,7 @@
 """The controller's objects of a real cluster become specs of the same versions."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ def imported(folder: Path, cluster: Cluster, namespace: str, *more: str) -> Ende
     return run(folder, "import", "--from-cluster", *more, options=options, takes_paths=False)
 
 
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One that nobody has told of any kind, until the last test of this file does."""
+    with kubernetes_cluster(tmp_path_factory.mktemp("bare")) as running:
+        yield running
+
+
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_worker_of_a_cluster_is_imported_with_its_build_id(
     cluster: Cluster, namespace: str, tmp_path: Path, *, is_asked: bool
@@ -54,7 +62,26 @@ def test_worker_of_a_cluster_is_imported_with_its_build_id(
     assert not [file for file in written if "resourceVersion" in file.read_text()]
 
 
-def test_objects_of_another_release_are_imported_by_todays_names(tmp_path: Path) -> None:
+def test_plain_deployment_is_imported_by_name_where_nobody_knows_the_controller(
+    bare: Cluster, tmp_path: Path
+) -> None:
+    plain = deployment()
+    plain["metadata"] = {"name": "payments", "namespace": "default"}
+    bare.apply([plain, {**plain, "metadata": {"name": "other", "namespace": "default"}}])
+    nothing = imported(tmp_path, bare, "default")
+    assert (nothing.code, "nothing to import" in nothing.stderr) == (2, True), nothing
+    missing = imported(tmp_path, bare, "default", "deployment/nobody")
+    assert (missing.code, "nobody" in missing.stderr) == (3, True), missing
+    assert not (tmp_path / "workers").exists()
+    ended = imported(tmp_path, bare, "default", "deployment/payments")
+    assert ended.code == 0, ended
+    kinds = "WorkerDeployment, Connection and WorkerResourceTemplate"
+    assert f"the API server does not have {kinds} (temporal.io/v1alpha1)" in ended.stderr
+    files = {file.name for file in (tmp_path / "workers").iterdir()}
+    assert files == {"payments.yaml", "connection-temporal.yaml", "twgen.lock"}
+
+
+def test_objects_of_another_release_are_imported_by_todays_names(bare: Cluster, tmp_path: Path) -> None:
     documents = documents_of("default")
     [worker] = [one for one in documents if one["kind"] == "WorkerDeployment"]
     worker["spec"]["workerOptions"]["connectionRef"] = {"kind": "ClusterConnection", "name": "everywhere"}
@@ -62,13 +89,12 @@ def test_objects_of_another_release_are_imported_by_todays_names(tmp_path: Path)
         "kind": "ClusterConnection",
         "metadata": {"name": "everywhere"},
     }
-    with kubernetes_cluster(tmp_path / "kubernetes") as cluster:
-        define_anything(cluster, "ClusterConnection", "Cluster")
-        for one in documents:
-            one["kind"] = f"Temporal{one['kind']}"
-            define_anything(cluster, one["kind"], "Namespaced")
-        cluster.apply([*documents, everywhere])
-        ended = imported(tmp_path, cluster, "default")
+    define_anything(bare, "ClusterConnection", "Cluster")
+    for one in documents:
+        one["kind"] = f"Temporal{one['kind']}"
+        define_anything(bare, one["kind"], "Namespaced")
+    bare.apply([*documents, everywhere])
+    ended = imported(tmp_path, bare, "default")
     assert ended.code == 0, ended
     assert "does not have WorkerResourceTemplate" in ended.stderr
     assert len(targets(tmp_path / "workers")) == 1
@@ -85,21 +111,3 @@ def define_anything(cluster: Cluster, kind: str, scope: str) -> None:
     head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     cluster.apply([{**head, "metadata": {"name": name}, "spec": spec}])
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=240s", f"crd/{name}")
-
-
-def test_plain_deployment_is_imported_by_name_where_nobody_knows_the_controller(tmp_path: Path) -> None:
-    with kubernetes_cluster(tmp_path / "kubernetes") as cluster:
-        plain = deployment()
-        plain["metadata"] = {"name": "payments", "namespace": "default"}
-        cluster.apply([plain, {**plain, "metadata": {"name": "other", "namespace": "default"}}])
-        nothing = imported(tmp_path, cluster, "default")
-        assert (nothing.code, "nothing to import" in nothing.stderr) == (2, True), nothing
-        missing = imported(tmp_path, cluster, "default", "deployment/nobody")
-        assert (missing.code, "nobody" in missing.stderr) == (3, True), missing
-        assert not (tmp_path / "workers").exists()
-        ended = imported(tmp_path, cluster, "default", "deployment/payments")
-    assert ended.code == 0, ended
-    kinds = "WorkerDeployment, Connection and WorkerResourceTemplate"
-    assert f"the API server does not have {kinds} (temporal.io/v1alpha1)" in ended.stderr
-    files = {file.name for file in (tmp_path / "workers").iterdir()}
-    assert files == {"payments.yaml", "connection-temporal.yaml", "twgen.lock"}

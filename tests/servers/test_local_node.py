@@ -1,10 +1,8 @@
 """The local node: Pods are processes of this machine that live and end as Pods do."""
 
 import os
-import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -84,28 +82,6 @@ def test_deleted_pod_that_ignores_sigterm_is_killed_after_its_grace_period(
     assert "ignored" in node.logs(namespace, "one")
 
 
-def test_what_a_process_started_ends_with_it(cluster: Cluster, node: LocalNode, namespace: str) -> None:
-    cluster.apply([pod(namespace, "one", shell("sleep 1000 & echo $!"), restartPolicy="Never")])
-    await_phase(cluster, namespace, "one", "Succeeded")
-    child = int(node.logs(namespace, "one"))
-    eventually(lambda: not is_alive(child))
-
-
-def test_forced_deletion_kills_the_process(cluster: Cluster, node: LocalNode, namespace: str) -> None:
-    cluster.apply([pod(namespace, "one", shell(f"trap '' TERM; {SAY_PROCESS}; while :; do sleep 1; done"))])
-    process = int(first_line(node, namespace, "one"))
-    cluster.kubectl("delete", "pod", "one", "--namespace", namespace, "--force", "--grace-period=0")
-    eventually(lambda: not is_alive(process))
-
-
-def test_job_completes(cluster: Cluster, node: LocalNode, namespace: str) -> None:
-    cluster.apply([job(namespace, "one", shell("echo done"))])
-    cluster.kubectl("wait", "--for=condition=Complete", "job/one", "-n", namespace, "--timeout=120s")
-    [done] = cluster.list("pods", namespace)
-    assert only_container(done)["state"]["terminated"]["reason"] == "Completed"
-    assert node.logs(namespace, done["metadata"]["name"]) == "done\n"
-
-
 def test_job_fails_with_the_exit_code_of_its_process(
     cluster: Cluster, node: LocalNode, namespace: str
 ) -> None:
@@ -115,15 +91,6 @@ def test_job_fails_with_the_exit_code_of_its_process(
     [failed] = cluster.list("pods", namespace)
     assert only_container(failed)["state"]["terminated"]["exitCode"] == 5
     assert node.logs(namespace, failed["metadata"]["name"]) == ""
-
-
-def test_killed_process_has_the_exit_code_of_its_signal(
-    cluster: Cluster, node: LocalNode, namespace: str
-) -> None:
-    cluster.apply([pod(namespace, "one", shell(f"{SAY_PROCESS}; exec sleep 1000"), restartPolicy="Never")])
-    os.kill(int(first_line(node, namespace, "one")), signal.SIGKILL)
-    ended = await_phase(cluster, namespace, "one", "Failed")
-    assert only_container(ended)["state"]["terminated"]["exitCode"] == 137
 
 
 def test_crash_looping_pod_is_not_ready(cluster: Cluster, node: LocalNode, namespace: str) -> None:
@@ -136,46 +103,10 @@ def test_crash_looping_pod_is_not_ready(cluster: Cluster, node: LocalNode, names
     assert only_container(document)["lastState"]["terminated"]["exitCode"] == 3
 
 
-def test_failed_process_is_started_again_until_it_succeeds(
-    cluster: Cluster, node: LocalNode, namespace: str
-) -> None:
-    script = "echo x >> /scratch/tries; test $(wc -l < /scratch/tries) -ge 2"
-    container = shell(script, volumeMounts=[{"name": "scratch", "mountPath": "/scratch"}])
-    volumes = [{"name": "scratch", "emptyDir": {}}]
-    cluster.apply([pod(namespace, "one", container, volumes=volumes, restartPolicy="OnFailure")])
-    document = await_phase(cluster, namespace, "one", "Succeeded")
-    assert only_container(document)["restartCount"] == 1
-    assert node.logs(namespace, "one") == ""
-
-
-def test_init_containers_run_in_order_before_the_others(
-    cluster: Cluster, node: LocalNode, namespace: str
-) -> None:
-    mount = {"volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]}
-    initial = [
-        shell(f"echo {name} >> /scratch/log", **mount) | {"name": name} for name in ("first", "second")
-    ]
-    main = shell("cat /scratch/log", **mount)
-    volumes = [{"name": "scratch", "emptyDir": {}}]
-    more = {"initContainers": initial, "volumes": volumes, "restartPolicy": "Never"}
-    cluster.apply([pod(namespace, "one", main, **more)])
-    await_phase(cluster, namespace, "one", "Succeeded")
-    assert node.logs(namespace, "one", "main") == "first\nsecond\n"
-
-
-def test_pod_fails_when_its_init_container_does(cluster: Cluster, node: LocalNode, namespace: str) -> None:
-    initial = [shell("exit 1") | {"name": "initial"}]
-    cluster.apply([pod(namespace, "one", shell("true"), initContainers=initial, restartPolicy="Never")])
-    document = await_phase(cluster, namespace, "one", "Failed")
-    assert condition(document, "Initialized") == "False"
-    assert node.logs(namespace, "one") == ""
-
-
-def probe_of(kind: str, port: int) -> Object:
+def probe_of(kind: str) -> Object:
     actions: dict[str, Object] = {
         "exec": {"command": ["test", "-e", "/scratch/ready"]},
         "httpGet": {"path": "/ready", "port": "web"},
-        "tcpSocket": {"port": port},
     }
     return {kind: actions[kind], "periodSeconds": 1, "timeoutSeconds": 5}
 
@@ -192,7 +123,7 @@ http.server.HTTPServer(("127.0.0.1", {port}), Answers).serve_forever()
 """
 
 
-@pytest.mark.parametrize("kind", ["exec", "httpGet", "tcpSocket"])
+@pytest.mark.parametrize("kind", ["exec", "httpGet"])
 def test_pod_is_ready_when_its_probe_succeeds(
     cluster: Cluster, node: LocalNode, namespace: str, tmp_path: Path, kind: str
 ) -> None:
@@ -202,7 +133,7 @@ def test_pod_is_ready_when_its_probe_succeeds(
         "image": "local",
         "command": [sys.executable, "-c", SERVER.format(port=port)],
         "ports": [{"name": "web", "containerPort": port}],
-        "readinessProbe": probe_of(kind, port),
+        "readinessProbe": probe_of(kind),
         "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
     }
     volumes = [{"name": "scratch", "hostPath": {"path": str(tmp_path)}}]
@@ -224,27 +155,6 @@ def test_pod_waits_for_a_secret_and_says_so(cluster: Cluster, node: LocalNode, n
     cluster.apply([config_map(namespace, "late", {"password": "sesame"}, kind="Secret")])
     await_phase(cluster, namespace, "one", "Succeeded")
     assert node.logs(namespace, "one") == "sesame"
-
-
-def test_container_without_a_command_waits_for_an_image(
-    cluster: Cluster, node: LocalNode, namespace: str
-) -> None:
-    container: dict[str, Any] = {"name": "main", "image": "example.com/worker:1"}
-    cluster.apply([pod(namespace, "one", container)])
-    waiting = eventually(lambda: has_reason(cluster, namespace, "one", "ErrImagePull"))
-    assert waiting
-    assert "give container 'main' a command" in waiting["message"]
-    cluster.kubectl("delete", "pod", "one", "--namespace", namespace)
-    assert node.logs(namespace, "one") == ""
-
-
-def test_command_that_does_not_exist_fails_and_says_so(
-    cluster: Cluster, node: LocalNode, namespace: str
-) -> None:
-    container = {"name": "main", "image": "local", "command": ["/no/such/program"]}
-    cluster.apply([pod(namespace, "one", container, restartPolicy="Never")])
-    await_phase(cluster, namespace, "one", "Failed")
-    assert "/no/such/program cannot be started" in node.logs(namespace, "one")
 
 
 def test_nothing_is_left_when_the_node_stops(cluster: Cluster, namespace: str) -> None:

@@ -55,20 +55,6 @@ def test_process_has_the_environment_of_its_pod(cluster: Cluster, node: LocalNod
     assert json.loads(node.logs(namespace, "one")) == shown
 
 
-def test_process_does_not_have_the_environment_of_the_machine(
-    cluster: Cluster, node: LocalNode, namespace: str
-) -> None:
-    cluster.apply([pod(namespace, "one", shell("env -0"), restartPolicy="Never")])
-    await_phase(cluster, namespace, "one", "Succeeded")
-    names = {entry.split("=")[0] for entry in node.logs(namespace, "one").split("\0") if entry}
-    of_the_shell = {"PWD", "LC_CTYPE", "SHLVL", "_", "OLDPWD"}
-    assert {name for name in names - of_the_shell if not name.startswith("KUBERNETES_")} == {
-        "PATH",
-        "HOME",
-        "HOSTNAME",
-    }
-
-
 def test_process_has_the_files_of_its_pod(cluster: Cluster, node: LocalNode, namespace: str) -> None:
     volumes = [
         {"name": "config", "configMap": {"name": "config"}},

@@ -3,7 +3,8 @@
 import pytest
 
 from testing.processes import eventually
-from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
+from tests.servers.side_by_side import side_by_side
+from tests.servers.terminal import SOON, Story, becomes_current
 
 pytestmark = pytest.mark.server
 STEP = {"rampPercentage": 50, "gate": {"workflowType": "GateWorkflow"}, "until": "Promoted"}
@@ -17,7 +18,7 @@ def ramps(story: Story, *, gate_fails: bool) -> None:
     story.goes_to({"v1": 90, "v2": 10})
 
 
-@on_both_servers
+@side_by_side
 def test_step_begins_when_its_gate_has_passed_and_ends_when_a_person_promotes(story: Story) -> None:
     ramps(story, gate_fails=False)
     with story.rolling():
@@ -27,7 +28,7 @@ def test_step_begins_when_its_gate_has_passed_and_ends_when_a_person_promotes(st
         assert eventually(lambda: story.shares() == {"v1": 0, "v2": 100}, SOON)
 
 
-@on_both_servers
+@side_by_side
 def test_step_whose_gate_fails_does_not_begin_and_the_ramp_is_taken_back_until_a_retry(story: Story) -> None:
     ramps(story, gate_fails=True)
     with story.rolling() as rollout:

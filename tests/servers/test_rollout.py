@@ -48,7 +48,7 @@ def test_once_makes_one_change_and_no_pause_is_cut_short(story: Story) -> None:
     assert "it stays at 25%" in again.stdout
 
 
-@on_both_servers
+@side_by_side
 def test_gate_that_passes_lets_the_first_step_begin(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,), gate="GateWorkflow")
@@ -63,7 +63,7 @@ def test_gate_that_passes_lets_the_first_step_begin(story: Story) -> None:
     assert started < ramped
 
 
-@on_both_servers
+@side_by_side
 def test_gate_that_fails_stops_the_rollout_until_a_person_retries(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(), gate="GateWorkflow")
@@ -98,7 +98,7 @@ def test_manual_runs_its_gate_and_never_routes_but_promote_does(story: Story) ->
     assert (promoted.code, story.shares()["v2"]) == (0, 100), promoted
 
 
-@on_both_servers
+@side_by_side
 def test_rollback_to_the_version_replaced_minutes_ago_is_immediate(story: Story) -> None:
     becomes_current(story, "v1")
     becomes_current(story, "v2")
@@ -108,7 +108,7 @@ def test_rollback_to_the_version_replaced_minutes_ago_is_immediate(story: Story)
     assert "started the gate" not in ended.stdout
 
 
-@on_both_servers
+@side_by_side
 def test_revert_in_mid_ramp_ends_the_ramp(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
@@ -201,7 +201,7 @@ def test_abort_ends_the_ramp_and_it_stays_so_until_retry(story: Story) -> None:
     assert story.shares()["v2"] == 25, again
 
 
-@on_both_servers
+@side_by_side
 def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25, 50))

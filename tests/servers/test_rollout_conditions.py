@@ -7,9 +7,7 @@ from itertools import count
 
 import pytest
 
-from testing.asking import succeeds
 from testing.processes import eventually
-from testing.servers import NEWEST, temporal_server
 from tests.servers.live import (
     ALONE,
     MANAGER,
@@ -20,7 +18,7 @@ from tests.servers.live import (
     write_specs,
 )
 from tests.servers.side_by_side import side_by_side
-from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, telling, until
+from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, until
 from twgen.cli.settings import clock
 from twgen.model.times import format_time
 
@@ -40,7 +38,7 @@ def queues(story: Story) -> str:
     return f"{story.worker.task_queue},{story.worker.task_queue}-more"
 
 
-@on_both_servers
+@side_by_side
 def test_progressive_worker_without_any_other_poller_is_current_at_once_after_its_gate(
     story: Story,
 ) -> None:
@@ -52,7 +50,7 @@ def test_progressive_worker_without_any_other_poller_is_current_at_once_after_it
     assert "% of new workflows" not in ended.stdout
 
 
-@on_both_servers
+@side_by_side
 def test_unversioned_pollers_of_one_workflow_queue_share_with_a_first_version(story: Story) -> None:
     story.running.enter_context(story.worker.unversioned())
     story.start("v1", TASK_QUEUE=queues(story))
@@ -116,7 +114,7 @@ def test_task_queue_that_the_target_does_not_poll_is_named_and_blocks_it_in_the_
     assert story.shares() == {"v1": 95, "v2": 5}
 
 
-@on_both_servers
+@side_by_side
 def test_gate_of_a_worker_without_workflows_cannot_start_and_blocks_it_in_the_end(story: Story) -> None:
     story.running.enter_context(story.worker.version("v1", ONLY_ACTIVITIES="yes"))
     story.describe("v1", steps=(), gate="GateWorkflow")
@@ -129,7 +127,7 @@ def test_gate_of_a_worker_without_workflows_cannot_start_and_blocks_it_in_the_en
     assert story.run("rollout").code == 0
 
 
-@on_both_servers
+@side_by_side
 def test_gate_that_runs_out_of_time_fails_and_one_with_input_in_its_spec_decides_by_it(
     story: Story,
 ) -> None:
@@ -155,7 +153,7 @@ def test_gate_that_runs_out_of_time_fails_and_one_with_input_in_its_spec_decides
             assert story.run("retry").code == 0
 
 
-@on_both_servers
+@side_by_side
 def test_rollback_to_a_version_replaced_long_ago_ramps_and_a_persons_rollback_is_not_undone_at_once(
     story: Story,
 ) -> None:
@@ -200,24 +198,3 @@ def test_rollouts_of_two_managers_never_alternate_and_the_one_that_may_adopt_tak
     story.describe("v1", steps=())
     assert run(story.folder, "rollout", options=other).code == 5
     assert story.shares() == {"v1": 0, "v2": 100}
-
-
-@side_by_side
-def test_version_that_was_deleted_and_comes_back_is_gated_anew(place: Story) -> None:
-    # a version for which somebody polled lately is not deleted; a poll lasts a minute
-    settings = {"matching.PollerHistoryTTL": "65s"}
-    with (
-        temporal_server(place.folder.parent, NEWEST, settings=settings) as server,
-        telling(server, place.folder, place.worker.task_queue) as story,
-    ):
-        worker = story.worker
-        becomes_current(story, "v1")
-        story.describe("v2", steps=(25,), gate="GateWorkflow")
-        with worker.version("v2"):
-            eventually(lambda: "started the gate" in story.run("rollout", "--once").stdout, SOON)
-            eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
-        eventually(lambda: succeeds(lambda: worker.delete_version("v2")), 3 * SOON)
-        with story.rolling() as process:
-            until(process, "Temporal does not know it yet")
-            story.start("v2")
-            assert any("started the gate" in line for line in until(process, "it stays at 25%"))

@@ -1,4 +1,4 @@
-"""A ramp whose workers stop polling: it is taken back, told why, and goes on when a person says so."""
+"""Versions whose workers stop polling: a ramp is taken back, and one that was deleted begins anew."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from testing.asking import succeeds
 from testing.processes import eventually
-from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
+from testing.servers import NEWEST, temporal_server
+from tests.servers.side_by_side import side_by_side
+from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, telling, until
 
 pytestmark = pytest.mark.server
 
@@ -44,3 +47,24 @@ def test_ramp_that_nobody_polls_for_any_more_is_taken_back_until_somebody_retrie
     assert story.run("retry").code == 0
     again = story.once()
     assert story.shares() == {"v1": 75, "v2": 25}, again
+
+
+@side_by_side
+def test_version_that_was_deleted_and_comes_back_is_gated_anew(place: Story) -> None:
+    # a version for which somebody polled lately is not deleted; a poll lasts a minute
+    settings = {"matching.PollerHistoryTTL": "65s"}
+    with (
+        temporal_server(place.folder.parent, NEWEST, settings=settings) as server,
+        telling(server, place.folder, place.worker.task_queue) as story,
+    ):
+        worker = story.worker
+        becomes_current(story, "v1")
+        story.describe("v2", steps=(25,), gate="GateWorkflow")
+        with worker.version("v2"):
+            eventually(lambda: "started the gate" in story.run("rollout", "--once").stdout, SOON)
+            eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
+        eventually(lambda: succeeds(lambda: worker.delete_version("v2")), 3 * SOON)
+        with story.rolling() as process:
+            until(process, "Temporal does not know it yet")
+            story.start("v2")
+            assert any("started the gate" in line for line in until(process, "it stays at 25%"))

@@ -1,16 +1,13 @@
 """A Worker Deployment that has as many versions as its server takes."""
 
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from temporalio.service import RPCError
 
 from testing.asking import succeeds
 from testing.processes import eventually
-from testing.servers import NEWEST, OLDEST, temporal_server
+from testing.servers import NEWEST, temporal_server
 from testing.workers import DeployedWorker
 from tests.servers.stories import Seen, Teller, Worlds
 
@@ -21,16 +18,10 @@ CAP = 4
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Worlds]:
-    folders = [tmp_path_factory.mktemp("full") for _ in (OLDEST, NEWEST)]
-    with ThreadPoolExecutor(len(folders)) as pool:
-        return dict(zip((OLDEST, NEWEST), pool.map(fill, (OLDEST, NEWEST), folders), strict=True))
-
-
-def fill(server_version: str, folder: Path) -> Worlds:
+def full(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
     """The world before and after one version too many, whose worker the server refuses."""
-    settings = {"matching.maxVersionsInDeployment": CAP}
-    with temporal_server(folder, server_version, settings=settings) as server, ExitStack() as stack:
+    settings, folder = {"matching.maxVersionsInDeployment": CAP}, tmp_path_factory.mktemp("full")
+    with temporal_server(folder, NEWEST, settings=settings) as server, ExitStack() as stack:
         teller, worker = Teller(server, folder), DeployedWorker(server, "live/full", "full")
         for version in VERSIONS:
             stack.enter_context(worker.version(version))
@@ -48,16 +39,12 @@ def fill(server_version: str, folder: Path) -> Worlds:
         return {"at the cap": at_the_cap, "one too many": teller.see("full", ONE_TOO_MANY)}
 
 
-@pytest.mark.parametrize("server_version", [OLDEST, NEWEST])
-def test_every_version_up_to_the_cap_is_read(full: Mapping[str, Worlds], server_version: str) -> None:
-    plan = full[server_version]["at the cap"].plan
+def test_every_version_up_to_the_cap_is_read(full: Worlds) -> None:
+    plan = full["at the cap"].plan
     assert (plan["targetBuildID"], plan["routing"]["action"]) == (VERSIONS[-1], "SetRamp")
 
 
-@pytest.mark.parametrize("server_version", [OLDEST, NEWEST])
-def test_version_that_the_server_refuses_is_waited_for(
-    full: Mapping[str, Worlds], server_version: str
-) -> None:
-    seen = full[server_version]["one too many"]
+def test_version_that_the_server_refuses_is_waited_for(full: Worlds) -> None:
+    seen = full["one too many"]
     assert seen.planned_version(ONE_TOO_MANY)["status"] == "NotRegistered"
     assert seen.plan["phase"] == "Waiting"
