@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    MAIN,
-    MINUTE,
-    NOW,
-    RAMPS,
-    SECOND,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, temporal, version
+from tests.planning.times import MINUTE, SECOND
 from tests.strategies import AUTOSCALER
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.adjustments import Adjustments

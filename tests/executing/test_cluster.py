@@ -11,7 +11,7 @@ import pytest
 
 from tests.planning.routing import test_analysis, test_unserved
 from tests.planning.situations import planned
-from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
+from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, with_policy, world
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.executing.adjustments import Adjustments
@@ -69,7 +69,7 @@ class Writer:
 
 def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
     spec, me = replace(a_spec(), attached=(AUTOSCALER,)), Caller("twgen/me", forced=True)
-    spec = replace(spec, policy=replace(spec.policy, **policy))
+    spec = with_policy(spec, **policy)
     found = world(None, [live_manifest(spec, "v3", 5)])
     plan = make_plan([spec], found, NOW, me)
     return plan.workers[0], make_status(plan, found, me)

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.planning.situations import MINUTE, SPEC, ago, live, mark, routing, situation, temporal, version
+from tests.planning.situations import SPEC, live, mark, routing, situation, temporal, version
+from tests.planning.times import MINUTE, ago
 from tests.strategies import NOW, STEPS
 from twgen.model.diagnosis import (
     Account,
@@ -52,7 +53,7 @@ def found(installation: Installation = Installation(), says: WorkerDeployment = 
 
 
 @pytest.mark.parametrize(("remembers", "number"), [(True, 1), (False, 0)])
-def test_manifest_that_is_nowhere_is_told_only_where_git_was_read(remembers: bool, number: int) -> None:  # noqa: FBT001
+def test_manifest_that_is_nowhere_is_told_only_where_git_was_read(number: int, *, remembers: bool) -> None:
     says = temporal(version("v3", S.CURRENT), version("v2", S.DRAINING), traffic=routing("v3"))
     told = [one.says for one in found(Installation(remembers=remembers), says)]
     assert len([says for says in told if says.startswith("v2 has no manifest to render")]) == number
@@ -176,9 +177,7 @@ SHOP, DIGEST = "registry.example.com:5000/tools/twgen", f"sha256:{'a' * 64}"
     ],
 )
 def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
-    jobs: str,
-    plugin: str,
-    is_told: bool,  # noqa: FBT001
+    jobs: str, plugin: str, *, is_told: bool
 ) -> None:
     world = world_of()
     installation = Installation(argocd=ArgoInstallation("v3.6.1", plugin_of(plugin), {}))
@@ -192,7 +191,7 @@ def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
     ("excluded", "is_told"),
     [(".git", True), ("**/.git/**;docs", True), ("**/.github/**;**/.gitignore", False), ("", False)],
 )
-def test_commits_are_hidden_by_the_folder_of_git_alone(excluded: str, is_told: bool) -> None:  # noqa: FBT001
+def test_commits_are_hidden_by_the_folder_of_git_alone(excluded: str, *, is_told: bool) -> None:
     settings = {"reposerver.plugin.tar.exclusions": excluded}
     assert bool(found(Installation(argocd=ArgoInstallation("v3.6.1", None, settings)))) is is_told
 
@@ -224,7 +223,7 @@ def test_worker_that_is_nearly_full_of_versions_that_stay_is_told(
         (timedelta(seconds=20), "waits (ErrImagePull: not found)", True),
     ],
 )
-def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, is_told: bool) -> None:  # noqa: FBT001
+def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, *, is_told: bool) -> None:
     stuck = {"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW - age)}
     assert bool(found(Installation(stuck=stuck))) is is_told
     argocd = ArgoInstallation("v3.6.1", None, pods=(stuck["shop/pay"],))
@@ -232,7 +231,7 @@ def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, is
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
-def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: int, is_told: bool) -> None:  # noqa: FBT001
+def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: int, *, is_told: bool) -> None:
     jobless = {"shop/pay": NOW - timedelta(minutes=minutes)}
     told = found(Installation(jobless=jobless, applications={"shop/pay": "argocd/pay"}))
     assert [one.says for one in told] == ["its intent is 15m old, but no Job has worked on it"] * is_told
@@ -240,7 +239,7 @@ def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: in
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
-def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int, is_told: bool) -> None:  # noqa: FBT001
+def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int, *, is_told: bool) -> None:
     since = NOW - timedelta(minutes=minutes)
     stuck = ArgoApplication("argocd/pay", "twgen", True, True, True, False, asked_since=since)  # noqa: FBT003
     told = found(Installation(argocd=ArgoInstallation("v3.6.1", plugin_of("twgen:1"), {}, (stuck,))))
@@ -336,9 +335,7 @@ def test_length_of_a_setting_is_read_as_seconds(text: str, seconds: float | None
     ],
 )
 def test_applications_are_those_of_the_namespaces_that_argocd_looks_after(
-    settings: dict[str, str] | None,
-    namespace: str,
-    is_ours: bool,  # noqa: FBT001
+    settings: dict[str, str] | None, namespace: str, *, is_ours: bool
 ) -> None:
     assert is_looked_after(namespace, ArgoInstallation("v3.6.1", None, settings)) is is_ours
 

@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     MAIN,
-    MINUTE,
     NOW,
     RAMPS,
     SPEC,
-    ago,
     drained,
     live,
     routing,
@@ -22,7 +18,8 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.strategies import analysis_of
+from tests.planning.times import DAY, HOUR, MINUTE, ago
+from tests.strategies import analysis_of, with_policy
 from twgen.model.analysis import Measurement, OnFailure, StuckWorkflows
 from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
 from twgen.model.operator import Caller
@@ -102,10 +99,8 @@ def rendered(spec: WorkerSpec, found: WorkerWorld) -> object:
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
 LEFT = {"last_current_at": ago(HOUR), "last_deactivated_at": ago(MINUTE), "created_at": ago(2 * DAY)}
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
-REPLAYED = replace(
-    SPEC, policy=replace(SPEC.policy, replay=Replay(("replay",), Sample(5, 1000), ReplayBefore.RAMP))
-)
-MEASURED = replace(RAMPS, policy=replace(RAMPS.policy, analysis=analysis_of(OnFailure.ABORT)))
+REPLAYED = with_policy(SPEC, replay=Replay(("replay",), Sample(5, 1000), ReplayBefore.RAMP))
+MEASURED = with_policy(RAMPS, analysis=analysis_of(OnFailure.ABORT))
 BULK = TaskQueue("bulk", TaskQueueType.ACTIVITY, pollers=True, has_tasks=False)
 PASSED = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
 BOTH = [live("v3"), live("v1")]

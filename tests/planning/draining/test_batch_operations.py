@@ -5,18 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    SPEC,
-    ago,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import SPEC, drained, live, routing, situation, target_in, temporal, version
+from tests.planning.times import DAY, HOUR, ago
 from tests.strategies import NOW
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.draining import Batch, Ending, WhatEnds
@@ -74,7 +64,7 @@ def test_no_other_version_is_emptied(build_id: str, because: str) -> None:
 def test_target_is_emptied_once_its_worker_is_retired(key: str) -> None:
     left = version("v3", S.DRAINING, metadata={key: {"by": "twgen/ana"}})
     says = temporal(left, traffic=routing(None), manager_identity="me")
-    retired = Target(SPEC, worker_world(SPEC, situation(says, [live("v3")])), NOW, "me", "")
+    retired = target_in(situation(says, [live("v3")]))
     if key == "twgen.io/retired":
         assert batch_of(retired, "v3", CANCEL).query.startswith("TemporalWorkerDeploymentVersion = 'shop/pay")
     else:

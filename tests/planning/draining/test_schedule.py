@@ -6,20 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    SPEC,
-    ago,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
-from tests.strategies import NOW
+from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
+from tests.strategies import NOW, with_policy
 from twgen.model.draining import DrainingEntry, Ending, ScheduledEnding, WhatEnds
 from twgen.model.marks import MarkKey
 from twgen.model.rollout import RolloutInCluster
@@ -42,15 +31,12 @@ S = VersionStatus
 SIGNAL = WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")
 CANCEL, TERMINATE = WhatEnds(Ending.CANCEL), WhatEnds(Ending.TERMINATE)
 DEMANDS = ("Signal-62f6f903", "Cancel-0ee35f03", "Terminate-0ee35f03")
-DRAINS = replace(
+DRAINS = with_policy(
     SPEC,
-    policy=replace(
-        SPEC.policy,
-        draining=(
-            DrainingEntry(DAY, SIGNAL),
-            DrainingEntry(2 * DAY, CANCEL),
-            DrainingEntry(2 * DAY + HOUR, TERMINATE),
-        ),
+    draining=(
+        DrainingEntry(DAY, SIGNAL),
+        DrainingEntry(2 * DAY, CANCEL),
+        DrainingEntry(2 * DAY + HOUR, TERMINATE),
     ),
 )
 
@@ -122,7 +108,7 @@ def test_entry_that_was_begun_is_not_begun_again_while_the_version_drains() -> N
 
 def test_two_entries_that_say_the_same_are_two() -> None:
     twice = (DrainingEntry(DAY, SIGNAL), DrainingEntry(2 * DAY, SIGNAL))
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=twice))
+    spec = with_policy(DRAINS, draining=twice)
     one = draining(3 * DAY)
     [first, second] = schedules(spec, world_of(one), NOW)["v1"]
     assert first.job_id != second.job_id
@@ -134,7 +120,7 @@ def test_other_delay_of_an_entry_does_not_begin_it_again() -> None:
     one = draining(3 * DAY)
     one = begun(one, scheduled(one)[0], ago(DAY - HOUR))
     later = (DrainingEntry(DAY + HOUR, SIGNAL), *DRAINS.policy.draining[1:])
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=later))
+    spec = with_policy(DRAINS, draining=later)
     assert schedules(spec, world_of(one), NOW)["v1"][0].is_begun
 
 
@@ -142,7 +128,7 @@ def test_demand_is_what_temporal_remembers_of_it_in_every_release() -> None:
     [first, second, third] = scheduled(draining(3 * DAY))
     assert (first.demand, second.demand, third.demand) == DEMANDS
     other = replace(SIGNAL, without_replay=True)
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=(DrainingEntry(DAY, other),)))
+    spec = with_policy(DRAINS, draining=(DrainingEntry(DAY, other),))
     assert schedules(spec, world_of(draining(3 * DAY)), NOW)["v1"][0].demand == first.demand
 
 
@@ -220,7 +206,7 @@ def test_age_alone_tells_what_is_to_be_read() -> None:
 
 def cancels(*entries: WhatEnds) -> WorkerSpec:
     draining = tuple(DrainingEntry(DAY, what) for what in entries)
-    return replace(SPEC, policy=replace(SPEC.policy, draining=draining))
+    return with_policy(SPEC, draining=draining)
 
 
 def all_due(spec: WorkerSpec, one: Version, now: datetime = NOW) -> list[ScheduledEnding]:
@@ -285,7 +271,7 @@ def test_entry_is_not_begun_again_once_a_later_one_does_more_to_the_same_workflo
 
 def test_later_entry_comes_as_long_after_the_first_time_whatever_was_begun_again() -> None:
     entries = (DrainingEntry(2 * DAY, CANCEL), DrainingEntry(5 * DAY, TERMINATE))
-    spec, one = replace(SPEC, policy=replace(SPEC.policy, draining=entries)), draining(2 * DAY)
+    spec, one = with_policy(SPEC, draining=entries), draining(2 * DAY)
     for now in (NOW, NOW + DAY, NOW + 2 * DAY):
         [cancel] = all_due(spec, one, now)
         one = begun(one, cancel, now)
@@ -347,7 +333,7 @@ PAUSED = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "twgen/an
     ids=("due", "retired", "paused", "ramps", "nobody's", "another's", "perhaps another's"),
 )
 def test_plan_promises_only_what_tick_does(says: WorkerDeployment, identity: str, why: str) -> None:
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, identity=identity))
+    spec = with_policy(DRAINS, identity=identity)
     world = worker_world(spec, situation(says, [live("v3")]))
     planned = planned_endings(Target(spec, world, NOW, "me", ""))
     first, second, _ = (one for one in planned if one.build_id == "v1")

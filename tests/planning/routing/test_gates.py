@@ -7,22 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MAIN,
-    MINUTE,
-    SECOND,
-    SPEC,
-    ago,
-    live,
-    mark,
-    planned,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import MAIN, SPEC, live, mark, planned, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
@@ -147,7 +133,7 @@ def test_attempt_that_is_no_number_from_1_counts_as_the_first(attempt: Any) -> N
         pytest.param(None, True, id="at an unknown time"),
     ],
 )
-def test_run_started(age: timedelta | None, counts: bool) -> None:  # noqa: FBT001
+def test_run_started(age: timedelta | None, *, counts: bool) -> None:
     assert moves(gated(run("main", age=age), run("billing"))) is counts
 
 

@@ -6,21 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MAIN,
-    MINUTE,
-    SECOND,
-    SPEC,
-    ago,
-    live,
-    routed,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import MAIN, SPEC, live, routed, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.spec import Rollout, Strategy, WorkerSpec

@@ -5,22 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    MAIN,
-    MINUTE,
-    SECOND,
-    SPEC,
-    ago,
-    live,
-    planned,
-    routed,
-    routing,
-    situation,
-    temporal,
-    version,
-)
-from tests.strategies import NOW
+from tests.planning.situations import MAIN, SPEC, live, planned, routed, routing, situation, temporal, version
+from tests.planning.times import DAY, MINUTE, SECOND, ago
+from tests.strategies import NOW, with_policy
 from twgen.model.plan import RoutingAction
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
@@ -33,7 +20,7 @@ from twgen.planning.routing.target import Target
 
 REPORTS = TaskQueue("reports-eu", TaskQueueType.ACTIVITY, pollers=True)
 COMMANDS = TaskQueue("temporal-sys/worker-commands/shop/pod-1", TaskQueueType.NEXUS, pollers=False)
-IGNORING = replace(SPEC, policy=replace(SPEC.policy, ignore_missing_task_queues=("mail", "reports-*")))
+IGNORING = with_policy(SPEC, ignore_missing_task_queues=("mail", "reports-*"))
 MOVES = RoutingAction.SET_CURRENT
 
 
@@ -109,7 +96,7 @@ def test_queue_that_the_policy_names_holds_nothing_up_and_temporal_is_told_so(
 
 def test_queue_whose_name_is_a_pattern_of_something_else_is_named_as_it_is() -> None:
     queue = replace(REPORTS, name="reports[1]")
-    spec = replace(SPEC, policy=replace(SPEC.policy, ignore_missing_task_queues=("reports[1]",)))
+    spec = with_policy(SPEC, ignore_missing_task_queues=("reports[1]",))
     assert routed(lacking(queue), spec).action is MOVES
 
 

@@ -16,13 +16,14 @@ from tests.planning.versions.running import (
     template,
     versions,
 )
+from tests.strategies import with_policy
 from twgen.model.policy import ConnectionChanges, EnvironmentNames
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import version_deployment
 
 
 def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
-    legacy = replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT))
+    legacy = with_policy(SPEC, environment=EnvironmentNames.HOST_PORT)
     locked = version_deployment(legacy, versions(plan([]))["v3"], "")
     running = live("v3")
     worker = plan([live("v1"), running], legacy, {"v3": locked})
@@ -84,7 +85,7 @@ def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
 
 def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() -> None:
     spec = secured(SPEC)
-    spec = replace(spec, policy=replace(spec.policy, environment=EnvironmentNames.HOST_PORT))
+    spec = with_policy(spec, environment=EnvironmentNames.HOST_PORT)
     worker = plan([live("v1"), live("v3")], spec)
     for item in versions(worker).values():
         names = [entry["name"] for entry in template(item, spec)["spec"]["containers"][0]["env"]]

@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     SPEC,
-    ago,
     decided,
     drained,
     live,
@@ -20,6 +17,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
+from tests.planning.times import DAY, HOUR, ago
 from tests.planning.versions.known import S, knows
 from tests.planning.versions.running import KEEP, UPDATE, container, template
 from tests.strategies import AUTOSCALER, IMAGE_PATCH, STRAY_PATCH, WHOLE_PATCH, patched, with_policy
@@ -50,9 +48,7 @@ def plan_of(
     spec: WorkerSpec, *deployments: dict[str, Any], build_id: str = "v1", **known: Any
 ) -> VersionPlan:
     says = known.pop("says", DRAINING)
-    found = decided(situation(says, deployments, **known), build_id, spec)
-    assert found
-    return found
+    return decided(situation(says, deployments, **known), build_id, spec)
 
 
 def image(plan: VersionPlan, spec: WorkerSpec) -> str:
