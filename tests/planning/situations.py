@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.planning.times import DAY, HOUR, MINUTE, ago
@@ -125,6 +125,6 @@ def routed(found: World, spec: WorkerSpec = SPEC) -> RoutingPlan:
     return planned(found, spec).routing
 
 
-def target_in(found: World, spec: WorkerSpec = SPEC) -> Target:
+def target_in(found: World, spec: WorkerSpec = SPEC, now: datetime = NOW, identity: str = "me") -> Target:
     """The target of the worker, as a command of `me` sees it."""
-    return Target(spec, worker_world(spec, found), NOW, "me", "")
+    return Target(spec, worker_world(spec, found), now, identity, "")

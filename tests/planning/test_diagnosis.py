@@ -24,7 +24,6 @@ from twgen.model.diagnosis import (
 from twgen.model.draining import DrainingEntry, Ending, WhatEnds
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, Operator, RolloutPod
-from twgen.model.plan import Plan
 from twgen.model.policy import PolicyStep
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
@@ -47,9 +46,17 @@ def world_of(says: WorkerDeployment = WELL) -> World:
     return situation(says, [live("v3")])
 
 
-def found(installation: Installation = Installation(), says: WorkerDeployment = WELL) -> list[Finding]:  # noqa: B008 - frozen
+NOTHING = Installation()
+
+
+def found(
+    installation: Installation = NOTHING, says: WorkerDeployment = WELL, *, workers: int = 1, image: str = ""
+) -> list[Finding]:
+    """What is found with so many workers that are all in this state."""
     world = world_of(says)
-    return list(findings(installation, make_plan([SPEC], world, NOW, ME), world, Operator()))
+    plan = make_plan([SPEC], world, NOW, ME)
+    many = replace(plan, workers=plan.workers * workers)
+    return list(findings(installation, many, world, Operator(rollout=RolloutPod(image=image))))
 
 
 @pytest.mark.parametrize(("remembers", "number"), [(True, 1), (False, 0)])
@@ -140,11 +147,8 @@ def test_server_that_is_too_old_is_told_with_the_one_that_is_not() -> None:
 
 
 def test_so_many_workers_that_a_look_is_slow_are_told() -> None:
-    world = world_of()
-    [worker] = make_plan([SPEC], world, NOW, ME).workers
-    many = Plan(NOW, tuple(worker for _ in range(2000)), ())
-    told = findings(Installation(), many, world, Operator())
-    assert "reading 2000 workers takes at least 44s, because of its rate limit" in {one.says for one in told}
+    told = {one.says for one in found(workers=2000)}
+    assert "reading 2000 workers takes at least 44s, because of its rate limit" in told
 
 
 def test_problems_come_before_advice() -> None:
@@ -179,12 +183,8 @@ SHOP, DIGEST = "registry.example.com:5000/tools/twgen", f"sha256:{'a' * 64}"
 def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
     jobs: str, plugin: str, *, is_told: bool
 ) -> None:
-    world = world_of()
     installation = Installation(argocd=ArgoInstallation("v3.6.1", plugin_of(plugin), {}))
-    told = findings(
-        installation, make_plan([SPEC], world, NOW, ME), world, Operator(rollout=RolloutPod(image=jobs))
-    )
-    assert bool(told) is is_told
+    assert bool(found(installation, image=jobs)) is is_told
 
 
 @pytest.mark.parametrize(
@@ -259,16 +259,11 @@ def test_rollout_that_fails_is_told_in_its_own_words() -> None:
 
 
 def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
-    world = world_of()
-    [worker] = make_plan([SPEC], world, NOW, ME).workers
-    many = Plan(NOW, tuple(worker for _ in range(1000)), ())
     account = "system:serviceaccount:twgen:twgen-tick"
     for every, is_told in ((timedelta(seconds=10), True), (timedelta(minutes=1), False)):
         tick = TickInstallation("Deployment twgen/twgen-tick", "twgen:1", account, every=every)
-        told = findings(Installation(tick=tick), many, world, Operator())
-        assert (
-            "tick checks them every 10s, so it sees changes late" in {one.because for one in told}
-        ) is is_told
+        told = {one.because for one in found(Installation(tick=tick), workers=1000)}
+        assert ("tick checks them every 10s, so it sees changes late" in told) is is_told
 
 
 TICK = TickInstallation("Deployment twgen/twgen-tick", "", "a:b:twgen:twgen-tick", namespace="", drains=True)

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, drained, live, routing, situation, target_in, temporal, version
+from tests.planning.situations import drained, live, routing, situation, target_in, temporal, version
 from tests.planning.times import DAY, HOUR, ago
 from tests.strategies import NOW
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.draining import Batch, Ending, WhatEnds
 from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.batch_operations import batch_of, in_words
-from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
 S = VersionStatus
@@ -29,7 +28,7 @@ def target(*, manager: str = "me", current: str | None = "v2", now: Any = NOW) -
         version("v5", S.CREATED),
     )
     says = temporal(*versions, traffic=routing(current, ("v4", 5)), manager_identity=manager)
-    return Target(SPEC, worker_world(SPEC, situation(says, [live("v3")])), now, "me", "")
+    return target_in(situation(says, [live("v3")]), now=now)
 
 
 def asked(what: WhatEnds = CANCEL, build_id: str = "v0", **facts: Any) -> Batch:

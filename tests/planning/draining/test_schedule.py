@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.situations import SPEC, drained, live, routing, situation, target_in, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
 from twgen.model.draining import DrainingEntry, Ending, ScheduledEnding, WhatEnds
@@ -24,7 +24,6 @@ from twgen.planning.draining.schedule import (
     scheduled_as,
     schedules,
 )
-from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
 S = VersionStatus
@@ -56,12 +55,14 @@ def scheduled(*versions: Version, now: datetime = NOW) -> list[ScheduledEnding]:
     return [ending for schedule in found.values() for ending in schedule]
 
 
-def due(says: WorkerDeployment, identity: str = "me", rollout: RolloutInCluster | None = None) -> list[str]:
-    world = worker_world(DRAINS, situation(says, [live("v3")]))
-    world = replace(world, rollout=rollout or RolloutInCluster())
-    return [
-        f"{one.build_id} {one.what.ending}" for one in due_endings(Target(DRAINS, world, NOW, identity, ""))
-    ]
+def target_of(says: WorkerDeployment, spec: WorkerSpec = DRAINS, **facts: Any) -> Target:
+    return target_in(situation(says, [live("v3")]), spec, **facts)
+
+
+def due(says: WorkerDeployment, identity: str = "me", *, is_paused: bool = False) -> list[str]:
+    target = target_of(says, identity=identity)
+    paused = replace(target, world=replace(target.world, rollout=RolloutInCluster(is_paused=is_paused)))
+    return [f"{one.build_id} {one.what.ending}" for one in due_endings(paused)]
 
 
 def begun(one: Version, ending: ScheduledEnding, at: datetime, workflows: int = 2) -> Version:
@@ -133,8 +134,7 @@ def test_demand_is_what_temporal_remembers_of_it_in_every_release() -> None:
 
 
 def test_command_of_a_person_that_does_what_is_next_is_that_entry() -> None:
-    world = worker_world(DRAINS, situation(world_of(draining(3 * DAY)), [live("v3")]))
-    target = Target(DRAINS, world, NOW, "me", "")
+    target = target_of(world_of(draining(3 * DAY)))
     found = scheduled_as(target, "v1", SIGNAL)
     assert found is not None
     assert found.demand == DEMANDS[0]
@@ -158,29 +158,21 @@ def test_mark_that_nobody_can_read_counts_as_begun(mark: Any) -> None:
 @pytest.mark.parametrize(
     "says",
     [
-        world_of(draining(DAY), manager_identity="somebody"),
-        world_of(draining(DAY), manager_identity=""),
-        world_of(draining(DAY), version("v4", S.RAMPING), ramp=("v4", 5)),
-        world_of(draining(DAY), ramp=("", 5)),
-        world_of(replace(draining(DAY), metadata=None)),
-        world_of(replace(draining(DAY), drainage=None)),
-        world_of(replace(draining(DAY), drainage=Drainage(S.DRAINING))),
-        world_of(drained(DAY)),
-        world_of(version("v1", S.INACTIVE)),
-        world_of(draining(DAY, build_id="v3")),
+        pytest.param(world_of(draining(DAY), manager_identity="somebody"), id="managed by somebody else"),
+        pytest.param(world_of(draining(DAY), manager_identity=""), id="managed by nobody"),
+        pytest.param(
+            world_of(draining(DAY), version("v4", S.RAMPING), ramp=("v4", 5)), id="another version ramps"
+        ),
+        pytest.param(world_of(draining(DAY), ramp=("", 5)), id="unversioned workers ramp"),
+        pytest.param(world_of(replace(draining(DAY), metadata=None)), id="metadata not read"),
+        pytest.param(world_of(replace(draining(DAY), drainage=None)), id="no drainage"),
+        pytest.param(
+            world_of(replace(draining(DAY), drainage=Drainage(S.DRAINING))), id="since nobody knows when"
+        ),
+        pytest.param(world_of(drained(DAY)), id="drained"),
+        pytest.param(world_of(version("v1", S.INACTIVE)), id="never active"),
+        pytest.param(world_of(draining(DAY, build_id="v3")), id="current"),
     ],
-    ids=(
-        "managed by somebody else",
-        "managed by nobody",
-        "another version ramps",
-        "unversioned workers ramp",
-        "metadata not read",
-        "no drainage",
-        "since nobody knows when",
-        "drained",
-        "never active",
-        "current",
-    ),
 )
 def test_nothing_is_due(says: WorkerDeployment) -> None:
     assert due(says) == []
@@ -189,7 +181,7 @@ def test_nothing_is_due(says: WorkerDeployment) -> None:
 def test_nothing_is_due_while_a_person_has_paused_the_worker() -> None:
     says = world_of(draining(DAY))
     assert due(says) == ["v1 Signal"]
-    assert due(says, rollout=RolloutInCluster(is_paused=True)) == []
+    assert due(says, is_paused=True) == []
     assert due(says, identity="") == []
     paused = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "ana"}})
     moved = temporal(draining(DAY), version("v2", S.CURRENT), paused, traffic=routing("v2"))
@@ -210,8 +202,7 @@ def cancels(*entries: WhatEnds) -> WorkerSpec:
 
 
 def all_due(spec: WorkerSpec, one: Version, now: datetime = NOW) -> list[ScheduledEnding]:
-    world = worker_world(spec, situation(world_of(one), [live("v3")]))
-    return list(due_endings(Target(spec, world, now, "me", "")))
+    return list(due_endings(target_of(world_of(one), spec, now=now)))
 
 
 @pytest.mark.parametrize("what", [CANCEL, TERMINATE])
@@ -313,7 +304,7 @@ def test_worker_that_is_retired_is_emptied_and_its_target_too() -> None:
     assert due(temporal(draining(9 * DAY), draining(2 * DAY, {}, "v3"), traffic=routing(None))) == [
         "v1 Signal"
     ]
-    assert due(retired(draining(9 * DAY)), rollout=RolloutInCluster(is_paused=True)) == []
+    assert due(retired(draining(9 * DAY)), is_paused=True) == []
 
 
 PAUSED = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "twgen/ana"}})
@@ -334,10 +325,10 @@ PAUSED = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "twgen/an
 )
 def test_plan_promises_only_what_tick_does(says: WorkerDeployment, identity: str, why: str) -> None:
     spec = with_policy(DRAINS, identity=identity)
-    world = worker_world(spec, situation(says, [live("v3")]))
-    planned = planned_endings(Target(spec, world, NOW, "me", ""))
+    target = target_of(says, spec)
+    planned = planned_endings(target)
     first, second, _ = (one for one in planned if one.build_id == "v1")
     assert (first.held_by, second.held_by) == (why, "")
     assert bool(why) is not is_due(first, NOW)
     if why:
-        assert due_endings(Target(spec, world, NOW, "me", "")) == ()
+        assert due_endings(target) == ()

@@ -271,16 +271,6 @@ def test_no_gate_starts_while_somebody_else_manages_the_worker() -> None:
     assert (plan.routing.phase, plan.routing.reason) == (Phase.BLOCKED, "ForeignManager")
 
 
-def test_gate_of_a_worker_that_somebody_else_manages_does_not_move_its_traffic() -> None:
-    says = temporal(
-        OLD,
-        version(gate_runs=(run("main"),)),
-        traffic=routing("v1"),
-        manager_identity="somebody else",
-    )
-    assert not moves(planned(situation(says, [live("v3"), live("v1")]), GATED))
-
-
 def test_many_task_queues_are_not_each_looked_for_in_all_runs() -> None:
     def seconds(queues: int) -> float:
         return min(once(queues) for _ in range(3))

@@ -174,24 +174,22 @@ def test_cluster_that_is_no_source_of_the_history_leaves_a_patched_version_to_it
     assert plan_of(spec, edited, live("v3"), ledger={"v1": live("v1")}).reason == "EditedByHand"
 
 
+MOVED = replace(
+    with_policy(patching(ON_V1), connection_changes=ConnectionChanges.ALL_VERSIONS),
+    connection=replace(SPEC.connection, tls_server_name="temporal.example.com"),
+)
+
+
 def test_changed_connection_reaches_a_patched_version_with_its_patch() -> None:
-    moved = replace(SPEC.connection, tls_server_name="temporal.example.com")
-    spec = with_policy(
-        replace(patching(ON_V1), connection=moved), connection_changes=ConnectionChanges.ALL_VERSIONS
-    )
-    plan = plan_of(spec, patched(live("v1"), IMAGE_PATCH), live("v3"))
+    plan = plan_of(MOVED, patched(live("v1"), IMAGE_PATCH), live("v3"))
     assert (plan.action, plan.reason) == (UPDATE, "ConnectionChanged")
-    [found] = template(plan, spec)["spec"]["containers"]
+    [found] = template(plan, MOVED)["spec"]["containers"]
     values = {item["name"]: item.get("value") for item in found["env"]}
     assert (found["image"], values["TEMPORAL_TLS_SERVER_NAME"]) == ("payments:v1-cve", "temporal.example.com")
 
 
 def test_patch_beside_a_connection_that_changes_is_told_too() -> None:
-    moved = replace(SPEC.connection, tls_server_name="temporal.example.com")
-    spec = with_policy(
-        replace(patching(ON_V1), connection=moved), connection_changes=ConnectionChanges.ALL_VERSIONS
-    )
-    plan = plan_of(spec, live("v1"), live("v3"))
+    plan = plan_of(MOVED, live("v1"), live("v3"))
     assert (plan.action, plan.reason) == (UPDATE, "ConnectionChanged")
     assert "patches of its policy change its containers[worker].image" in plan.because
 

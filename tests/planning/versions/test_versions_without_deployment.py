@@ -131,6 +131,7 @@ NEVER_ACTIVE = version("v1", created_at=ago(26 * HOUR))
         (drained(8 * DAY), VersionReason.DRAINED_PAST_BOTH_DELAYS),
         (NEVER_ACTIVE, VersionReason.NEVER_ACTIVE_FOR_LONG),
         (version("v1", created_at=None), VersionReason.NEVER_ACTIVE),
+        (version("v1"), VersionReason.NEVER_ACTIVE),
     ],
 )
 def test_version_of_an_unread_cluster_stays_at_zero_and_unprotected_while_temporal_lists_it(
@@ -174,14 +175,6 @@ def test_drained_version_of_an_unread_cluster_is_held_at_zero_between_its_delays
 ) -> None:
     plan = decided(found(drained(length), cluster_read=False), "v1")
     assert (plan.action, plan.replicas) == (action, replicas)
-
-
-def test_inactive_version_of_an_unread_cluster_goes_in_two_steps_as_any_other() -> None:
-    plan = decided(found(version("v1"), cluster_read=False), "v1")
-    assert (plan.action, plan.replicas, plan.protected) == (SCALE_DOWN, 0, False)
-    # nothing tells that it ever was here
-    nowhere = situation(temporal(version("v3"), version("v1")), None, {})
-    assert listed(nowhere, "v1") is None
 
 
 @pytest.mark.parametrize("cluster_read", [True, False])
