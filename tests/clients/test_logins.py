@@ -73,7 +73,7 @@ def test_token_of_a_file_is_read_again_in_time(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("is_in_files", [True, False])
-def test_certificate_of_the_user_is_shown(tmp_path: Path, is_in_files: bool) -> None:  # noqa: FBT001
+def test_certificate_of_the_user_is_shown(tmp_path: Path, *, is_in_files: bool) -> None:
     with serving(tmp_path, asks_for_certificates=True) as served:
         assert served.authority
         own = served.authority.client()

@@ -13,7 +13,8 @@ from unittest.mock import patch
 from click.testing import CliRunner, Result
 
 from tests.executing.api_server import DEPLOYMENTS, INTENT, ApiServer
-from tests.planning.situations import HOUR, MAIN, NOW, live
+from tests.planning.situations import MAIN, NOW, live
+from tests.planning.times import HOUR
 from tests.strategies import a_spec
 from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen

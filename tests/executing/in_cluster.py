@@ -11,7 +11,8 @@ from tests.executing.api_server import AUTOSCALERS, DEPLOYMENTS, INTENT, JOBS, P
 from tests.executing.pod import BUILD_IDS, Pod
 from tests.executing.server import DEEDS, Server
 from tests.executing.trouble import GATED, ME
-from tests.planning.situations import HOUR, MAIN, MINUTE, RAMPS, SECOND, live
+from tests.planning.situations import MAIN, RAMPS, live
+from tests.planning.times import HOUR, MINUTE, SECOND
 from tests.strategies import AUTOSCALER
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
-from tests.planning.situations import HOUR, MAIN, MINUTE, NOW, SECOND
+from tests.planning.situations import MAIN, NOW
+from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import TwgenError
 from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan

@@ -7,24 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    MAIN,
-    MINUTE,
-    NOW,
-    RAMPS,
-    SECOND,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
-from tests.strategies import AUTOSCALER
+from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, temporal, version
+from tests.planning.times import MINUTE, SECOND
+from tests.strategies import AUTOSCALER, with_policy
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.adjustments import Adjustments
 from twgen.executing.unattended import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
+from twgen.model.policy import OwnerReferences
 from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
@@ -60,6 +51,7 @@ class Writer:
     failures: list[Exception | None] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
 
     async def scale(self, change: ReplicasChange) -> None:
         self._do(f"scale {change.deployment} {change.replicas}")
@@ -100,11 +92,14 @@ def plan_of(found: World) -> WorkerPlan:
     return plan
 
 
-def adjusted(writer: Writer, *looks: World) -> list[str]:
+def adjusted(writer: Writer, *looks: World, is_told: bool = False) -> list[str]:
     async def attached() -> list[AttachedInCluster]:
         return [item for item in ALL_OF_THEM if f"delete {item.path} {item.uid}" not in writer.done]
 
-    adjustments = Adjustments(writer, attached, writer.said.append)
+    async def tell_failure(failure: str) -> None:
+        writer.told.append(failure)
+
+    adjustments = Adjustments(writer, attached, writer.said.append, tell_failure if is_told else None)
 
     async def all_of_them() -> None:
         for look in looks:
@@ -135,6 +130,14 @@ def test_what_fails_is_said_once_stops_nothing_and_is_made_at_a_later_look(
     assert writer.said.count(str(failure)) == 1
 
 
+def test_older_job_and_whatever_else_fails_at_once_are_each_said_once_and_tried_again() -> None:
+    look = world(None, older_jobs=(JobReference("older", "uid"),))
+    writer = Writer([REFUSED, LATE, None, None, None, REFUSED, LATE])
+    assert adjusted(writer, *[look] * 3, is_told=True) == [*ALL[1:], "delete older", ALL[0]]
+    assert [line for line in writer.said if line in {str(REFUSED), str(LATE)}] == [str(REFUSED), str(LATE)]
+    assert writer.told == [str(REFUSED), str(LATE)] * 2, "it lasts"
+
+
 def test_attached_objects_get_their_owners_once_also_those_that_come_late() -> None:
     writer, looks = Writer(), [[], WANTED, ALL_OF_THEM[2:]]
 
@@ -149,6 +152,15 @@ def test_attached_objects_get_their_owners_once_also_those_that_come_late() -> N
     assert owned == [
         f"payments-{name} owns {item.name}" for name, item in zip(("v1", "v3"), WANTED, strict=True)
     ]
+
+
+def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:
+    async def attached() -> list[AttachedInCluster]:
+        raise AssertionError("its account may not list them")
+
+    spec = with_policy(SCALED, owner_references=OwnerReferences.NONE)
+    [plan] = make_plan([spec], world(None), NOW, ME).workers
+    asyncio.run(Adjustments(Writer(), attached, print).make(plan, RolloutInCluster()))
 
 
 @pytest.mark.parametrize("held", [{"is_superseded": True}, {"is_paused": True}, {"older_pods": ("another",)}])

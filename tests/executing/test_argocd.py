@@ -189,8 +189,7 @@ def test_worker_that_went_from_git_and_is_not_pruned_is_told_once_and_refreshes_
 
 @pytest.mark.parametrize(("minutes", "is_stuck"), [(9, False), (30, True)])
 def test_application_that_argocd_does_not_look_at_is_a_failure_and_is_not_asked_for_again(
-    minutes: int,
-    is_stuck: bool,  # noqa: FBT001
+    minutes: int, *, is_stuck: bool
 ) -> None:
     asked = format_time(NOW - timedelta(minutes=minutes))
     fields = {"f:metadata": {"f:annotations": {f"f:{REFRESH}": {}}}}

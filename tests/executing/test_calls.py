@@ -12,7 +12,7 @@ import pytest
 from tests.executing import answers
 from tests.executing.api_server import DEPLOYMENTS, INTENT, STATUS
 from tests.executing.calls import ME, RAMP, STEPS, TOLD, Recorded, golden_files, rollback
-from tests.planning.situations import HOUR
+from tests.planning.times import HOUR
 from tests.strategies import a_spec, live_manifest
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.executing.temporal import TemporalWriter

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from tests.planning.situations import HOUR, MINUTE, NOW, SECOND
+from tests.planning.situations import NOW
+from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.clients.kubernetes import Heard
 from twgen.executing.clock import SlowestClock
 

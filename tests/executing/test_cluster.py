@@ -14,18 +14,14 @@ from tests.planning.situations import planned
 from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
-from twgen.executing.adjustments import Adjustments
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.unattended import Journal
 from twgen.model import credentials
-from twgen.model.operator import Caller, GroupKind
+from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.policy import OwnerReferences
 from twgen.model.reasons.routing import RoutingReason
-from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.status import RolloutStatus, Status
 from twgen.model.times import format_time
-from twgen.planning.cluster_changes import AttachedInCluster, Owning, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import intent_of
@@ -46,18 +42,6 @@ class Writer:
             raise StateUnavailable(f"{what}: refused")
         self.done.append(what)
 
-    async def scale(self, change: ReplicasChange) -> None:
-        await self._write(f"scale {change.deployment}")
-
-    async def delete(self, path: str, uid: str) -> None:
-        await self._write(f"delete {path} {uid}")
-
-    async def own(self, owning: Owning) -> None:
-        await self._write(f"own {owning.item.name}")
-
-    async def delete_job(self, job: JobReference) -> None:
-        await self._write(f"delete job {job.name}")
-
     async def record(self, status: Mapping[str, str]) -> None:
         await self._write(f"record {status['phase']}")
         self.status = status
@@ -67,12 +51,19 @@ class Writer:
         self.events.append((kind, reason, message))
 
 
-def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
+def looked() -> tuple[WorkerPlan, Status]:
     spec, me = replace(a_spec(), attached=(AUTOSCALER,)), Caller("twgen/me", forced=True)
-    spec = replace(spec, policy=replace(spec.policy, **policy))
     found = world(None, [live_manifest(spec, "v3", 5)])
     plan = make_plan([spec], found, NOW, me)
     return plan.workers[0], make_status(plan, found, me)
+
+
+def recorded() -> tuple[Writer, Journal, Status]:
+    """A journal that has recorded one look."""
+    writer, (_, status) = Writer(), looked()
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    asyncio.run(journal.record(status))
+    return writer, journal, status
 
 
 def fail(
@@ -96,44 +87,6 @@ def fail(
     asyncio.run(journal.fail(failure, reason, NOW, current, read))
 
 
-def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
-    left = AttachedInCluster(
-        GroupKind.of(AUTOSCALER.template), "/old", "v2", "old", "uid", frozenset({"uid-v3"})
-    )
-    said: list[str] = []
-    told: list[str] = []
-    writer = Writer({"scale payments-v3", "delete job older"})
-
-    async def attached() -> list[AttachedInCluster]:
-        return [] if "delete /old uid" in writer.done else [left]
-
-    async def tell_failure(failure: str) -> None:
-        told.append(failure)
-
-    adjustments = Adjustments(cast("ClusterWriter", writer), attached, said.append, tell_failure)
-    older = RolloutInCluster(older_jobs=(JobReference("older", "uid"),))
-    plan, _ = looked()
-    asyncio.run(adjustments.make(plan, older))
-    asyncio.run(adjustments.make(plan, older))
-    assert writer.done == ["delete /old uid"]
-    refused = ["delete job older: refused", "scale payments-v3: refused"]
-    assert told == refused * 2, "it lasts"
-    assert [line for line in said if "refused" in line] == refused
-    writer.refused.clear()
-    asyncio.run(adjustments.make(plan, RolloutInCluster()))
-    asyncio.run(adjustments.make(plan, RolloutInCluster()))
-    assert writer.done == ["delete /old uid", "scale payments-v3"]
-
-
-def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:
-    async def attached() -> list[AttachedInCluster]:
-        raise AssertionError("its account may not list them")
-
-    plan, _ = looked(owner_references=OwnerReferences.NONE)
-    adjustments = Adjustments(cast("ClusterWriter", Writer()), attached, lambda _: None)
-    asyncio.run(adjustments.make(plan, RolloutInCluster()))
-
-
 def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it() -> None:
     writer, said, (plan, status) = Writer(), list[str](), looked()
     event, record = f"tell {plan.routing.reason}", f"record {plan.routing.phase}"
@@ -154,9 +107,7 @@ def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it()
 
 
 def test_status_says_why_a_look_failed_until_one_has_gone_well() -> None:
-    writer, (_, status) = Writer(), looked()
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
-    asyncio.run(journal.record(status))
+    writer, journal, status = recorded()
     before = writer.status
     for _ in range(3):
         # a change that fails after each look that goes well
@@ -203,9 +154,7 @@ def test_status_says_by_a_reason_of_its_own_that_it_cannot_become_the_manager_un
 
 
 def test_failure_that_could_not_be_written_is_written_at_a_later_failed_look() -> None:
-    writer, (_, status) = Writer(), looked()
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
-    asyncio.run(journal.record(status))
+    writer, journal, _ = recorded()
     before = writer.status
     writer.refused = {f"record {before['phase']}", "tell LookFailed"}
     fail(journal, "Temporal is away")
@@ -234,9 +183,7 @@ def test_what_fails_in_the_cluster_stays_in_the_status_while_it_lasts() -> None:
 
 
 def test_failure_that_another_has_taken_the_place_of_is_told_no_longer() -> None:
-    writer, (_, status) = Writer(), looked()
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
-    asyncio.run(journal.record(status))
+    writer, journal, _ = recorded()
     for failure in ("away", "away", "refuses", "refuses", "refuses"):
         fail(journal, failure)
     assert writer.status["message"].endswith("; refuses")

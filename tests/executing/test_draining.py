@@ -10,7 +10,8 @@ import pytest
 
 from tests.executing.test_tick import worker
 from tests.planning.draining.test_schedule import DRAINS, draining, world_of
-from tests.planning.situations import DAY, HOUR, live, situation
+from tests.planning.situations import live, situation
+from tests.planning.times import DAY, HOUR
 from tests.strategies import NOW
 from twgen.clients.temporal import OneAtATime
 from twgen.executing.temporal import begin

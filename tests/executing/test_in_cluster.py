@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.executing.api_server import INTENT, JOBS, STATUS, ApiServer
 from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
 from tests.executing.trouble import TROUBLES
-from tests.planning.situations import MINUTE, SECOND
+from tests.planning.times import MINUTE, SECOND
 from twgen.model.plan import Phase
 from twgen.model.policy import Driver
 from twgen.model.temporal import GateStatus

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.executing.server import DEEDS, ELSE, Server
 from tests.executing.trouble import GATED, ME, TROUBLES, YOU, Client
-from tests.planning.situations import MINUTE, RAMPS, SECOND
+from tests.planning.situations import RAMPS
+from tests.planning.times import MINUTE, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import roll_out
 from twgen.model.marks import MarkKey

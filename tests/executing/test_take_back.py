@@ -6,7 +6,8 @@ from typing import Any, cast
 import pytest
 
 from tests.executing.trouble import GATED
-from tests.planning.situations import DAY, HOUR, NOW, RAMPS, ago, live, routing, situation, temporal, version
+from tests.planning.situations import NOW, RAMPS, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, ago
 from twgen.errors import StateUnavailable
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.operator import Caller

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
-from tests.strategies import BUDGET, NOW, live_manifest
+from tests.strategies import BUDGET, NOW, live_manifest, with_policy
 from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
 from twgen.model.operator import Caller, GroupKind
@@ -91,7 +91,7 @@ def test_workers_that_can_be_read_are_looked_at_beside_one_that_cannot() -> None
 def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluster(
     history: tuple[HistorySource, ...], *, reads_cluster: bool, has_ledger: bool
 ) -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, history=history))
+    spec = with_policy(SPEC, history=history)
     of_temporal = temporal(
         version("v1", VersionStatus.DRAINING), version("v3", VersionStatus.CURRENT), traffic=routing("v3")
     )

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.executing.server import Server
-from tests.planning.situations import RAMPS, SECOND, live, situation
+from tests.planning.situations import RAMPS, live, situation
+from tests.planning.times import SECOND
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.marks import MarkKey, read_mark

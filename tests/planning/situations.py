@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, a_spec, live_manifest
 from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.model.operator import Caller
@@ -23,7 +24,8 @@ from twgen.model.temporal import (
 )
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.plan import make_plan, plan_versions
+from twgen.planning.plan import make_plan, plan_versions, worker_world
+from twgen.planning.routing.target import Target
 
 SPEC = replace(a_spec(), has_custom_build_id=False)
 """Its target is v3, with three replicas, AllAtOnce; it scales down after 1 h and deletes after 24 h more."""
@@ -34,18 +36,12 @@ RAMPS = replace(
     ),
 )
 """The same, Progressive: 10 min at 5%, 30 min at 25%."""
-SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False)
 
 
 def mark(age: timedelta = MINUTE, **details: Any) -> dict[str, Any]:
     """A mark as a person wrote it this long before now."""
     return {"by": "a person", "at": format_time(ago(age)), **details}
-
-
-def ago(length: timedelta) -> datetime:
-    """The time this long before now."""
-    return NOW - length
 
 
 def live(
@@ -111,12 +107,24 @@ def planned(found: World, spec: WorkerSpec = SPEC) -> WorkerPlan:
     return worker
 
 
-def decided(found: World, build_id: str, spec: WorkerSpec = SPEC) -> VersionPlan | None:
+def listed(found: World, build_id: str, spec: WorkerSpec = SPEC) -> VersionPlan | None:
     """What becomes of one version; None: it is not listed."""
     (worker,) = plan_versions([spec], found, NOW, Caller("me", forced=True)).workers
     return next((item for item in worker.versions if item.build_id == build_id), None)
 
 
+def decided(found: World, build_id: str, spec: WorkerSpec = SPEC) -> VersionPlan:
+    """What becomes of one version, which must be listed."""
+    plan = listed(found, build_id, spec)
+    assert plan, f"{build_id} is not listed"
+    return plan
+
+
 def routed(found: World, spec: WorkerSpec = SPEC) -> RoutingPlan:
     """What becomes of the traffic."""
     return planned(found, spec).routing
+
+
+def target_in(found: World, spec: WorkerSpec = SPEC, now: datetime = NOW, identity: str = "me") -> Target:
+    """The target of the worker, as a command of `me` sees it."""
+    return Target(spec, worker_world(spec, found), now, identity, "")

@@ -6,18 +6,8 @@ from typing import Any
 import pytest
 
 from tests import strategies
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    RAMPS,
-    drained,
-    live,
-    planned,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import RAMPS, drained, live, planned, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR
 from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, NOW, SIZED_BY_HPA, a_spec, live_manifest
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, GroupKind

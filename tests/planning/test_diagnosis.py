@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.planning.situations import MINUTE, SPEC, ago, live, mark, routing, situation, temporal, version
+from tests.planning.situations import SPEC, live, mark, routing, situation, temporal, version
+from tests.planning.times import MINUTE, ago
 from tests.strategies import NOW, STEPS
 from twgen.model.diagnosis import (
     Account,
@@ -23,7 +24,6 @@ from twgen.model.diagnosis import (
 from twgen.model.draining import DrainingEntry, Ending, WhatEnds
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, Operator, RolloutPod
-from twgen.model.plan import Plan
 from twgen.model.policy import PolicyStep
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
@@ -46,13 +46,21 @@ def world_of(says: WorkerDeployment = WELL) -> World:
     return situation(says, [live("v3")])
 
 
-def found(installation: Installation = Installation(), says: WorkerDeployment = WELL) -> list[Finding]:  # noqa: B008 - frozen
+NOTHING = Installation()
+
+
+def found(
+    installation: Installation = NOTHING, says: WorkerDeployment = WELL, *, workers: int = 1, image: str = ""
+) -> list[Finding]:
+    """What is found with so many workers that are all in this state."""
     world = world_of(says)
-    return list(findings(installation, make_plan([SPEC], world, NOW, ME), world, Operator()))
+    plan = make_plan([SPEC], world, NOW, ME)
+    many = replace(plan, workers=plan.workers * workers)
+    return list(findings(installation, many, world, Operator(rollout=RolloutPod(image=image))))
 
 
 @pytest.mark.parametrize(("remembers", "number"), [(True, 1), (False, 0)])
-def test_manifest_that_is_nowhere_is_told_only_where_git_was_read(remembers: bool, number: int) -> None:  # noqa: FBT001
+def test_manifest_that_is_nowhere_is_told_only_where_git_was_read(number: int, *, remembers: bool) -> None:
     says = temporal(version("v3", S.CURRENT), version("v2", S.DRAINING), traffic=routing("v3"))
     told = [one.says for one in found(Installation(remembers=remembers), says)]
     assert len([says for says in told if says.startswith("v2 has no manifest to render")]) == number
@@ -139,11 +147,8 @@ def test_server_that_is_too_old_is_told_with_the_one_that_is_not() -> None:
 
 
 def test_so_many_workers_that_a_look_is_slow_are_told() -> None:
-    world = world_of()
-    [worker] = make_plan([SPEC], world, NOW, ME).workers
-    many = Plan(NOW, tuple(worker for _ in range(2000)), ())
-    told = findings(Installation(), many, world, Operator())
-    assert "reading 2000 workers takes at least 44s, because of its rate limit" in {one.says for one in told}
+    told = {one.says for one in found(workers=2000)}
+    assert "reading 2000 workers takes at least 44s, because of its rate limit" in told
 
 
 def test_problems_come_before_advice() -> None:
@@ -176,23 +181,17 @@ SHOP, DIGEST = "registry.example.com:5000/tools/twgen", f"sha256:{'a' * 64}"
     ],
 )
 def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
-    jobs: str,
-    plugin: str,
-    is_told: bool,  # noqa: FBT001
+    jobs: str, plugin: str, *, is_told: bool
 ) -> None:
-    world = world_of()
     installation = Installation(argocd=ArgoInstallation("v3.6.1", plugin_of(plugin), {}))
-    told = findings(
-        installation, make_plan([SPEC], world, NOW, ME), world, Operator(rollout=RolloutPod(image=jobs))
-    )
-    assert bool(told) is is_told
+    assert bool(found(installation, image=jobs)) is is_told
 
 
 @pytest.mark.parametrize(
     ("excluded", "is_told"),
     [(".git", True), ("**/.git/**;docs", True), ("**/.github/**;**/.gitignore", False), ("", False)],
 )
-def test_commits_are_hidden_by_the_folder_of_git_alone(excluded: str, is_told: bool) -> None:  # noqa: FBT001
+def test_commits_are_hidden_by_the_folder_of_git_alone(excluded: str, *, is_told: bool) -> None:
     settings = {"reposerver.plugin.tar.exclusions": excluded}
     assert bool(found(Installation(argocd=ArgoInstallation("v3.6.1", None, settings)))) is is_told
 
@@ -224,7 +223,7 @@ def test_worker_that_is_nearly_full_of_versions_that_stay_is_told(
         (timedelta(seconds=20), "waits (ErrImagePull: not found)", True),
     ],
 )
-def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, is_told: bool) -> None:  # noqa: FBT001
+def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, *, is_told: bool) -> None:
     stuck = {"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW - age)}
     assert bool(found(Installation(stuck=stuck))) is is_told
     argocd = ArgoInstallation("v3.6.1", None, pods=(stuck["shop/pay"],))
@@ -232,7 +231,7 @@ def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, is
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
-def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: int, is_told: bool) -> None:  # noqa: FBT001
+def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: int, *, is_told: bool) -> None:
     jobless = {"shop/pay": NOW - timedelta(minutes=minutes)}
     told = found(Installation(jobless=jobless, applications={"shop/pay": "argocd/pay"}))
     assert [one.says for one in told] == ["its intent is 15m old, but no Job has worked on it"] * is_told
@@ -240,7 +239,7 @@ def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: in
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
-def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int, is_told: bool) -> None:  # noqa: FBT001
+def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int, *, is_told: bool) -> None:
     since = NOW - timedelta(minutes=minutes)
     stuck = ArgoApplication("argocd/pay", "twgen", True, True, True, False, asked_since=since)  # noqa: FBT003
     told = found(Installation(argocd=ArgoInstallation("v3.6.1", plugin_of("twgen:1"), {}, (stuck,))))
@@ -260,16 +259,11 @@ def test_rollout_that_fails_is_told_in_its_own_words() -> None:
 
 
 def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
-    world = world_of()
-    [worker] = make_plan([SPEC], world, NOW, ME).workers
-    many = Plan(NOW, tuple(worker for _ in range(1000)), ())
     account = "system:serviceaccount:twgen:twgen-tick"
     for every, is_told in ((timedelta(seconds=10), True), (timedelta(minutes=1), False)):
         tick = TickInstallation("Deployment twgen/twgen-tick", "twgen:1", account, every=every)
-        told = findings(Installation(tick=tick), many, world, Operator())
-        assert (
-            "tick checks them every 10s, so it sees changes late" in {one.because for one in told}
-        ) is is_told
+        told = {one.because for one in found(Installation(tick=tick), workers=1000)}
+        assert ("tick checks them every 10s, so it sees changes late" in told) is is_told
 
 
 TICK = TickInstallation("Deployment twgen/twgen-tick", "", "a:b:twgen:twgen-tick", namespace="", drains=True)
@@ -336,9 +330,7 @@ def test_length_of_a_setting_is_read_as_seconds(text: str, seconds: float | None
     ],
 )
 def test_applications_are_those_of_the_namespaces_that_argocd_looks_after(
-    settings: dict[str, str] | None,
-    namespace: str,
-    is_ours: bool,  # noqa: FBT001
+    settings: dict[str, str] | None, namespace: str, *, is_ours: bool
 ) -> None:
     assert is_looked_after(namespace, ArgoInstallation("v3.6.1", None, settings)) is is_ours
 

@@ -13,13 +13,7 @@ from twgen.model.operator import Caller
 from twgen.model.policy import Driver, OwnerReferences
 from twgen.model.spec import AttachedResource, AttachedWhile, Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.planning.drivers import (
-    LEFT_OUT,
-    driver_of_render,
-    rollout_driver,
-    tracks_jobs,
-    warned_of_image,
-)
+from twgen.planning.drivers import LEFT_OUT, driver_of_render, rollout_driver, tracks_jobs, warned_of_image
 from twgen.planning.plan import make_plan
 
 SPEC = a_spec()
@@ -61,7 +55,8 @@ MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
 )
 def test_all_rollouts_of_a_render_have_one_driver(
     specs: list[WorkerSpec],
-    in_argocd: bool,  # noqa: FBT001 - a row of the table
+    *,
+    in_argocd: bool,
     driver: Driver,
 ) -> None:
     assert rollout_driver(specs, in_argocd=in_argocd) is driver
@@ -90,9 +85,7 @@ def test_rollout_in_argo_cd_needs_an_image(driver: Driver) -> None:
     ],
 )
 def test_plan_warns_of_rollout_objects_that_a_render_leaves_out(
-    driver: Driver,
-    image: str,
-    is_warned: bool,  # noqa: FBT001 - a row of the table
+    driver: Driver, image: str, *, is_warned: bool
 ) -> None:
     spec = with_policy(SPEC, driver=driver)
     says = temporal(version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
@@ -104,10 +97,7 @@ def test_plan_warns_of_rollout_objects_that_a_render_leaves_out(
 @pytest.mark.parametrize(
     ("specs", "needs_image"), [([SPEC], False), ([HOOKED], False), ([BY_HAND], True), ([], True)]
 )
-def test_nobody_needs_an_image_where_people_roll_out(
-    specs: list[WorkerSpec],
-    needs_image: bool,  # noqa: FBT001 - a row of the table
-) -> None:
+def test_nobody_needs_an_image_where_people_roll_out(specs: list[WorkerSpec], *, needs_image: bool) -> None:
     assert driver_of_render(specs, NOBODY, "", needs_image=needs_image) is Driver.JOB
 
 
@@ -136,8 +126,6 @@ def test_hook_is_for_a_render_of_argo_cd() -> None:
     ],
 )
 def test_jobs_are_tracked_where_an_image_or_a_policy_makes_some_that_are_no_hooks(
-    specs: list[WorkerSpec],
-    image: str,
-    is_tracked: bool,  # noqa: FBT001 - a row of the table
+    specs: list[WorkerSpec], image: str, *, is_tracked: bool
 ) -> None:
     assert tracks_jobs(specs, image) is is_tracked

@@ -7,25 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    HOUR,
-    MAIN,
-    MINUTE,
-    NOW,
-    RAMPS,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, target_in, temporal, version
+from tests.planning.times import HOUR, MINUTE
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.marks import MarkKey
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 from twgen.planning.interventions import Intervention, abort, is_done, pause, promote, resume, retire, retry
-from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
@@ -65,7 +54,7 @@ def a_target(  # noqa: PLR0913 - each is one thing that a command asks
     versions = (version("v1", VersionStatus.CURRENT, task_queues=current_polls), target)
     told = temporal(*versions[: 1 + is_registered], traffic=traffic, manager_identity=manager)
     found = situation(told, [live("v1"), live("v3")] if pods else [live("v1")])
-    return Target(GATED, worker_world(GATED, found), NOW, "me", "")
+    return target_in(found, GATED)
 
 
 POLLS_MORE = (MAIN, TaskQueue("bulk", TaskQueueType.ACTIVITY))
@@ -202,7 +191,7 @@ def test_worker_is_retired_to_workers_without_a_version_and_stays_so() -> None:
 
 
 @pytest.mark.parametrize("polls", [None, False])
-def test_worker_whose_task_queue_nobody_else_polls_is_not_retired(polls: bool | None) -> None:  # noqa: FBT001
+def test_worker_whose_task_queue_nobody_else_polls_is_not_retired(*, polls: bool | None) -> None:
     queue = replace(MAIN, unversioned_pollers=polls)
     with pytest.raises(NegativeAnswer, match="is known to poll workflow task queue"):
         retire(a_target(current_polls=(UNVERSIONED_TOO, queue)))

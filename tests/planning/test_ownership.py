@@ -1,11 +1,11 @@
 """A cluster that is not the one it should be, and a worker that is somebody else's."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
+from tests.strategies import with_policy
 from twgen.errors import OwnedBySomebodyElse
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
@@ -46,7 +46,7 @@ def test_own_deployment_is_planned(annotations: dict[str, str]) -> None:
 
 
 def test_deployment_of_an_identity_in_adopt_from_is_taken_over() -> None:
-    adopting = replace(SPEC, policy=replace(SPEC.policy, adopt_from=("twgen/staging/shop",)))
+    adopting = with_policy(SPEC, adopt_from=("twgen/staging/shop",))
     assert plan(OURS, adopting, **identity("twgen/staging/shop")).workers
 
 
@@ -55,7 +55,7 @@ def test_person_at_a_terminal_sees_the_plan_of_any_owner() -> None:
 
 
 def test_person_at_a_terminal_is_held_to_the_identity_of_the_policy() -> None:
-    named = replace(SPEC, policy=replace(SPEC.policy, identity="prod/shop"))
+    named = with_policy(SPEC, identity="prod/shop")
     person = Caller("twgen/ann@laptop", is_person=True)
     assert plan(person, named, **identity("twgen/prod/shop")).workers
     with pytest.raises(OwnedBySomebodyElse):

@@ -1,12 +1,10 @@
 """The promises of the design about plans, over any spec and any world."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import BY_HAND, NOW, TARGET, may_have_work, routed_versions, specs, worlds
+from tests.strategies import BY_HAND, NOW, TARGET, may_have_work, routed_versions, specs, with_policy, worlds
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
@@ -59,7 +57,7 @@ def test_version_that_may_have_work_keeps_its_pods_and_its_protection(spec: Work
 def test_version_with_work_that_nothing_protects_is_rendered_whatever_tells_its_manifest(
     spec: WorkerSpec, found: World, history: list[HistorySource], missing: MissingTemplate
 ) -> None:
-    spec = replace(spec, policy=replace(spec.policy, history=tuple(history), missing_template=missing))
+    spec = with_policy(spec, history=tuple(history), missing_template=missing)
     try:
         plans = {plan.build_id: plan for plan in planned(spec, found).versions.versions}
     except StateUnavailable:

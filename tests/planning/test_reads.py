@@ -6,13 +6,9 @@ from datetime import timedelta
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     MAIN,
-    MINUTE,
     NOW,
     SPEC,
-    ago,
     drained,
     live,
     mark,
@@ -21,6 +17,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
+from tests.planning.times import DAY, HOUR, MINUTE, ago
 from twgen.model.marks import MarkKey
 from twgen.model.spec import Gate, PodTemplate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, WorkerDeployment

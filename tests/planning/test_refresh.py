@@ -7,20 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    HOUR,
-    MAIN,
-    MINUTE,
-    NOW,
-    RAMPS,
-    SECOND,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import MAIN, NOW, RAMPS, drained, live, routing, situation, temporal, version
+from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
 from twgen.model.temporal import VersionStatus as S

@@ -7,18 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.planning.situations import (
-    MINUTE,
-    NOW,
-    RAMPS,
-    SECOND,
-    live,
-    planned,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import NOW, RAMPS, live, planned, routing, situation, temporal, version
+from tests.planning.times import MINUTE, SECOND
 from tests.strategies import specs, worlds
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan

@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     MAIN,
-    MINUTE,
     NOW,
     RAMPS,
     SPEC,
-    ago,
     drained,
     live,
     routing,
@@ -22,7 +18,8 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.strategies import analysis_of
+from tests.planning.times import DAY, HOUR, MINUTE, ago
+from tests.strategies import analysis_of, with_policy
 from twgen.model.analysis import Measurement, OnFailure, StuckWorkflows
 from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
 from twgen.model.operator import Caller
@@ -102,13 +99,12 @@ def rendered(spec: WorkerSpec, found: WorkerWorld) -> object:
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
 LEFT = {"last_current_at": ago(HOUR), "last_deactivated_at": ago(MINUTE), "created_at": ago(2 * DAY)}
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
-REPLAYED = replace(
-    SPEC, policy=replace(SPEC.policy, replay=Replay(("replay",), Sample(5, 1000), ReplayBefore.RAMP))
-)
-MEASURED = replace(RAMPS, policy=replace(RAMPS.policy, analysis=analysis_of(OnFailure.ABORT)))
+REPLAYED = with_policy(SPEC, replay=Replay(("replay",), Sample(5, 1000), ReplayBefore.RAMP))
+MEASURED = with_policy(RAMPS, analysis=analysis_of(OnFailure.ABORT))
 BULK = TaskQueue("bulk", TaskQueueType.ACTIVITY, pollers=True, has_tasks=False)
 PASSED = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
 BOTH = [live("v3"), live("v1")]
+STUCK = Measurement("stuck", ago(DAY), stuck=StuckWorkflows(2, ("order-1",)))
 
 
 def starting() -> dict[str, Any]:
@@ -117,22 +113,18 @@ def starting() -> dict[str, Any]:
     return manifest
 
 
+def running(*versions: Version, current: str = "v1", ramping: tuple[str, float] | None = None) -> World:
+    return situation(temporal(*versions, traffic=routing(current, ramping)), BOTH)
+
+
 SITUATIONS: Mapping[str, tuple[WorkerSpec, World]] = {
     "open_workflows": (
         SPEC,
-        situation(
-            temporal(version("v3", S.CURRENT), drained(2 * HOUR, open_workflows=1), traffic=routing("v3")),
-            BOTH,
-        ),
+        running(version("v3", S.CURRENT), drained(2 * HOUR, open_workflows=1), current="v3"),
     ),
     "held": (
         SPEC,
-        situation(
-            temporal(
-                version("v3", S.CURRENT), version("v1", S.DRAINING, open_workflows=3), traffic=routing("v3")
-            ),
-            BOTH,
-        ),
+        running(version("v3", S.CURRENT), version("v1", S.DRAINING, open_workflows=3), current="v3"),
     ),
     "auto_upgrade_workflows": (
         SPEC,
@@ -146,32 +138,16 @@ SITUATIONS: Mapping[str, tuple[WorkerSpec, World]] = {
         ),
     ),
     "task_queues": (SPEC, situation(temporal(version()), [live("v3")])),
-    "tasks_of": (
-        SPEC,
-        situation(temporal(replace(OLD, task_queues=(MAIN, BULK)), version(), traffic=routing("v1")), BOTH),
-    ),
-    "gate_runs": (
-        GATED,
-        situation(temporal(OLD, version(gate_runs=(PASSED,)), traffic=routing("v1")), BOTH),
-    ),
+    "tasks_of": (SPEC, running(replace(OLD, task_queues=(MAIN, BULK)), version())),
+    "gate_runs": (GATED, running(OLD, version(gate_runs=(PASSED,)))),
     "metrics": (
         MEASURED,
-        situation(
-            temporal(
-                OLD,
-                version(
-                    status=S.RAMPING,
-                    measurements=(Measurement("stuck", ago(DAY), stuck=StuckWorkflows(2, ("order-1",))),),
-                ),
-                traffic=routing("v1", ("v3", 5)),
-            ),
-            BOTH,
-        ),
+        running(OLD, version(status=S.RAMPING, measurements=(STUCK,)), ramping=("v3", 5)),
     ),
     "other_workers": (SPEC, situation(None, None)),
     "worker_deployments": (SPEC, situation(None, [live("v3")])),
     "pods_of": (SPEC, situation(temporal(OLD, version(), traffic=routing("v1")), [starting(), live("v1")])),
-    "replay": (REPLAYED, situation(temporal(OLD, version(), traffic=routing("v1")), BOTH)),
+    "replay": (REPLAYED, running(OLD, version())),
 }
 
 

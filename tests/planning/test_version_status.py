@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 
-from tests.planning.situations import HOUR, ago, drained, temporal, version
+from tests.planning.situations import drained, temporal, version
+from tests.planning.times import HOUR, ago
 from tests.strategies import may_have_work as promised
 from tests.strategies import worlds
 from twgen.model.temporal import Drainage, Version

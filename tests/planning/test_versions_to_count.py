@@ -5,19 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    NOW,
-    SPEC,
-    ago,
-    drained,
-    live,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import NOW, SPEC, drained, live, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
 from twgen.model.temporal import Version
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world

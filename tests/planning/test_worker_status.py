@@ -5,18 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    NOW,
-    SPEC,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import NOW, SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan
 from twgen.model.policy import OnDelete

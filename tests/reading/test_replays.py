@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import SPEC
+from tests.strategies import with_policy
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -16,7 +17,7 @@ from twgen.planning.routing.replay import replay_of
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.versioning.names import REPLAY_OF
 
-REPLAYS = replace(SPEC, policy=replace(SPEC.policy, replay=Replay(("replay",), Sample(5, 1000))))
+REPLAYS = with_policy(SPEC, replay=Replay(("replay",), Sample(5, 1000)))
 
 
 class Cluster(KubernetesClient):

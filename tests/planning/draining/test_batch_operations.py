@@ -5,24 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    SPEC,
-    ago,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import drained, live, routing, situation, target_in, temporal, version
+from tests.planning.times import DAY, HOUR, ago
 from tests.strategies import NOW
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.draining import Batch, Ending, WhatEnds
 from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.batch_operations import batch_of, in_words
-from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
 S = VersionStatus
@@ -39,7 +28,7 @@ def target(*, manager: str = "me", current: str | None = "v2", now: Any = NOW) -
         version("v5", S.CREATED),
     )
     says = temporal(*versions, traffic=routing(current, ("v4", 5)), manager_identity=manager)
-    return Target(SPEC, worker_world(SPEC, situation(says, [live("v3")])), now, "me", "")
+    return target_in(situation(says, [live("v3")]), now=now)
 
 
 def asked(what: WhatEnds = CANCEL, build_id: str = "v0", **facts: Any) -> Batch:
@@ -74,7 +63,7 @@ def test_no_other_version_is_emptied(build_id: str, because: str) -> None:
 def test_target_is_emptied_once_its_worker_is_retired(key: str) -> None:
     left = version("v3", S.DRAINING, metadata={key: {"by": "twgen/ana"}})
     says = temporal(left, traffic=routing(None), manager_identity="me")
-    retired = Target(SPEC, worker_world(SPEC, situation(says, [live("v3")])), NOW, "me", "")
+    retired = target_in(situation(says, [live("v3")]))
     if key == "twgen.io/retired":
         assert batch_of(retired, "v3", CANCEL).query.startswith("TemporalWorkerDeploymentVersion = 'shop/pay")
     else:

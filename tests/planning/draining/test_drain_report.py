@@ -6,19 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    SPEC,
-    ago,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW
 from twgen.model.draining import EndedWorkflow, HeldVersion, LookedAt, OpenWorkflow, PinnedWorkflows
 from twgen.model.operator import Caller

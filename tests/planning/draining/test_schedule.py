@@ -6,20 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    SPEC,
-    ago,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
-from tests.strategies import NOW
+from tests.planning.situations import SPEC, drained, live, routing, situation, target_in, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
+from tests.strategies import NOW, with_policy
 from twgen.model.draining import DrainingEntry, Ending, ScheduledEnding, WhatEnds
 from twgen.model.marks import MarkKey
 from twgen.model.rollout import RolloutInCluster
@@ -35,22 +24,18 @@ from twgen.planning.draining.schedule import (
     scheduled_as,
     schedules,
 )
-from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
 S = VersionStatus
 SIGNAL = WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")
 CANCEL, TERMINATE = WhatEnds(Ending.CANCEL), WhatEnds(Ending.TERMINATE)
 DEMANDS = ("Signal-62f6f903", "Cancel-0ee35f03", "Terminate-0ee35f03")
-DRAINS = replace(
+DRAINS = with_policy(
     SPEC,
-    policy=replace(
-        SPEC.policy,
-        draining=(
-            DrainingEntry(DAY, SIGNAL),
-            DrainingEntry(2 * DAY, CANCEL),
-            DrainingEntry(2 * DAY + HOUR, TERMINATE),
-        ),
+    draining=(
+        DrainingEntry(DAY, SIGNAL),
+        DrainingEntry(2 * DAY, CANCEL),
+        DrainingEntry(2 * DAY + HOUR, TERMINATE),
     ),
 )
 
@@ -70,12 +55,14 @@ def scheduled(*versions: Version, now: datetime = NOW) -> list[ScheduledEnding]:
     return [ending for schedule in found.values() for ending in schedule]
 
 
-def due(says: WorkerDeployment, identity: str = "me", rollout: RolloutInCluster | None = None) -> list[str]:
-    world = worker_world(DRAINS, situation(says, [live("v3")]))
-    world = replace(world, rollout=rollout or RolloutInCluster())
-    return [
-        f"{one.build_id} {one.what.ending}" for one in due_endings(Target(DRAINS, world, NOW, identity, ""))
-    ]
+def target_of(says: WorkerDeployment, spec: WorkerSpec = DRAINS, **facts: Any) -> Target:
+    return target_in(situation(says, [live("v3")]), spec, **facts)
+
+
+def due(says: WorkerDeployment, identity: str = "me", *, is_paused: bool = False) -> list[str]:
+    target = target_of(says, identity=identity)
+    paused = replace(target, world=replace(target.world, rollout=RolloutInCluster(is_paused=is_paused)))
+    return [f"{one.build_id} {one.what.ending}" for one in due_endings(paused)]
 
 
 def begun(one: Version, ending: ScheduledEnding, at: datetime, workflows: int = 2) -> Version:
@@ -122,7 +109,7 @@ def test_entry_that_was_begun_is_not_begun_again_while_the_version_drains() -> N
 
 def test_two_entries_that_say_the_same_are_two() -> None:
     twice = (DrainingEntry(DAY, SIGNAL), DrainingEntry(2 * DAY, SIGNAL))
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=twice))
+    spec = with_policy(DRAINS, draining=twice)
     one = draining(3 * DAY)
     [first, second] = schedules(spec, world_of(one), NOW)["v1"]
     assert first.job_id != second.job_id
@@ -134,7 +121,7 @@ def test_other_delay_of_an_entry_does_not_begin_it_again() -> None:
     one = draining(3 * DAY)
     one = begun(one, scheduled(one)[0], ago(DAY - HOUR))
     later = (DrainingEntry(DAY + HOUR, SIGNAL), *DRAINS.policy.draining[1:])
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=later))
+    spec = with_policy(DRAINS, draining=later)
     assert schedules(spec, world_of(one), NOW)["v1"][0].is_begun
 
 
@@ -142,13 +129,12 @@ def test_demand_is_what_temporal_remembers_of_it_in_every_release() -> None:
     [first, second, third] = scheduled(draining(3 * DAY))
     assert (first.demand, second.demand, third.demand) == DEMANDS
     other = replace(SIGNAL, without_replay=True)
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=(DrainingEntry(DAY, other),)))
+    spec = with_policy(DRAINS, draining=(DrainingEntry(DAY, other),))
     assert schedules(spec, world_of(draining(3 * DAY)), NOW)["v1"][0].demand == first.demand
 
 
 def test_command_of_a_person_that_does_what_is_next_is_that_entry() -> None:
-    world = worker_world(DRAINS, situation(world_of(draining(3 * DAY)), [live("v3")]))
-    target = Target(DRAINS, world, NOW, "me", "")
+    target = target_of(world_of(draining(3 * DAY)))
     found = scheduled_as(target, "v1", SIGNAL)
     assert found is not None
     assert found.demand == DEMANDS[0]
@@ -172,29 +158,21 @@ def test_mark_that_nobody_can_read_counts_as_begun(mark: Any) -> None:
 @pytest.mark.parametrize(
     "says",
     [
-        world_of(draining(DAY), manager_identity="somebody"),
-        world_of(draining(DAY), manager_identity=""),
-        world_of(draining(DAY), version("v4", S.RAMPING), ramp=("v4", 5)),
-        world_of(draining(DAY), ramp=("", 5)),
-        world_of(replace(draining(DAY), metadata=None)),
-        world_of(replace(draining(DAY), drainage=None)),
-        world_of(replace(draining(DAY), drainage=Drainage(S.DRAINING))),
-        world_of(drained(DAY)),
-        world_of(version("v1", S.INACTIVE)),
-        world_of(draining(DAY, build_id="v3")),
+        pytest.param(world_of(draining(DAY), manager_identity="somebody"), id="managed by somebody else"),
+        pytest.param(world_of(draining(DAY), manager_identity=""), id="managed by nobody"),
+        pytest.param(
+            world_of(draining(DAY), version("v4", S.RAMPING), ramp=("v4", 5)), id="another version ramps"
+        ),
+        pytest.param(world_of(draining(DAY), ramp=("", 5)), id="unversioned workers ramp"),
+        pytest.param(world_of(replace(draining(DAY), metadata=None)), id="metadata not read"),
+        pytest.param(world_of(replace(draining(DAY), drainage=None)), id="no drainage"),
+        pytest.param(
+            world_of(replace(draining(DAY), drainage=Drainage(S.DRAINING))), id="since nobody knows when"
+        ),
+        pytest.param(world_of(drained(DAY)), id="drained"),
+        pytest.param(world_of(version("v1", S.INACTIVE)), id="never active"),
+        pytest.param(world_of(draining(DAY, build_id="v3")), id="current"),
     ],
-    ids=(
-        "managed by somebody else",
-        "managed by nobody",
-        "another version ramps",
-        "unversioned workers ramp",
-        "metadata not read",
-        "no drainage",
-        "since nobody knows when",
-        "drained",
-        "never active",
-        "current",
-    ),
 )
 def test_nothing_is_due(says: WorkerDeployment) -> None:
     assert due(says) == []
@@ -203,7 +181,7 @@ def test_nothing_is_due(says: WorkerDeployment) -> None:
 def test_nothing_is_due_while_a_person_has_paused_the_worker() -> None:
     says = world_of(draining(DAY))
     assert due(says) == ["v1 Signal"]
-    assert due(says, rollout=RolloutInCluster(is_paused=True)) == []
+    assert due(says, is_paused=True) == []
     assert due(says, identity="") == []
     paused = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "ana"}})
     moved = temporal(draining(DAY), version("v2", S.CURRENT), paused, traffic=routing("v2"))
@@ -220,12 +198,11 @@ def test_age_alone_tells_what_is_to_be_read() -> None:
 
 def cancels(*entries: WhatEnds) -> WorkerSpec:
     draining = tuple(DrainingEntry(DAY, what) for what in entries)
-    return replace(SPEC, policy=replace(SPEC.policy, draining=draining))
+    return with_policy(SPEC, draining=draining)
 
 
 def all_due(spec: WorkerSpec, one: Version, now: datetime = NOW) -> list[ScheduledEnding]:
-    world = worker_world(spec, situation(world_of(one), [live("v3")]))
-    return list(due_endings(Target(spec, world, now, "me", "")))
+    return list(due_endings(target_of(world_of(one), spec, now=now)))
 
 
 @pytest.mark.parametrize("what", [CANCEL, TERMINATE])
@@ -285,7 +262,7 @@ def test_entry_is_not_begun_again_once_a_later_one_does_more_to_the_same_workflo
 
 def test_later_entry_comes_as_long_after_the_first_time_whatever_was_begun_again() -> None:
     entries = (DrainingEntry(2 * DAY, CANCEL), DrainingEntry(5 * DAY, TERMINATE))
-    spec, one = replace(SPEC, policy=replace(SPEC.policy, draining=entries)), draining(2 * DAY)
+    spec, one = with_policy(SPEC, draining=entries), draining(2 * DAY)
     for now in (NOW, NOW + DAY, NOW + 2 * DAY):
         [cancel] = all_due(spec, one, now)
         one = begun(one, cancel, now)
@@ -327,7 +304,7 @@ def test_worker_that_is_retired_is_emptied_and_its_target_too() -> None:
     assert due(temporal(draining(9 * DAY), draining(2 * DAY, {}, "v3"), traffic=routing(None))) == [
         "v1 Signal"
     ]
-    assert due(retired(draining(9 * DAY)), rollout=RolloutInCluster(is_paused=True)) == []
+    assert due(retired(draining(9 * DAY)), is_paused=True) == []
 
 
 PAUSED = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "twgen/ana"}})
@@ -347,11 +324,11 @@ PAUSED = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "twgen/an
     ids=("due", "retired", "paused", "ramps", "nobody's", "another's", "perhaps another's"),
 )
 def test_plan_promises_only_what_tick_does(says: WorkerDeployment, identity: str, why: str) -> None:
-    spec = replace(DRAINS, policy=replace(DRAINS.policy, identity=identity))
-    world = worker_world(spec, situation(says, [live("v3")]))
-    planned = planned_endings(Target(spec, world, NOW, "me", ""))
+    spec = with_policy(DRAINS, identity=identity)
+    target = target_of(says, spec)
+    planned = planned_endings(target)
     first, second, _ = (one for one in planned if one.build_id == "v1")
     assert (first.held_by, second.held_by) == (why, "")
     assert bool(why) is not is_due(first, NOW)
     if why:
-        assert due_endings(Target(spec, world, NOW, "me", "")) == ()
+        assert due_endings(target) == ()

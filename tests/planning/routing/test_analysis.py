@@ -6,20 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    RAMPS,
-    SECOND,
-    live,
-    planned,
-    routing,
-    situation,
-    temporal,
-    version,
-)
-from tests.strategies import NOW
+from tests.planning.situations import RAMPS, live, planned, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND
+from tests.strategies import NOW, with_policy
 from twgen.model.analysis import (
     Analysis,
     ClosedStatus,
@@ -52,7 +41,7 @@ def metric(max_ratio: float | None = 0.02, at_least: int = 0, name: str = "failu
 
 def measuring(*metrics: Metric, on_failure: OnFailure = OnFailure.ABORT) -> WorkerSpec:
     analysis = Analysis(metrics or (metric(),), on_failure, MINUTE)
-    return replace(RAMPS, policy=replace(RAMPS.policy, analysis=analysis))
+    return with_policy(RAMPS, analysis=analysis)
 
 
 def ramping(  # noqa: PLR0913 - each is another way to be measured

@@ -3,25 +3,22 @@
 from datetime import timedelta
 
 from tests.planning.situations import (
-    MINUTE,
-    NOW,
     RAMPS,
-    ago,
     live,
     routed,
     routing,
     situation,
+    target_in,
     temporal,
     version,
 )
+from tests.planning.times import MINUTE, ago
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
-from twgen.planning.plan import worker_world
 from twgen.planning.routing.plan import change_when_due
-from twgen.planning.routing.target import Target
 
 
 def ramping(percentage: float, age: timedelta) -> World:
@@ -32,7 +29,7 @@ def ramping(percentage: float, age: timedelta) -> World:
 
 
 def later_change(found: World, spec: WorkerSpec) -> tuple[RoutingAction, float | None] | None:
-    target = Target(spec, worker_world(spec, found), NOW, "me", "")
+    target = target_in(found, spec)
     change = change_when_due(target, routed(found, spec))
     return (change.action, change.percentage) if change else None
 

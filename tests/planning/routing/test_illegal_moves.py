@@ -5,18 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    SECOND,
-    ago,
-    decided,
-    live,
-    routing,
-    situation,
-    temporal,
-)
+from tests.planning.situations import decided, live, routing, situation, temporal
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from twgen.model.plan import VersionAction
 from twgen.model.temporal import Drainage, Version, VersionStatus
 from twgen.model.world import World
@@ -87,7 +77,6 @@ def test_version_with_possible_work_is_neither_scaled_down_nor_dropped(
 ) -> None:
     for build_id, known, found in worlds(status, is_target=is_target, live_replicas=live_replicas, age=age):
         plan = decided(found, build_id)
-        assert plan
         if is_target or not is_idle(known, age):
             assert plan.action not in TAKEN_AWAY
             assert plan.protected

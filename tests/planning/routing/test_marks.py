@@ -9,22 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
     NOW,
     RAMPS,
-    SECOND,
-    ago,
     drained,
     live,
     mark,
     planned,
     routing,
     situation,
+    target_in,
     temporal,
     version,
 )
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from twgen.model.marks import Lifetime, Mark, MarkKey, read_mark, write_mark
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import PolicyStep
@@ -238,7 +235,7 @@ def test_steps_edited_in_mid_ramp_give_nothing_that_their_gate_has_not_allowed(
     assert plan.reason is Reason.GATE_RUNNING
     found = situation(temporal(version("v1", S.CURRENT), target, traffic=traffic), [live("v1"), live("v3")])
     with pytest.raises(Exception, match="its gate SmokeAt50 before 50% has not passed"):
-        promote(Target(spec, worker_world(spec, found), NOW, "me", ""), full=False, skip_gate=False)
+        promote(target_in(found, spec), full=False, skip_gate=False)
 
 
 def test_share_that_somebody_else_gave_passes_the_gates_below_it_first() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.planning.situations import SPEC, live, planned, routed, routing, situation, temporal, version
-from tests.strategies import NOW
+from tests.strategies import NOW, with_policy
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import Driver
@@ -15,8 +15,8 @@ from twgen.planning.plan import make_plan
 
 NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
 MANUAL = replace(SPEC, rollout=Rollout(Strategy.MANUAL))
-BY_HAND = replace(SPEC, policy=replace(SPEC.policy, driver=Driver.NONE))
-ADOPTING = replace(SPEC, policy=replace(SPEC.policy, adopt_from=("temporal-worker-controller/prod",)))
+BY_HAND = with_policy(SPEC, driver=Driver.NONE)
+ADOPTING = with_policy(SPEC, adopt_from=("temporal-worker-controller/prod",))
 
 
 def world(caller: str, *, current: str = "v1", ramping: tuple[str, float] | None = None) -> World:
@@ -25,7 +25,7 @@ def world(caller: str, *, current: str = "v1", ramping: tuple[str, float] | None
 
 
 @pytest.mark.parametrize(("caller", "claims"), [("", True), ("me", False)])
-def test_unowned_worker_is_claimed_with_the_first_change(caller: str, claims: bool) -> None:  # noqa: FBT001
+def test_unowned_worker_is_claimed_with_the_first_change(caller: str, *, claims: bool) -> None:
     plan = routed(world(caller))
     assert (plan.action, plan.claim_manager) == (SET_CURRENT, claims)
 
@@ -105,7 +105,7 @@ def test_change_that_a_caller_makes_itself_does_not_wait_for_a_driver() -> None:
     ],
 )
 def test_identity_that_may_change_traffic_is(policy_says: str, caller: Caller, owner: str) -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, identity=policy_says))
+    spec = with_policy(SPEC, identity=policy_says)
     (mine,) = make_plan([spec], world(owner), NOW, caller).workers
     (theirs,) = make_plan([spec], world(f"{owner}-else"), NOW, caller).workers
     assert mine.routing.action is SET_CURRENT

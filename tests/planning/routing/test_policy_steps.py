@@ -7,20 +7,18 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
     RAMPS,
-    ago,
     live,
     mark,
     planned,
     routing,
     situation,
+    target_in,
     temporal,
     version,
 )
-from tests.strategies import NOW
+from tests.planning.times import DAY, HOUR, MINUTE, ago
+from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
 from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
 from twgen.model.marks import MarkKey
@@ -39,7 +37,7 @@ AT_25 = "test@25-shop/payments:v3-main"
 
 
 def with_steps(*steps: PolicyStep, **changes: Any) -> WorkerSpec:
-    return replace(RAMPS, policy=replace(RAMPS.policy, steps=steps, **changes))
+    return with_policy(RAMPS, steps=steps, **changes)
 
 
 ANALYSIS = Analysis((Metric("stuck", ReportedProblems(0)),), OnFailure.ABORT, timedelta())
@@ -59,7 +57,7 @@ def at(percentage: float, age: timedelta, spec: WorkerSpec = GATED, **facts: Any
 
 
 def target_at(percentage: float, age: timedelta, spec: WorkerSpec = GATED, **facts: Any) -> Target:
-    return Target(spec, worker_world(spec, world_at(percentage, age, **facts)), NOW, "me", "")
+    return target_in(world_at(percentage, age, **facts), spec)
 
 
 def run(status: GateStatus, workflow_id: str = AT_25) -> GateRun:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import HOUR, MINUTE, SPEC, ago, live, routed, routing, situation, version
+from tests.planning.situations import SPEC, live, routed, routing, situation, version
 from tests.planning.situations import temporal as says_temporal
+from tests.planning.times import HOUR, MINUTE, ago
 from twgen.model.plan import Phase
 from twgen.model.policy import EnvironmentNames
 from twgen.model.spec import WorkerSpec
@@ -86,9 +87,7 @@ def test_worker_that_may_be_its_own_is_told_with_the_question_that_helps(
     ],
 )
 def test_version_that_polls_in_place_of_the_target_is_told(
-    deployments: list[dict[str, Any]] | None,
-    age: timedelta,
-    is_told: bool,  # noqa: FBT001
+    deployments: list[dict[str, Any]] | None, age: timedelta, *, is_told: bool
 ) -> None:
     typo = version("v3-typo", created_at=ago(age))
     text = because(says_temporal(OLD, typo, traffic=routing("v1")), deployments)
@@ -116,5 +115,5 @@ def test_question_names_the_variables_that_the_policy_has_for_older_workers() ->
         ("-", False),
     ],
 )
-def test_worker_deployment_may_be_the_worker_when_it_is_called_alike(name: str, may_be: bool) -> None:  # noqa: FBT001
+def test_worker_deployment_may_be_the_worker_when_it_is_called_alike(name: str, *, may_be: bool) -> None:
     assert may_be_called(name, "shop/orders") is may_be

@@ -4,19 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    RAMPS,
-    ago,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
-from tests.strategies import NOW
+from tests.planning.situations import RAMPS, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
+from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Ending, WhatEnds
 from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
@@ -47,7 +37,7 @@ PASSED = ReplayRun(ReplayState.PASSED, "payments-replay-1")
 
 def spec_of(before: ReplayBefore = ReplayBefore.RAMP) -> WorkerSpec:
     replay = Replay(("replay", "/histories"), Sample(50, 1000), before)
-    return replace(RAMPS, policy=replace(RAMPS.policy, replay=replay))
+    return with_policy(RAMPS, replay=replay)
 
 
 def world_of(run: ReplayRun | None, says: WorkerDeployment = READY) -> WorkerWorld:
@@ -173,12 +163,12 @@ def test_other_code_or_other_histories_are_another_replay() -> None:
     others = (
         replace(spec, build_id="v4"),
         replace(spec, template=replace(spec.template, hash="another")),
-        replace(spec, policy=replace(spec.policy, replay=Replay(("other",), Sample(50, 1000)))),
+        with_policy(spec, replay=Replay(("other",), Sample(50, 1000))),
         replace(spec, policy=spec_of(ReplayBefore.BOTH).policy),
     )
     assert len({replay_of(each) for each in (spec, *others)}) == 1 + len(others)
     slower = Replay(("replay", "/histories"), Sample(50, 1000), within=DAY, in_memory=True)
-    assert replay_of(replace(spec, policy=replace(spec.policy, replay=slower))) == replay_of(spec)
+    assert replay_of(with_policy(spec, replay=slower)) == replay_of(spec)
     moves = (spec_of(ReplayBefore.BOTH), spec_of(ReplayBefore.MOVE))
     assert len({replay_of(each) for each in moves}) == 1
 

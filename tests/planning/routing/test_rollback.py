@@ -7,29 +7,24 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
     NOW,
-    SECOND,
     SPEC,
-    ago,
     live,
     planned,
     routed,
     routing,
     situation,
+    target_in,
     temporal,
     version,
 )
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import STEPS
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate, Rollout, Strategy
 from twgen.model.temporal import TaskQueue, TaskQueueType, UpdateState, Version, VersionStatus
 from twgen.model.world import World
 from twgen.planning.interventions import promote
-from twgen.planning.plan import worker_world
-from twgen.planning.routing.target import Target
 
 STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS, Gate("Smoke")))
 S = VersionStatus
@@ -66,14 +61,14 @@ def test_person_who_promotes_a_rollback_is_asked_for_no_gate_either() -> None:
     spec = replace(STEPWISE, rollout=replace(STEPWISE.rollout, strategy=Strategy.MANUAL))
     found = world(was_current(5 * MINUTE), replaced=5 * MINUTE)
     assert "run `twgen promote` to make v3 current" in routed(found, spec).because
-    target = Target(spec, worker_world(spec, found), NOW, "me", "")
+    target = target_in(found, spec)
     change = promote(target, full=True, skip_gate=False).change
     assert change
     assert change.action is RoutingAction.SET_CURRENT
 
 
 @pytest.mark.parametrize(("left", "expected"), [(HOUR, True), (HOUR + SECOND, False)])
-def test_rollback_ends_with_its_window(left: timedelta, expected: bool) -> None:  # noqa: FBT001
+def test_rollback_ends_with_its_window(left: timedelta, *, expected: bool) -> None:
     assert is_rollback(world(was_current(left), replaced=left)) is expected
 
 
@@ -96,7 +91,7 @@ def test_version_that_became_current_lately_comes_back_at_once() -> None:
 
 
 @pytest.mark.parametrize(("apart", "expected"), [(5 * SECOND, True), (6 * SECOND, False)])
-def test_only_a_replacement_counts_and_not_the_end_of_a_ramp(apart: timedelta, expected: bool) -> None:  # noqa: FBT001
+def test_only_a_replacement_counts_and_not_the_end_of_a_ramp(apart: timedelta, *, expected: bool) -> None:
     left = 20 * MINUTE
     assert is_rollback(world(was_current(left), replaced=left + apart)) is expected
 
@@ -127,9 +122,7 @@ def test_version_newer_than_the_current_one_takes_the_steps() -> None:
     ],
 )
 def test_server_that_does_not_tell_when_a_version_was_current(
-    server: str,
-    apart: timedelta,
-    expected: bool,  # noqa: FBT001
+    server: str, apart: timedelta, *, expected: bool
 ) -> None:
     target = was_current(5 * MINUTE, last_current_at=None)
     assert is_rollback(world(target, replaced=5 * MINUTE + apart, server=server)) is expected

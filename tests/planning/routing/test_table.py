@@ -6,21 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MAIN,
-    MINUTE,
-    SECOND,
-    SPEC,
-    ago,
-    live,
-    routed,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import MAIN, SPEC, live, routed, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
@@ -302,12 +289,10 @@ def test_first_version_that_ramps_already_goes_on() -> None:
     assert told(routed(situation(says, [live("v3")]), STEPWISE)) == ramp(33.3)
 
 
-def test_all_at_once_makes_it_current() -> None:
-    assert told(routed(after(version(), routing("v1")))) == CURRENT
-
-
-def test_all_at_once_makes_it_current_in_the_middle_of_a_ramp() -> None:
-    assert told(routed(after(version("v3", S.RAMPING), routing("v1", ("v3", 5))))) == CURRENT
+@pytest.mark.parametrize("ramp", [None, ("v3", 5)], ids=["from the start", "in the middle of a ramp"])
+def test_all_at_once_makes_it_current(ramp: tuple[str, float] | None) -> None:
+    target = version("v3", S.RAMPING if ramp else S.INACTIVE)
+    assert told(routed(after(target, routing("v1", ramp)))) == CURRENT
 
 
 @pytest.mark.parametrize("other", [None, ("", 75.0)])
@@ -382,20 +367,18 @@ def test_ramp_at(percentage: float, age: timedelta, expected: tuple[Any, ...]) -
     assert told(routed(after(version("v3", S.RAMPING), traffic), STEPWISE)) == expected
 
 
-def test_pause_counts_from_the_last_change_of_the_percentage() -> None:
+@pytest.mark.parametrize(
+    "since",
+    [
+        pytest.param("percentage_changed_at", id="the last change of the percentage"),
+        pytest.param("since", id="its own ramp, where another version had the same percentage"),
+    ],
+)
+def test_pause_counts_from(since: str) -> None:
     traffic = routing("v1", ("v3", 5), age=DAY)
     assert traffic.ramping
-    changed = replace(traffic, ramping=replace(traffic.ramping, percentage_changed_at=ago(MINUTE)))
-    plan = routed(after(version("v3", S.RAMPING), changed), STEPWISE)
-    assert told(plan) == WAITS
-    assert plan.due_at == NOW + 9 * MINUTE
-
-
-def test_pause_of_another_version_at_the_same_percentage_counts_from_its_own_ramp() -> None:
-    traffic = routing("v1", ("v3", 5), age=DAY)
-    assert traffic.ramping
-    taken_over = replace(traffic, ramping=replace(traffic.ramping, since=ago(MINUTE)))
-    plan = routed(after(version("v3", S.RAMPING), taken_over), STEPWISE)
+    later = replace(traffic, ramping=replace(traffic.ramping, **{since: ago(MINUTE)}))
+    plan = routed(after(version("v3", S.RAMPING), later), STEPWISE)
     assert told(plan) == WAITS
     assert plan.due_at == NOW + 9 * MINUTE
 

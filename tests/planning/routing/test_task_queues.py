@@ -6,34 +6,30 @@ from datetime import timedelta
 import pytest
 
 from tests.planning.situations import (
-    DAY,
     MAIN,
-    MINUTE,
-    SECOND,
     SPEC,
-    ago,
     live,
     planned,
     routed,
     routing,
     situation,
+    target_in,
     temporal,
     version,
 )
-from tests.strategies import NOW
+from tests.planning.times import DAY, MINUTE, SECOND, ago
+from tests.strategies import NOW, with_policy
 from twgen.model.plan import RoutingAction
 from twgen.model.reasons.routing import RoutingReason
-from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.world import World
 from twgen.planning.interventions import promote
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads
-from twgen.planning.routing.target import Target
 
 REPORTS = TaskQueue("reports-eu", TaskQueueType.ACTIVITY, pollers=True)
 COMMANDS = TaskQueue("temporal-sys/worker-commands/shop/pod-1", TaskQueueType.NEXUS, pollers=False)
-IGNORING = replace(SPEC, policy=replace(SPEC.policy, ignore_missing_task_queues=("mail", "reports-*")))
+IGNORING = with_policy(SPEC, ignore_missing_task_queues=("mail", "reports-*"))
 MOVES = RoutingAction.SET_CURRENT
 
 
@@ -42,10 +38,6 @@ def lacking(*queues: TaskQueue, age: timedelta = DAY) -> World:
     current = version("v1", VersionStatus.CURRENT, created_at=ago(9 * DAY), task_queues=(MAIN, *queues))
     says = temporal(current, version(created_at=ago(age)), traffic=routing("v1"))
     return situation(says, [live("v3"), live("v1")])
-
-
-def target(world: World, spec: WorkerSpec = SPEC) -> Target:
-    return Target(spec, worker_world(spec, world), NOW, identity="me", not_created="")
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
@@ -102,14 +94,14 @@ def test_queue_that_the_policy_names_holds_nothing_up_and_temporal_is_told_so(
     plan = planned(world, IGNORING)
     assert (plan.routing.action, plan.versions.warnings) == (MOVES, ())
     assert plan.routing.ignores_missing_queues == (has_tasks is not False)
-    change = promote(target(world, IGNORING), full=True, skip_gate=False).change
+    change = promote(target_in(world, IGNORING), full=True, skip_gate=False).change
     assert change
     assert change.ignores_missing_queues == (has_tasks is not False)
 
 
 def test_queue_whose_name_is_a_pattern_of_something_else_is_named_as_it_is() -> None:
     queue = replace(REPORTS, name="reports[1]")
-    spec = replace(SPEC, policy=replace(SPEC.policy, ignore_missing_task_queues=("reports[1]",)))
+    spec = with_policy(SPEC, ignore_missing_task_queues=("reports[1]",))
     assert routed(lacking(queue), spec).action is MOVES
 
 

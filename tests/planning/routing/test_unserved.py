@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     MAIN,
-    MINUTE,
     RAMPS,
-    SECOND,
     live,
     planned,
     routed,
@@ -21,7 +17,8 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.strategies import NOW
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND
+from tests.strategies import NOW, with_policy
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import Unserved, WhenUnserved
@@ -46,7 +43,7 @@ def ramping(*queues: TaskQueue, percentage: float = 25, age: timedelta = HOUR, *
 
 
 def by(action: WhenUnserved = WhenUnserved.ABORT, after: timedelta = 5 * MINUTE) -> WorkerSpec:
-    return replace(RAMPS, policy=replace(RAMPS.policy, unserved=Unserved(after, action)))
+    return with_policy(RAMPS, unserved=Unserved(after, action))
 
 
 def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> None:

@@ -2,13 +2,8 @@
 
 from typing import Any
 
-from tests.planning.situations import (
-    HOUR,
-    ago,
-    routing,
-    temporal,
-    version,
-)
+from tests.planning.situations import routing, temporal, version
+from tests.planning.times import HOUR, ago
 from twgen.model.plan import VersionAction
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 

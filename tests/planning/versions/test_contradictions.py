@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    ago,
-    decided,
-    drained,
-    live,
-    planned,
-    situation,
-    version,
-)
+from tests.planning.situations import decided, drained, live, planned, situation, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.planning.versions.known import INACTIVE, KEEP, SCALE_DOWN, UNREGISTERED, S, knows
 from twgen.model.plan import VersionAction
 from twgen.model.reasons.versions import VersionReason
@@ -28,7 +18,6 @@ from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeploym
 def test_status_that_contradicts_the_past_is_told_as_draining(status: VersionStatus) -> None:
     says = knows(version("v1", status, last_deactivated_at=ago(DAY)))
     plan = decided(situation(says, [live("v1")]), "v1")
-    assert plan
     assert plan.status is S.DRAINING
 
 
@@ -48,7 +37,6 @@ def test_status_that_contradicts_the_past_is_told_as_draining(status: VersionSta
 )
 def test_version_of_which_temporal_contradicts_itself_keeps_its_pods(known: Version) -> None:
     plan = decided(situation(knows(known), [live("v3"), live("v1")]), "v1")
-    assert plan
     assert (plan.status, plan.action, plan.replicas) == (S.DRAINING, KEEP, 3)
 
 
@@ -68,7 +56,6 @@ def test_version_that_drained_before_it_lived_keeps_its_pods(facts: dict[str, An
     drainage = Drainage(S.DRAINED, facts.pop("drained_at", ago(5 * DAY)))
     says = knows(version("v1", S.DRAINED, drainage=drainage, **{"created_at": ago(9 * DAY)} | facts))
     plan = decided(situation(says, [live("v1", 5)]), "v1")
-    assert plan
     assert (plan.action, plan.replicas, plan.protected) == (KEEP, 5, True)
 
 
@@ -88,12 +75,10 @@ def test_unregistered_version_stays_while_one_with_work_would_have_its_name(
     known: Version, action: VersionAction
 ) -> None:
     plan = decided(situation(knows(known), [live("v1", 5)]), "v1")
-    assert plan
     assert (plan.action, plan.replicas) == (action, 5 if action is KEEP else 0)
     assert (plan.reason is VersionReason.MAY_BE_ANOTHER) is (action is KEEP)
     # where both have a Deployment, each is its own
     plan = decided(situation(knows(known), [live("v1", 5), live(known.build_id, 1, name="own")]), "v1")
-    assert plan
     assert plan.action is SCALE_DOWN
 
 

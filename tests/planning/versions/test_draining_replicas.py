@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import DAY, SPEC, ago, decided, drained, live, routing, situation, version
+from tests.planning.situations import SPEC, decided, drained, live, routing, situation, version
+from tests.planning.times import DAY, ago
 from tests.planning.versions.known import CURRENT, TARGET, S, knows
 from tests.strategies import (
     AUTOSCALER,
@@ -39,9 +40,7 @@ def scaled(build_id: str, replicas: int, *there: AttachedResource) -> dict[str, 
 def plan_of(
     spec: WorkerSpec, says: WorkerDeployment | None, *deployments: dict[str, Any], build_id: str = "v1"
 ) -> VersionPlan:
-    found = decided(situation(says, deployments), build_id, spec)
-    assert found
-    return found
+    return decided(situation(says, deployments), build_id, spec)
 
 
 def rendered_with(plan: VersionPlan) -> list[str]:
@@ -80,7 +79,6 @@ def test_policy_speaks_for_the_replicas_of_what_temporal_calls_draining(
 def test_lost_draining_version_comes_back_with_the_replicas_of_the_policy() -> None:
     found = situation(DRAINING, [live("v3")], {"v1": live("v1", 7)})
     plan = decided(found, "v1", ONE)
-    assert plan
     assert (plan.action, plan.replicas) == ("Create", 1)
     assert "with 1 replica (drainingReplicas)" in plan.because
 
@@ -174,5 +172,4 @@ def test_where_no_cluster_was_read_the_autoscaler_may_still_be_there() -> None:
     spec = attaching(BUSY_AUTOSCALER, spec=replace(ONE, replicas=3))
     found = situation(DRAINING, None, {"v1": live("v1", 7)})
     plan = decided(found, "v1", spec)
-    assert plan
     assert (plan.attached, plan.leaving, plan.replicas) == ((), (), None)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
 from tests.planning.versions.running import KEEP, UPDATE, Manifest, container, plan, template, versions
+from tests.strategies import with_policy
 from twgen.model.plan import VersionAction
 from twgen.model.policy import EnvironmentNames, HistorySource
 from twgen.model.temporal import VersionStatus
@@ -181,14 +182,14 @@ def test_pace_of_a_rollout_reaches_a_live_target_at_once() -> None:
 
 
 def test_history_without_the_ledger_does_not_ask_it() -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.CLUSTER,)))
+    spec = with_policy(SPEC, history=(HistorySource.CLUSTER,))
     edited = live("v1")
     with_image(edited)
     assert versions(plan([edited, live("v3")], spec, {"v1": live("v1")}))["v1"].action is KEEP
 
 
 def test_history_without_the_cluster_leaves_what_only_the_cluster_knows_to_its_protection() -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.LEDGER,)))
+    spec = with_policy(SPEC, history=(HistorySource.LEDGER,))
     worker = plan([live("v1"), live("v3")], spec)
     assert (versions(worker)["v1"].action, versions(worker)["v1"].reason) == (
         VersionAction.NONE,
@@ -227,7 +228,7 @@ def test_deployment_that_is_being_deleted_is_not_said_to_come_back_where_tempora
 
 def test_version_on_its_way_to_zero_is_rendered_as_it_runs() -> None:
     locked = version_deployment(
-        replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT)),
+        with_policy(SPEC, environment=EnvironmentNames.HOST_PORT),
         replace(versions(plan([]))["v3"], build_id="v1"),
         "",
     )
@@ -240,7 +241,7 @@ def test_version_on_its_way_to_zero_is_rendered_as_it_runs() -> None:
 
 
 def test_version_restarted_by_hand_is_known_to_a_history_of_the_ledger_alone() -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.LEDGER,)))
+    spec = with_policy(SPEC, history=(HistorySource.LEDGER,))
     restarted = live("v1")
     restarted["spec"]["template"]["metadata"]["annotations"] |= RESTARTED
     assert versions(plan([restarted, live("v3")], spec, {"v1": live("v1")}))["v1"].action is KEEP

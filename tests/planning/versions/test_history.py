@@ -7,19 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.planning.situations import (
-    DAY,
-    SPEC,
-    ago,
-    drained,
-    live,
-    planned,
-    routing,
-    situation,
-    temporal,
-    version,
-)
-from tests.strategies import NOW, specs, worlds
+from tests.planning.situations import SPEC, drained, live, planned, routing, situation, temporal, version
+from tests.planning.times import DAY, ago
+from tests.strategies import NOW, specs, with_policy, worlds
 from twgen.cluster.deployments import recorded_deployment
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction, VersionPlan
@@ -68,7 +58,7 @@ def test_ledger_that_tells_of_other_pods_than_those_that_run_is_not_asked(status
 
 def test_cluster_comes_first_when_the_policy_says_so() -> None:
     order = (HistorySource.CLUSTER, HistorySource.LEDGER)
-    plan = old(replace(SPEC, policy=replace(SPEC.policy, history=order)))
+    plan = old(with_policy(SPEC, history=order))
     assert plan.live
     assert plan.recorded is plan.live.recorded
 
@@ -123,7 +113,7 @@ ORDERS = [order for length in (1, 2, 3) for order in permutations((LEDGER, CLUST
 def test_git_is_asked_only_where_no_source_before_it_tells(
     order: tuple[HistorySource, ...], *, is_locked: bool, is_live: bool
 ) -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, history=order))
+    spec = with_policy(SPEC, history=order)
     before = order[: order.index(GIT)] if GIT in order else order
     is_told = (is_locked and LEDGER in before) or (is_live and CLUSTER in before)
     world = situation(
@@ -138,7 +128,7 @@ def test_git_is_asked_only_where_no_source_before_it_tells(
 def test_version_that_only_the_history_of_git_knows_is_created_from_it(
     order: tuple[HistorySource, ...],
 ) -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, history=order))
+    spec = with_policy(SPEC, history=order)
     world = situation(SAYS, [live("v3")])
     [(key, _)] = world.workers.items()
     found = GitHistory({"v1": recorded_deployment(live("v1", replicas=9))})
@@ -177,7 +167,7 @@ def test_newest_versions_that_nothing_needs_are_looked_for_where_the_cluster_was
     assert not versions_to_look_for(SPEC, unread, NOW)
     assert not left_overs_to_look_for(SPEC, read, NOW)
     assert left_overs_to_look_for(SPEC, locked, NOW) == newest - {"v1-0"} | {"v1-9"}
-    without_git = replace(SPEC, policy=replace(SPEC.policy, history=(LEDGER, CLUSTER)))
+    without_git = with_policy(SPEC, history=(LEDGER, CLUSTER))
     assert not left_overs_to_look_for(without_git, unread, NOW)
 
 
@@ -193,7 +183,7 @@ def test_every_version_that_keeps_a_manifest_nobody_tells_is_looked_for(
             and decide(version).action is not VersionAction.DROP
         }
         for order in ORDERS:
-            asked = replace(spec, policy=replace(spec.policy, history=order))
+            asked = with_policy(spec, history=order)
             before = order[: order.index(GIT)] if GIT in order else order
             told = set(worker.ledger if LEDGER in before else ())
             told |= {live.build_id for live in worker.deployments or () if CLUSTER in before}

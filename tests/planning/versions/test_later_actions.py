@@ -4,20 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    NOW,
-    SPEC,
-    ago,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import NOW, SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
 from twgen.model.plan import VersionAction
 from twgen.model.temporal import Version
 from twgen.model.temporal import VersionStatus as S

@@ -5,21 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    DAY,
-    HOUR,
-    MINUTE,
-    SECOND,
-    SPEC,
-    ago,
-    decided,
-    drained,
-    live,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import SPEC, decided, drained, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.planning.versions.known import (
     CURRENT,
     DROP,
@@ -179,7 +166,6 @@ def test_version_with_a_deployment(
     says: WorkerDeployment | None, deployment: dict[str, Any], action: VersionAction, replicas: int | None
 ) -> None:
     plan = decided(situation(says, [live("v3"), deployment]), "v1")
-    assert plan
     assert (plan.action, plan.replicas, plan.protected) == (action, replicas, action is KEEP)
     assert plan.because.startswith(("it ", "Temporal "))
 
@@ -196,7 +182,6 @@ def test_version_that_drained_at_an_unknown_time_is_not_said_to_have_drained_lat
 
 def test_target_that_runs_as_its_spec_says_is_rendered_in_the_words_of_the_spec() -> None:
     plan = decided(situation(knows(), [live("v3", 1)]), "v3")
-    assert plan
     assert (plan.action, plan.replicas, plan.protected) == (KEEP, 3, True)
     assert plan.recorded is None
 
@@ -205,14 +190,12 @@ def test_target_may_be_at_zero_when_its_spec_says_so() -> None:
     found = situation(knows(current="v3"), [live("v3", 3)])
     spec = replace(SPEC, replicas=0)
     plan = decided(found, "v3", spec)
-    assert plan
     assert plan.replicas == 0
 
 
 def test_version_under_an_autoscaler_has_no_replicas_of_ours() -> None:
     scaled = live("v1", 7, managedFields=SIZED_BY_HPA)
     plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
-    assert plan
     assert plan.replicas is None
 
 
@@ -222,14 +205,12 @@ def test_autoscaled_version_whose_replicas_are_still_ours_keeps_them(before: int
     applied = [{"manager": "argocd-controller", "operation": "Apply", "fieldsV1": fields}]
     found = situation(CURRENT, [live("v3"), live("v1", before, managedFields=applied)])
     plan = decided(found, "v1", replace(SPEC, replicas=None))
-    assert plan
     assert plan.replicas == after
 
 
 def test_autoscaled_version_goes_to_zero_all_the_same() -> None:
     scaled = live("v1", 7, managedFields=SIZED_BY_HPA)
     plan = decided(situation(INACTIVE, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
-    assert plan
     assert plan.replicas == 0
 
 
@@ -240,7 +221,6 @@ def test_autoscaled_version_at_zero_gets_a_pod_unless_its_autoscaler_would_bring
     attached = (AttachedResource("scale", {}, autoscales=True, scales_from_zero=from_zero),)
     scaled = live("v1", 0, managedFields=SIZED_BY_HPA)
     plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, attached=attached))
-    assert plan
     assert plan.replicas == replicas
 
 
@@ -259,5 +239,4 @@ def test_version_that_drains_says_for_whom_it_keeps_its_pods(
 ) -> None:
     held = version("v1", S.DRAINING, open_workflows=workflows, oldest_open_at=oldest and ago(oldest))
     plan = decided(situation(knows(held), deployments), "v1")
-    assert plan
     assert plan.because.startswith(f"it is draining: {because}")

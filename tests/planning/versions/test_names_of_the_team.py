@@ -16,13 +16,14 @@ from tests.planning.versions.running import (
     template,
     versions,
 )
+from tests.strategies import with_policy
 from twgen.model.policy import ConnectionChanges, EnvironmentNames
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import version_deployment
 
 
 def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
-    legacy = replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT))
+    legacy = with_policy(SPEC, environment=EnvironmentNames.HOST_PORT)
     locked = version_deployment(legacy, versions(plan([]))["v3"], "")
     running = live("v3")
     worker = plan([live("v1"), running], legacy, {"v3": locked})
@@ -84,7 +85,7 @@ def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
 
 def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() -> None:
     spec = secured(SPEC)
-    spec = replace(spec, policy=replace(spec.policy, environment=EnvironmentNames.HOST_PORT))
+    spec = with_policy(spec, environment=EnvironmentNames.HOST_PORT)
     worker = plan([live("v1"), live("v3")], spec)
     for item in versions(worker).values():
         names = [entry["name"] for entry in template(item, spec)["spec"]["containers"][0]["env"]]
@@ -98,23 +99,25 @@ def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() 
 
 
 def test_changed_address_that_reaches_running_versions_warns_of_the_workflows_there() -> None:
-    moved = replace(SPEC.connection, host_port="elsewhere.example.com:7233")
-    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
-    warnings = plan(
-        [live("v1"), live("v3")], replace(SPEC, connection=moved, policy=policy)
-    ).versions.warnings
+    moved = replace(SPEC, connection=replace(SPEC.connection, host_port="elsewhere.example.com:7233"))
+    spec = with_policy(moved, connection_changes=ConnectionChanges.ALL_VERSIONS)
+    warnings = plan([live("v1"), live("v3")], spec).versions.warnings
     for name in ("v1", "v3"):
         assert any(text.startswith(f"{name} moves to the spec's address") for text in warnings)
+
+
+NAMED = with_policy(
+    replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal")),
+    connection_changes=ConnectionChanges.ALL_VERSIONS,
+)
 
 
 def test_variable_added_by_hand_stays_when_the_connection_changes() -> None:
     running = live("v1")
     container(running)["env"].append(OWN_KEY)
-    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
-    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
-    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
+    old = versions(plan([running, live("v3")], NAMED))["v1"]
     assert old.reason == "ConnectionChanged"
-    assert OWN_KEY in template(old, spec)["spec"]["containers"][0]["env"]
+    assert OWN_KEY in template(old, NAMED)["spec"]["containers"][0]["env"]
 
 
 @pytest.mark.parametrize("annotated", [True, False])
@@ -126,8 +129,5 @@ def test_key_added_by_hand_is_told_from_an_injected_one_by_the_recorded_connecti
     container(running)["env"].append(key)
     if not annotated:
         del running["metadata"]["annotations"]["twgen.io/injected"]
-    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
-    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
-    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
-    rendered = template(old, spec)["spec"]["containers"][0]["env"]
-    assert key in rendered
+    old = versions(plan([running, live("v3")], NAMED))["v1"]
+    assert key in template(old, NAMED)["spec"]["containers"][0]["env"]

@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     SPEC,
-    ago,
     decided,
     drained,
     live,
@@ -20,6 +17,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
+from tests.planning.times import DAY, HOUR, ago
 from tests.planning.versions.known import S, knows
 from tests.planning.versions.running import KEEP, UPDATE, container, template
 from tests.strategies import AUTOSCALER, IMAGE_PATCH, STRAY_PATCH, WHOLE_PATCH, patched, with_policy
@@ -50,9 +48,7 @@ def plan_of(
     spec: WorkerSpec, *deployments: dict[str, Any], build_id: str = "v1", **known: Any
 ) -> VersionPlan:
     says = known.pop("says", DRAINING)
-    found = decided(situation(says, deployments, **known), build_id, spec)
-    assert found
-    return found
+    return decided(situation(says, deployments, **known), build_id, spec)
 
 
 def image(plan: VersionPlan, spec: WorkerSpec) -> str:
@@ -178,24 +174,22 @@ def test_cluster_that_is_no_source_of_the_history_leaves_a_patched_version_to_it
     assert plan_of(spec, edited, live("v3"), ledger={"v1": live("v1")}).reason == "EditedByHand"
 
 
+MOVED = replace(
+    with_policy(patching(ON_V1), connection_changes=ConnectionChanges.ALL_VERSIONS),
+    connection=replace(SPEC.connection, tls_server_name="temporal.example.com"),
+)
+
+
 def test_changed_connection_reaches_a_patched_version_with_its_patch() -> None:
-    moved = replace(SPEC.connection, tls_server_name="temporal.example.com")
-    spec = with_policy(
-        replace(patching(ON_V1), connection=moved), connection_changes=ConnectionChanges.ALL_VERSIONS
-    )
-    plan = plan_of(spec, patched(live("v1"), IMAGE_PATCH), live("v3"))
+    plan = plan_of(MOVED, patched(live("v1"), IMAGE_PATCH), live("v3"))
     assert (plan.action, plan.reason) == (UPDATE, "ConnectionChanged")
-    [found] = template(plan, spec)["spec"]["containers"]
+    [found] = template(plan, MOVED)["spec"]["containers"]
     values = {item["name"]: item.get("value") for item in found["env"]}
     assert (found["image"], values["TEMPORAL_TLS_SERVER_NAME"]) == ("payments:v1-cve", "temporal.example.com")
 
 
 def test_patch_beside_a_connection_that_changes_is_told_too() -> None:
-    moved = replace(SPEC.connection, tls_server_name="temporal.example.com")
-    spec = with_policy(
-        replace(patching(ON_V1), connection=moved), connection_changes=ConnectionChanges.ALL_VERSIONS
-    )
-    plan = plan_of(spec, live("v1"), live("v3"))
+    plan = plan_of(MOVED, live("v1"), live("v3"))
     assert (plan.action, plan.reason) == (UPDATE, "ConnectionChanged")
     assert "patches of its policy change its containers[worker].image" in plan.because
 

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.planning.situations import DAY, HOUR, NOW, SPEC, live, routing, situation, temporal, version
+from tests.planning.situations import NOW, SPEC, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR
 from tests.strategies import AUTOSCALER
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionPlan

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import DAY, SPEC, ago, live, planned, routing, situation, temporal, version
+from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
+from tests.planning.times import DAY, ago
+from tests.strategies import with_policy
 from twgen.model.plan import Phase, VersionAction
 from twgen.model.temporal import Drainage, Version, VersionStatus
 
-CAPPED = replace(SPEC, policy=replace(SPEC.policy, max_versions=2))
+CAPPED = with_policy(SPEC, max_versions=2)
 S = VersionStatus
 DRAINED = Drainage(S.DRAINED, ago(2 * DAY))
 V1, V2 = version("v1", S.DRAINING), version("v2", S.CURRENT)

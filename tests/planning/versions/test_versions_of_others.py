@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     NOW,
     SPEC,
-    ago,
     decided,
     drained,
+    listed,
     live,
     planned,
     routing,
@@ -19,7 +17,8 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.strategies import BUDGET, BY_OTHERS, made_by_others
+from tests.planning.times import DAY, HOUR, ago
+from tests.strategies import BUDGET, BY_OTHERS, made_by_others, with_policy
 from twgen.model.plan import RoutingAction, VersionAction
 from twgen.model.policy import HistorySource, MissingTemplate
 from twgen.model.reasons.routing import RoutingReason
@@ -50,7 +49,6 @@ def test_nothing_is_made_of_it_while_it_may_have_work(
     current = build_id if known is S.CURRENT else "v3"
     found = situation(says(version(build_id, known), current=current), deployments)
     plan = decided(found, build_id, BUDGETED)
-    assert plan
     assert (plan.reason, plan.action) == (VersionReason.OF_OTHERS, VersionAction.NONE)
     assert (plan.deployment, plan.attached, plan.leaving, plan.protected) == ("", (), (), False)
     assert plan.because.endswith(", and its build ID is not a valid label, so twgen did not create it")
@@ -65,13 +63,12 @@ def test_nothing_is_made_of_it_while_it_may_have_work(
 def test_it_is_not_listed_once_it_has_no_work(
     known: Version, deployments: list[dict[str, object]] | None
 ) -> None:
-    assert decided(situation(says(known), deployments), OTHERS) is None
+    assert listed(situation(says(known), deployments), OTHERS) is None
 
 
 def test_what_a_ledger_has_under_its_name_is_not_rendered() -> None:
     found = situation(says(version(OTHERS, S.DRAINING)), [live("v3")], {OTHERS: live("v1")})
     plan = decided(found, OTHERS)
-    assert plan
     assert (plan.action, plan.recorded) == (VersionAction.NONE, None)
 
 
@@ -98,7 +95,6 @@ def test_policy_that_wants_every_template_does_not_want_one_of_others() -> None:
 def test_deployment_that_only_its_variables_tell_of_stays_as_it_is() -> None:
     found = situation(says(version(OTHERS, S.DRAINING)), [live("v3"), made_by_others(OTHERS, 2)])
     plan = decided(found, OTHERS, BUDGETED)
-    assert plan
     assert plan.live
     assert (plan.action, plan.deployment, plan.attached) == (VersionAction.NONE, plan.live.name, ())
 
@@ -118,7 +114,7 @@ def test_nothing_is_read_for_it_but_what_decides_on_traffic() -> None:
 
 
 def test_it_takes_a_place_of_max_versions_while_it_may_have_work() -> None:
-    capped = replace(SPEC, policy=replace(SPEC.policy, max_versions=1))
+    capped = with_policy(SPEC, max_versions=1)
     found = situation(temporal(version(OTHERS, S.CURRENT), traffic=routing(OTHERS)), [])
     assert planned(found, capped).versions.not_created
     idle = situation(temporal(drained(HOUR / 2, OTHERS)), [])
@@ -153,7 +149,6 @@ def test_live_version_that_may_be_it_is_kept() -> None:
     """Its code may have a build ID of its own, and poll by that one."""
     deployed = live("1.4.0-build7", age=DAY)
     plan = decided(situation(says(version(OTHERS, S.DRAINING)), [live("v3"), deployed]), "1.4.0-build7")
-    assert plan
     assert (plan.action, plan.reason) == (VersionAction.KEEP, VersionReason.MAY_BE_ANOTHER)
 
 

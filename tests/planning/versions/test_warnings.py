@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    HOUR,
-    MINUTE,
-    SPEC,
-    ago,
-    live,
-    planned,
-    routing,
-    situation,
-    temporal,
-    version,
-)
+from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
+from tests.planning.times import HOUR, MINUTE, ago
 from tests.strategies import NOW
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable

@@ -8,7 +8,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsResponse, ListWorkflowExecutionsResponse
 
-from tests.planning.situations import DAY, HOUR, NOW, SPEC, ago
+from tests.planning.situations import NOW, SPEC
+from tests.planning.times import DAY, HOUR, ago
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
