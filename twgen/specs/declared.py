@@ -45,6 +45,10 @@ class _Entry(NamedTuple):
     """If the mapping that holds it is there, the field must be."""
 
 
+WRITTEN = {"type": "string", "minLength": 1}
+"""The rule of a schema that a text is there and not empty."""
+
+
 def spec_shape(
     kind: Any,
     check: Check | None = None,

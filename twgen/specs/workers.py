@@ -4,33 +4,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from json import loads
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from twgen.model.forms import CUSTOM_BUILD_ID, LINE, NAME
-from twgen.model.paths import Path, written_path
 from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Finding, hidden_character, quoted
-from twgen.model.record_shapes import Hint, Mark, Named, or_null
-from twgen.model.shapes import AS_WRITTEN, INT32, POSITIVE, Findings, Schema, Shape, choice, unchanged, word
+from twgen.model.record_shapes import Hint, Mark, Named
+from twgen.model.shapes import AS_WRITTEN, INT32, POSITIVE, choice, word
 from twgen.model.spec import (
     AttachedResource,
     Connection,
-    Encoding,
-    Gate,
-    GateInput,
     PodTemplate,
     Rollout,
-    RolloutStep,
     Strategy,
     Sunset,
     WorkerSpec,
 )
 from twgen.model.values import dataclass
-from twgen.specs.connections import SECRET_KEY, why_not_of_cloud
-from twgen.specs.declared import exactly_one, not_both, spec_shape
+from twgen.specs.connections import why_not_of_cloud
+from twgen.specs.declared import WRITTEN, spec_shape
 from twgen.specs.deployments import DEPLOYMENT_FIELDS, DeploymentFields, pace
 from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
+from twgen.specs.rollout_fields import ROLLOUT
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
 from twgen.versioning.build_ids import build_id, cleaned_build_id, pod_template_hash
@@ -42,10 +38,6 @@ from twgen.versioning.stored_form import stored_template
 _GROUP = CONTROLLER_API.partition("/")[0]
 _TEMPLATE = AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"})
 _DAY = 86_400
-_GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
-    "ConfigMap": "configMapKeyRef",
-    "Secret": "secretKeyRef",
-}
 
 
 class ConnectionKind(StrEnum):
@@ -280,66 +272,6 @@ def _without_idle_steps(rollout: Rollout) -> Rollout:
     return replace(rollout, steps=()) if rollout.strategy is Strategy.ALL_AT_ONCE else rollout
 
 
-def _check_rollout(fields: Fields, rollout: Rollout) -> None:
-    # an unknown strategy is told already, and may be one with steps
-    if fields.raw("strategy") != rollout.strategy:
-        return
-    if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:
-        fields.problem("steps", "is required: Progressive needs at least one step")
-    elif rollout.steps and rollout.strategy is Strategy.MANUAL:
-        fields.warning(
-            "steps", "are made only by `twgen promote`: strategy Manual moves no traffic by itself"
-        )
-    elif rollout.steps and rollout.strategy is Strategy.ALL_AT_ONCE:
-        fields.warning("steps", f"have no effect: strategy {rollout.strategy} has no steps")
-    before: float = 0
-    for step_fields, step in zip(fields.mappings("steps"), rollout.steps, strict=False):
-        if 0 < step.percentage <= before:
-            wrong = f"{step.percentage:g} is not above the step before it ({before:g})"
-            step_fields.problem("rampPercentage", wrong)
-        before = max(before, step.percentage)
-    if rollout.gate is None and "gate" in fields.value:
-        fields.warning("gate", "is empty: new versions have no gate")
-
-
-def _check_step(fields: Fields, step: RolloutStep) -> None:
-    if step.percentage != int(step.percentage):
-        rounded = f"the controller would round {step.percentage:g} down to {int(step.percentage)}"
-        fields.warning("rampPercentage", rounded)
-    if fields.has("gate"):
-        fields.problem("gate", "is not read: write the gate of a step in spec.steps of a RolloutPolicy")
-
-
-def _check_gate(fields: Fields, gate: Gate) -> None:
-    if fields.has("input") and fields.has("inputFrom"):
-        fields.problem("inputFrom", "a gate has input or inputFrom, not both")
-    encoding = gate.encoding
-    if encoding is Encoding.BINARY_MESSAGE and not gate.message_type:
-        fields.problem("messageType", "must not be empty" if fields.has("messageType") else "is required")
-    # an unknown encoding has been reported, and nothing else about it is known
-    if gate.message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
-        messages = " or ".join(item for item in Encoding if item.is_message)
-        fields.problem(
-            "messageType", f"is only for protobuf messages: write encoding {messages}, or leave it out"
-        )
-    if encoding.is_binary and not fields.has("inputFrom"):
-        fields.problem("encoding", f"{encoding} needs bytes, which a spec cannot contain: write inputFrom")
-    elif fields.has("encoding") and not (fields.has("input") or fields.has("inputFrom")):
-        fields.warning("encoding", "has no effect: the gate has neither input nor inputFrom")
-
-
-def _read_gate_input(value: Any, path: Path, findings: Findings) -> GateInput | None:
-    source = Fields(value, written_path(path), findings)
-    references = {
-        kind: source.get(name, SECRET_KEY) for kind, name in _GATE_INPUTS.items() if source.has(name)
-    }
-    if len(references) != 1:
-        source.problem("", "must have exactly one of configMapKeyRef and secretKeyRef")
-    source.close(*_GATE_INPUTS.values())
-    inputs = [GateInput(kind, key.name, key.key) for kind, key in references.items() if key]
-    return inputs[0] if inputs else None
-
-
 def _check_worker(spec: Fields, worker: WorkerFields) -> None:
     ready, deadline = worker.min_ready_seconds, worker.progress_deadline_seconds
     if 0 < deadline <= ready:
@@ -353,7 +285,6 @@ def _check_worker(spec: Fields, worker: WorkerFields) -> None:
 
 
 _THERE = {"not": {"type": "null"}}
-_WRITTEN = {"type": "string", "minLength": 1}
 _ONE_TEMPLATE = {
     "allOf": [
         {
@@ -379,68 +310,6 @@ _ONE_TEMPLATE = {
         },
     ]
 }
-
-
-def _key_of(noun: str, about: str) -> Schema:
-    """The schema of a reference to a key that holds the input of a gate."""
-    descriptions = {
-        "name": f"The name of the {noun}.",
-        "key": f"The key of the {noun} that holds the input.",
-        "optional": "Has no effect: the key must exist.",
-    }
-    fields = SECRET_KEY.schema["properties"]
-    properties = {name: {"description": descriptions[name]} | fields[name] for name in fields}
-    return or_null({"description": about} | SECRET_KEY.schema | {"properties": properties})
-
-
-_GATE_INPUT = Shape(
-    _read_gate_input,
-    unchanged,
-    {
-        "type": "object",
-        "properties": {
-            "configMapKeyRef": _key_of(
-                "ConfigMap", "A key of a ConfigMap in the worker's namespace, in its data or its binaryData."
-            ),
-            "secretKeyRef": _key_of("Secret", "A key of a Secret in the worker's namespace."),
-        },
-        "additionalProperties": False,
-        **exactly_one(*_GATE_INPUTS.values()),
-    },
-)
-_BINARY = [encoding for encoding in Encoding if encoding.is_binary]
-_NO_MESSAGES = [*(encoding for encoding in Encoding if not encoding.is_message), None]
-_OF_ENCODINGS = [
-    {
-        "if": {"properties": {"encoding": {"enum": _BINARY}}, "required": ["encoding"]},
-        "then": {"required": ["inputFrom"], "properties": {"inputFrom": {"type": "object"}}},
-    },
-    {
-        "if": {"properties": {"encoding": {"const": Encoding.BINARY_MESSAGE}}, "required": ["encoding"]},
-        "then": {"required": ["messageType"], "properties": {"messageType": _WRITTEN}},
-    },
-    {
-        "if": {"properties": {"encoding": {"enum": _NO_MESSAGES}}},
-        "then": {"properties": {"messageType": {"enum": ["", None]}}},
-    },
-]
-ROLLOUT = spec_shape(
-    Rollout,
-    _check_rollout,
-    rules={
-        "if": {"properties": {"strategy": {"const": Strategy.PROGRESSIVE}}, "required": ["strategy"]},
-        "then": {"properties": {"steps": {"type": "array", "minItems": 1}}, "required": ["steps"]},
-    },
-    shapes={
-        RolloutStep: spec_shape(RolloutStep, _check_step),
-        Gate: spec_shape(
-            Gate,
-            _check_gate,
-            rules={**not_both("input", "inputFrom"), "allOf": _OF_ENCODINGS},
-            shapes={GateInput: _GATE_INPUT},
-        ),
-    },
-)
 # in its alternatives, the schema has an old spelling too
 _ONE_NAME = {
     "anyOf": [
@@ -449,7 +318,7 @@ _ONE_NAME = {
             "properties": {
                 "connectionRef": {
                     "anyOf": [
-                        {"required": ["name"], "properties": {"name": _WRITTEN}},
+                        {"required": ["name"], "properties": {"name": WRITTEN}},
                         {"required": ["objectRef"]},
                     ]
                 }
