@@ -7,7 +7,7 @@ from twgen.model.forms import ONLY_PLACEHOLDERS
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.model.problem import Problem
 from twgen.model.spec import WorkerSpec
-from twgen.specs.declared import exactly_one, spec_shape
+from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
 from twgen.versioning.names import tells_versions_apart, unknown_placeholder
 
@@ -48,18 +48,11 @@ def _check_query(fields: Fields, asked: PrometheusQuery) -> None:
         fields.warning("query", "measures all versions together: filter by {{ .BuildID }}")
 
 
-_LIMIT = [{"required": [name], "properties": {name: {"type": "number"}}} for name in ("min", "max")]
-_LIMITED = {
-    "required": ["thresholdRange"],
-    "properties": {"thresholdRange": {"type": "object", "anyOf": _LIMIT}},
-}
 ANALYSIS = spec_shape(
     Analysis,
     _check_analysis,
     shapes={
-        WorkflowFailures: spec_shape(
-            WorkflowFailures, _check_failures, rules=exactly_one("maxRatio", "notAbove")
-        ),
-        PrometheusQuery: spec_shape(PrometheusQuery, _check_query, rules=_LIMITED),
+        WorkflowFailures: spec_shape(WorkflowFailures, _check_failures),
+        PrometheusQuery: spec_shape(PrometheusQuery, _check_query),
     },
 )

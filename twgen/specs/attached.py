@@ -9,7 +9,6 @@ from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
 from twgen.model.paths import join_path, value_at, written_path
 from twgen.model.problem import Finding
 from twgen.model.record_shapes import Mark, Named
-from twgen.model.shapes import AS_WRITTEN
 from twgen.model.spec import AttachedResource
 from twgen.model.values import dataclass
 from twgen.specs.declared import spec_shape
@@ -82,38 +81,6 @@ _ALL = 100
 _INJECT = "write {} to have it filled in for each version"
 
 
-_TEMPLATE = {
-    "type": "object",
-    "properties": {
-        "apiVersion": {
-            "description": "The API version of the object, such as autoscaling/v2.",
-            "type": "string",
-            "minLength": 1,
-        },
-        "kind": {
-            "description": "The kind of the object: HorizontalPodAutoscaler, PodDisruptionBudget,"
-            " ScaledObject, VerticalPodAutoscaler, or one that the operator allows.",
-            "type": "string",
-            "minLength": 1,
-        },
-        "metadata": {
-            "description": "Labels and annotations of the object. Each version sets its own name, namespace,"
-            " ownerReferences, temporal.io/deployment-name, temporal.io/build-id, twgen.io/ keys, and Argo"
-            " CD's sync-options and compare-options: leave these out.",
-            "type": ["object", "null"],
-        },
-        "spec": {
-            "description": "The spec of the object. twgen replaces {{ .DeploymentName }}, {{ .BuildID }} and"
-            " {{ .TemporalNamespace }}, and the controller's own placeholders, such as"
-            " {{temporal_worker_build_id}}.",
-            "type": ["object", "null"],
-        },
-    },
-    "required": ["apiVersion", "kind"],
-    "$ref": "attachedobject.json",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class AttachedFields:
     """The worker, and the object that each of its versions gets."""
@@ -122,7 +89,7 @@ class AttachedFields:
         str, Named("workerDeploymentRef.name", "The worker, in the same namespace."), NAME, Mark.REQUIRED
     ] = ""
     """The name of the WorkerDeployment."""
-    template: Annotated[Any, AS_WRITTEN._replace(schema=_TEMPLATE), Mark.REQUIRED] = None
+    template: Annotated[Any, Mark.REQUIRED] = None
     """The object. For each version, twgen fills in scaleTargetRef: {}, targetRef: {} and matchLabels: {}."""
 
 

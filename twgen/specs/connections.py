@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import Connection, SecretKey, WorkerSpec
-from twgen.specs.declared import not_both, spec_shape
+from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
@@ -44,7 +44,6 @@ SECRET_KEY = spec_shape(SecretKey, _check_key)
 CONNECTION = spec_shape(
     Connection,
     _check,
-    rules=not_both("mutualTLSSecretRef", "apiKeySecretRef"),
     shapes={SecretKey: SECRET_KEY},
 )
 

@@ -8,7 +8,7 @@ from twgen.cluster.server_defaults import PACE_DEFAULTS
 from twgen.model.forms import PERCENTAGE, SHARE
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import noun, quoted, wrong_type
-from twgen.model.shapes import AS_WRITTEN, FLAG, INT32, Findings, Shape, unchanged
+from twgen.model.shapes import INT32, Findings, Shape, unchanged
 from twgen.model.values import dataclass
 from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
@@ -65,12 +65,7 @@ def _pods(pattern: str) -> Shape:
             findings.problem(path, f"must be from 0 to {_LARGEST}")
         return value
 
-    share = {"type": "string", "pattern": pattern}
-    return Shape(read, unchanged, {"anyOf": [INT32.schema, share], "default": "25%"})
-
-
-def _same(name: str) -> Shape:
-    return AS_WRITTEN._replace(schema={"$ref": f"#/properties/spec/properties/{name}"})
+    return Shape(read, unchanged, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +92,13 @@ class Replacement:
 class DeploymentFields:
     """A Deployment's spec, without what a SpecDocument has at the second place."""
 
-    replicas: Annotated[Any, _same("replicas")] = None
+    replicas: Any = None
     """The same as spec.replicas."""
-    min_ready_seconds: Annotated[Any, _same("minReadySeconds")] = None
+    min_ready_seconds: Any = None
     """The same as spec.minReadySeconds."""
-    progress_deadline_seconds: Annotated[Any, _same("progressDeadlineSeconds")] = None
+    progress_deadline_seconds: Any = None
     """The same as spec.progressDeadlineSeconds."""
-    template: Annotated[Any, _same("template")] = None
+    template: Any = None
     """The same as spec.template."""
     strategy: Replacement | None = None
     """How Kubernetes replaces the target's pods when the version stays the same. Changing this restarts no
@@ -112,7 +107,7 @@ class DeploymentFields:
     """How many old ReplicaSets of each version Kubernetes keeps. If absent: 10."""
     selector: Any = None
     """Has no effect: each version selects its own pods."""
-    paused: Annotated[bool, FLAG._replace(schema={"enum": [False]})] = False
+    paused: bool = False
     """Must not be true: a new version with a paused Deployment never gets pods."""
 
 
@@ -198,8 +193,7 @@ def marks_of_versions(kind: str) -> Shape:
         fields.refused(item._replace(path=item.path.replace(kind, fields.path, 1)) for item in wrong)
         return texts
 
-    schema = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
-    return Shape(read, unchanged, schema)
+    return Shape(read, unchanged, {})
 
 
 def why_not_of_versions(mark: str) -> str:

@@ -47,13 +47,4 @@ def check_entries(policy: Policy, spec: Fields) -> None:
             fields.problem("action", f"{why}: {remedy}")
 
 
-_SIGNAL = {
-    "if": {"properties": {"action": {"const": Ending.SIGNAL}}},
-    "then": {"required": ["signalName"], "properties": {"signalName": {"type": "string", "minLength": 1}}},
-    "else": {"properties": {"signalName": {"type": "null"}, "signalInput": {"type": "null"}}},
-}
-_CONSENT = {
-    "if": {"properties": {"action": {"enum": sorted(_ENDS)}}},
-    "then": {"required": ["allowTermination"], "properties": {"allowTermination": {"const": True}}},
-}
-ENTRY = spec_shape(DrainingEntry, _check, rules={"allOf": [_SIGNAL, _CONSENT]})
+ENTRY = spec_shape(DrainingEntry, _check)

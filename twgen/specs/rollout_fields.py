@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from twgen.model.paths import Path, written_path
-from twgen.model.record_shapes import or_null
-from twgen.model.shapes import Findings, Schema, Shape, unchanged
+from twgen.model.shapes import Findings, Shape, unchanged
 from twgen.model.spec import Encoding, Gate, GateInput, Rollout, RolloutStep, Strategy
 from twgen.specs.connections import SECRET_KEY
-from twgen.specs.declared import WRITTEN, exactly_one, not_both, spec_shape
+from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
 
 _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
@@ -77,62 +76,15 @@ def _read_gate_input(value: Any, path: Path, findings: Findings) -> GateInput | 
     return inputs[0] if inputs else None
 
 
-def _key_of(noun: str, about: str) -> Schema:
-    """The schema of a reference to a key that holds the input of a gate."""
-    descriptions = {
-        "name": f"The name of the {noun}.",
-        "key": f"The key of the {noun} that holds the input.",
-        "optional": "Has no effect: the key must exist.",
-    }
-    fields = SECRET_KEY.schema["properties"]
-    properties = {name: {"description": descriptions[name]} | fields[name] for name in fields}
-    return or_null({"description": about} | SECRET_KEY.schema | {"properties": properties})
-
-
-_GATE_INPUT = Shape(
-    _read_gate_input,
-    unchanged,
-    {
-        "type": "object",
-        "properties": {
-            "configMapKeyRef": _key_of(
-                "ConfigMap", "A key of a ConfigMap in the worker's namespace, in its data or its binaryData."
-            ),
-            "secretKeyRef": _key_of("Secret", "A key of a Secret in the worker's namespace."),
-        },
-        "additionalProperties": False,
-        **exactly_one(*_GATE_INPUTS.values()),
-    },
-)
-_BINARY = [encoding for encoding in Encoding if encoding.is_binary]
-_NO_MESSAGES = [*(encoding for encoding in Encoding if not encoding.is_message), None]
-_OF_ENCODINGS = [
-    {
-        "if": {"properties": {"encoding": {"enum": _BINARY}}, "required": ["encoding"]},
-        "then": {"required": ["inputFrom"], "properties": {"inputFrom": {"type": "object"}}},
-    },
-    {
-        "if": {"properties": {"encoding": {"const": Encoding.BINARY_MESSAGE}}, "required": ["encoding"]},
-        "then": {"required": ["messageType"], "properties": {"messageType": WRITTEN}},
-    },
-    {
-        "if": {"properties": {"encoding": {"enum": _NO_MESSAGES}}},
-        "then": {"properties": {"messageType": {"enum": ["", None]}}},
-    },
-]
+_GATE_INPUT = Shape(_read_gate_input, unchanged, {})
 ROLLOUT = spec_shape(
     Rollout,
     _check_rollout,
-    rules={
-        "if": {"properties": {"strategy": {"const": Strategy.PROGRESSIVE}}, "required": ["strategy"]},
-        "then": {"properties": {"steps": {"type": "array", "minItems": 1}}, "required": ["steps"]},
-    },
     shapes={
         RolloutStep: spec_shape(RolloutStep, _check_step),
         Gate: spec_shape(
             Gate,
             _check_gate,
-            rules={**not_both("input", "inputFrom"), "allOf": _OF_ENCODINGS},
             shapes={GateInput: _GATE_INPUT},
         ),
     },

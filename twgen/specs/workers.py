@@ -10,7 +10,7 @@ from twgen.model.forms import CUSTOM_BUILD_ID, LINE, NAME
 from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Finding, hidden_character, quoted
 from twgen.model.record_shapes import Hint, Mark, Named
-from twgen.model.shapes import AS_WRITTEN, INT32, POSITIVE, choice, word
+from twgen.model.shapes import INT32, POSITIVE, choice, word
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -22,7 +22,7 @@ from twgen.model.spec import (
 )
 from twgen.model.values import dataclass
 from twgen.specs.connections import why_not_of_cloud
-from twgen.specs.declared import WRITTEN, spec_shape
+from twgen.specs.declared import spec_shape
 from twgen.specs.deployments import DEPLOYMENT_FIELDS, DeploymentFields, pace
 from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
@@ -36,7 +36,6 @@ from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template
 
 _GROUP = CONTROLLER_API.partition("/")[0]
-_TEMPLATE = AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"})
 _DAY = 86_400
 
 
@@ -116,7 +115,7 @@ class WorkerFields:
     """How many seconds a pod must be ready before it counts as available."""
     progress_deadline_seconds: Annotated[int, POSITIVE] = 600
     """After how many seconds without progress a Deployment counts as failed."""
-    template: Annotated[Any, _TEMPLATE] = None
+    template: Any = None
     """The pod template. The first container is the worker, and the build ID begins with the tag of its
     image."""
     deployment: DeploymentFields | None = None
@@ -284,57 +283,13 @@ def _check_worker(spec: Fields, worker: WorkerFields) -> None:
         spec.warning("minReadySeconds", f"{why}: check the number of seconds")
 
 
-_THERE = {"not": {"type": "null"}}
-_ONE_TEMPLATE = {
-    "allOf": [
-        {
-            "anyOf": [
-                {"required": ["template"], "properties": {"template": _THERE}},
-                {
-                    "required": ["deployment"],
-                    "properties": {
-                        "deployment": {
-                            "type": "object",
-                            "required": ["template"],
-                            "properties": {"template": _THERE},
-                        }
-                    },
-                },
-            ]
-        },
-        {
-            "not": {
-                "properties": {"deployment": {"type": "object"}, "template": _THERE},
-                "required": ["deployment", "template"],
-            }
-        },
-    ]
-}
-# in its alternatives, the schema has an old spelling too
-_ONE_NAME = {
-    "anyOf": [
-        {
-            "required": ["connectionRef"],
-            "properties": {
-                "connectionRef": {
-                    "anyOf": [
-                        {"required": ["name"], "properties": {"name": WRITTEN}},
-                        {"required": ["objectRef"]},
-                    ]
-                }
-            },
-        }
-    ]
-}
 WORKER = spec_shape(
     WorkerFields,
     _check_worker,
-    rules=_ONE_TEMPLATE,
     shapes={
         Rollout: ROLLOUT,
         WorkerOptions: spec_shape(
             WorkerOptions,
-            rules={"allOf": [_ONE_NAME]},
             shapes={ConnectionReference: spec_shape(ConnectionReference, _check_reference)},
         ),
         DeploymentFields: DEPLOYMENT_FIELDS,
