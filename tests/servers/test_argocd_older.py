@@ -21,13 +21,15 @@ def told_stories(
     request: pytest.FixtureRequest, newest_temporal: TemporalServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Told]:
     """In a cluster of its own: each Argo CD looks after all Applications of its cluster."""
-    with (
-        kubernetes_cluster(tmp_path_factory.mktemp("older-kubernetes")) as cluster,
-        local_node(cluster) as node,
-        argocd(cluster, tmp_path_factory.mktemp("older-argocd"), release=ARGO_CD_3_2) as argo,
-        test_argocd_hooks.told_of_hooks(request, argo, node, newest_temporal) as told,
-    ):
-        yield told
+    with kubernetes_cluster(tmp_path_factory.mktemp("older-kubernetes")) as cluster:
+        cluster.define("keda")
+        folder = tmp_path_factory.mktemp("older-argocd")
+        with (
+            local_node(cluster) as node,
+            argocd(cluster, folder, release=ARGO_CD_3_2) as argo,
+            test_argocd_hooks.told_of_hooks(request, argo, node, newest_temporal) as told,
+        ):
+            yield told
 
 
 test_second_sync_finds_no_difference = BY_HOOK(
