@@ -67,7 +67,7 @@ class _Printed:
         """Nothing: what is printed stays."""
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """Whose rollouts are shown."""
 
     namespaces: Sequence[str]
@@ -77,7 +77,7 @@ class Wanted(NamedTuple):
 
 
 def show_fleet(
-    settings: Settings, wanted: Wanted, output: str, color: str, patience: Patience | None
+    settings: Settings, wanted: Selection, output: str, color: str, patience: Patience | None
 ) -> None:
     """Print how rollouts go.
 

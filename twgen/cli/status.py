@@ -19,7 +19,7 @@ from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 
 if TYPE_CHECKING:
-    from twgen.cli.fleet import Wanted
+    from twgen.cli.fleet import Selection
 
 
 def _alone(status: Status) -> list[RolloutStatus]:
@@ -61,15 +61,15 @@ _REPORTS: Mapping[str, Callable[[Status, str], str | bytes]] = {
 _SERVED_BY = {"openmetrics": "twgen tick", "html": "twgen dashboard"}
 
 
-def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, **_: Any) -> "Wanted":
-    from twgen.cli.fleet import Wanted, namespace_of
+def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, **_: Any) -> "Selection":
+    from twgen.cli.fleet import Selection, namespace_of
 
     if not paths:
-        return Wanted([namespace_of(settings, everywhere=all_namespaces)])
+        return Selection([namespace_of(settings, everywhere=all_namespaces)])
     if all_namespaces:
         raise InvalidInput("leave out -A with PATHs: their specs name their own namespaces")
     workers = load_specs(settings, needs_worker=True).workers
-    return Wanted(sorted({spec.namespace for spec in workers}), workers)
+    return Selection(sorted({spec.namespace for spec in workers}), workers)
 
 
 @click.command()

@@ -8,8 +8,8 @@ from twgen.model.plan import Plan, WorkerPlan
 from twgen.planning.sentences import clock_time
 from twgen.reporting.plan.phrases import (
     COLUMNS,
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     judgement_phrase,
     next_with_reason,
     several,
@@ -53,9 +53,9 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
     for judged in worker.judgements:
         yield ""
         yield f"Analysis: {sentence(judgement_phrase(judged))}."
-    for endings in endings_of_versions(worker):
+    for scheduled_actions in actions_of_versions(worker):
         yield ""
-        yield f"Drains: {sentence(endings_phrase(endings, now))}."
+        yield f"Drains: {sentence(actions_phrase(scheduled_actions, now))}."
     yield ""
     yield f"| {' | '.join(COLUMNS)} |"
     yield "| --- | --- | --- | ---: | --- |"

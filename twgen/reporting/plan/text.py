@@ -11,8 +11,8 @@ from twgen.reporting.layout import ALARM, STYLES, labelled, table, warning, wrap
 from twgen.reporting.plan.phrases import (
     COLUMNS,
     SIGNS,
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     folded_warnings,
     judgement_phrase,
     next_with_reason,
@@ -61,8 +61,8 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
         yield from labelled("gate:", starts, width, "  ")
     for judged in worker.judgements:
         yield from labelled("analysis:", judgement_phrase(judged), width, "  ")
-    for endings in endings_of_versions(worker):
-        yield from labelled("drains:", endings_phrase(endings, now), width, "  ")
+    for scheduled_actions in actions_of_versions(worker):
+        yield from labelled("drains:", actions_phrase(scheduled_actions, now), width, "  ")
     rows: list[list[Text | str]] = []
     for versions, (status, action, replicas, because) in version_rows(worker):
         names = Text(several([version.build_id for version in versions]))

@@ -12,8 +12,8 @@ from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.model.values import dataclass
 from twgen.planning.sentences import clock_time, counted, how_to_resume, in_days, spoken
 from twgen.reporting.plan.phrases import (
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     folded_warnings,
     judgement_phrase,
     next_change,
@@ -221,12 +221,19 @@ def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
         # the numbers change with each workflow
         meaning = (name, "analysis", judged.metric, judged.verdict)
         yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", meaning)
-    for endings in endings_of_versions(worker.plan):
+    for scheduled_actions in actions_of_versions(worker.plan):
         stand = (
-            (ending.build_id, ending.is_begun, ending.repeats, ending.is_next and ending.at <= now)
-            for ending in endings
+            (
+                scheduled.build_id,
+                scheduled.is_begun,
+                scheduled.repeats,
+                scheduled.is_next and scheduled.at <= now,
+            )
+            for scheduled in scheduled_actions
         )
-        yield StatusLine(f"{name}: drains: {endings_phrase(endings, now)}", (name, "drains", *stand))
+        yield StatusLine(
+            f"{name}: drains: {actions_phrase(scheduled_actions, now)}", (name, "drains", *stand)
+        )
     for version in worker.versions:
         yield _version(name, spec.namespace, version, now)
     if worker.unversioned_percentage is not None:

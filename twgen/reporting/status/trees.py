@@ -19,8 +19,8 @@ from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import ALARM, STYLES, labelled, warning, wrapped, written
 from twgen.reporting.plan.phrases import (
     SIGNS,
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     folded,
     folded_warnings,
     judgement_phrase,
@@ -271,7 +271,10 @@ def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
         ("next", next_phrase(worker, now), style),
         ("gate", gate_phrase(worker), ""),
         *(("metric", judgement_phrase(judged), "") for judged in plan.judgements),
-        *(("drains", endings_phrase(endings, now), "") for endings in endings_of_versions(plan)),
+        *(
+            ("drains", actions_phrase(scheduled_actions, now), "")
+            for scheduled_actions in actions_of_versions(plan)
+        ),
         ("owner", owner_phrase(worker), ""),
         ("pods", "" if cluster_was_read else "the cluster was not read", ""),
     )
