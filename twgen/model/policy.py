@@ -244,10 +244,10 @@ class Policy:
 
     def analysis_at(self, percentage: float) -> Analysis | None:
         """What measures a version at the step of a percentage; None: nothing does at any."""
-        told = self.step(percentage)
-        if not self.analysis or not told or told.metrics is None:
+        step = self.step(percentage)
+        if not self.analysis or not step or step.metrics is None:
             return self.analysis
-        asked = tuple(metric for metric in self.analysis.metrics if metric.name in told.metrics)
+        asked = tuple(metric for metric in self.analysis.metrics if metric.name in step.metrics)
         return replace(self.analysis, metrics=asked)
 
     def step(self, percentage: float) -> PolicyStep | None:

@@ -132,7 +132,7 @@ def _trouble(version: VersionInUse) -> str:
         (version.paused, "paused"),
         (version.waiting_for_child, "waiting for a child workflow"),
     ]
-    trouble = ", ".join(f"{number} {what}" for number, what in parts if number)
+    trouble = ", ".join(f"{number} {trouble_kind}" for number, trouble_kind in parts if number)
     is_sample = trouble and version.looked_at < version.number
     return f"{trouble} (among the oldest {version.looked_at})" if is_sample else trouble
 

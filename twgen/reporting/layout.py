@@ -51,14 +51,14 @@ def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None
 
 def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:
     """A label and what it says, in a column of its own where the labels have a width."""
-    name, said = label.ljust(column), Text(text) if isinstance(text, str) else text
+    name, content = label.ljust(column), Text(text) if isinstance(text, str) else text
     if column and width - len(indent) - column - len(_GAP) >= _NARROWEST:
         hanging = " " * (len(indent) + column + len(_GAP))
-        for index, line in enumerate(wrapped(said, width, hanging)):
+        for index, line in enumerate(wrapped(content, width, hanging)):
             yield line if index else Text.assemble(indent, (name, "dim"), _GAP, line[len(hanging) :])
     else:
         style = "dim" if column else "bold"
-        yield from wrapped(Text.assemble((f"{label} ", style), said), width, indent, f"{indent}  ")
+        yield from wrapped(Text.assemble((f"{label} ", style), content), width, indent, f"{indent}  ")
 
 
 def table(

@@ -164,9 +164,9 @@ def _what_it_has(version: Mapping[str, Any], now: datetime) -> Iterator[str]:
     if pods := version["pods"]:
         yield f"{pods['available']}/{pods['wanted']} pods"
     if version["openWorkflows"]:
-        held = counted(version["openWorkflows"], "open workflow")
+        workflows = counted(version["openWorkflows"], "open workflow")
         oldest = version["oldestOpenAt"]
-        yield f"{held}, the oldest {in_days(now - parse_time(oldest))} old" if oldest else held
+        yield f"{workflows}, the oldest {in_days(now - parse_time(oldest))} old" if oldest else workflows
 
 
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:

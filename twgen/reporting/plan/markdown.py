@@ -45,8 +45,8 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
         yield f"> **{sentence(worker.unserved).strip()}**"
         yield ""
     due = f" (due `{clock_time(routing.due_at, now)}`)" if routing.due_at else ""
-    said = sentence(f"{next_with_reason(worker)}{due}")
-    yield f"Target {code(spec.build_id)}. **Next:** {said}{'' if said.endswith('?') else '.'}"
+    next_change = sentence(f"{next_with_reason(worker)}{due}")
+    yield f"Target {code(spec.build_id)}. **Next:** {next_change}{'' if next_change.endswith('?') else '.'}"
     for gate in worker.gates:
         yield ""
         yield f"Gate: starts {sentence(gate.workflow_type)} on task queue {sentence(gate.task_queue)}."

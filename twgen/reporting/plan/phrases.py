@@ -53,7 +53,7 @@ def actions_of_versions(worker: WorkerPlan) -> list[list[ScheduledAction]]:
 
 def actions_phrase(scheduled_actions: Sequence[ScheduledAction], now: datetime) -> str:
     """For one version: what was done, what is due and the command that does it, what comes later."""
-    due = next((one for one in scheduled_actions if not one.is_begun and is_due(one, now)), None)
+    due = next((action for action in scheduled_actions if not action.is_begun and is_due(action, now)), None)
     steps = ", then ".join(_action_phrase(scheduled, now) for scheduled in scheduled_actions)
     if not due:
         return f"{scheduled_actions[0].build_id}: {steps}"
@@ -68,13 +68,13 @@ def _action_phrase(scheduled: ScheduledAction, now: datetime) -> str:
     if scheduled.is_begun:
         number = "" if scheduled.workflows is None else f", {counted(scheduled.workflows, 'workflow')}"
         return f"{does} (started {spoken(now - scheduled.at)} ago{number}{_again(scheduled)})"
-    held = f"not possible yet: {scheduled.held_by}; " if scheduled.held_by else ""
+    obstacle = f"not possible yet: {scheduled.held_by}; " if scheduled.held_by else ""
     when = (
         f"overdue by {spoken(now - scheduled.at)}"
         if scheduled.at <= now
         else f"in {spoken(scheduled.at - now)}"
     )
-    return f"{does} ({held}{when})"
+    return f"{does} ({obstacle}{when})"
 
 
 def _again(scheduled: ScheduledAction) -> str:
@@ -88,17 +88,17 @@ def _again(scheduled: ScheduledAction) -> str:
 
 
 def _drain_command(scheduled: ScheduledAction) -> str:
-    what = scheduled.what
-    types = [f"--type {shlex.quote(name)}" for name in what.workflow_types]
-    match what.action:
+    action = scheduled.what
+    types = [f"--type {shlex.quote(name)}" for name in action.workflow_types]
+    match action.action:
         case BatchAction.SIGNAL:
-            does = [f"--signal {shlex.quote(what.signal_name)}"]
-            if what.signal_input is not None:
-                does.append(f"--signal-input {shlex.quote(what.signal_input.decode())}")
+            does = [f"--signal {shlex.quote(action.signal_name)}"]
+            if action.signal_input is not None:
+                does.append(f"--signal-input {shlex.quote(action.signal_input.decode())}")
         case BatchAction.MOVE:
-            does = ["--move"] if what.needs_replay else ["--move", "--without-replay"]
+            does = ["--move"] if action.needs_replay else ["--move", "--without-replay"]
         case BatchAction.CANCEL | BatchAction.TERMINATE:
-            does = [f"--{what.action.lower()}"]
+            does = [f"--{action.action.lower()}"]
     return " ".join(["twgen drain PATH", f"--version {shlex.quote(scheduled.build_id)}", *does, *types])
 
 
@@ -167,10 +167,10 @@ def _alike_warnings(worker: WorkerPlan) -> Iterator[list[str]]:
     alike: dict[tuple[str, str], list[str]] = {}
     for text in worker.versions.warnings:
         name = _name_in(text)
-        said = text.removeprefix(name)
+        rest = text.removeprefix(name)
         if reason := because.get(name, ""):
-            said = said.replace(reason, "", 1)
-        alike.setdefault((said, "") if name in because else (text, text), []).append(text)
+            rest = rest.replace(reason, "", 1)
+        alike.setdefault((rest, "") if name in because else (text, text), []).append(text)
     yield from alike.values()
 
 

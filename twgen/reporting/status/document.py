@@ -72,9 +72,9 @@ def _without_times(status: RolloutStatus) -> tuple[object, ...]:
         }
         for worker in workers
     ]
-    said = "" if counts_down else status.message
+    message = "" if counts_down else status.message
     return (
-        (status.phase, status.reason, said, status.target, status.current, status.percentage),
+        (status.phase, status.reason, message, status.target, status.current, status.percentage),
         status.intent,
         untimed,
     )

@@ -96,9 +96,9 @@ def status_phrase(
 
 def state_phrase(version: VersionView, now: datetime) -> str:
     """The status of a version, for how long, its open workflows, and who gave it its share of the traffic."""
-    held = version.open_workflows
-    state = status_phrase(version.plan.status, version.since, held, now)
-    if held and version.oldest_open_at:
+    workflows = version.open_workflows
+    state = status_phrase(version.plan.status, version.since, workflows, now)
+    if workflows and version.oldest_open_at:
         state = f"{state}, the oldest {in_days(now - version.oldest_open_at)} old"
     moved = version.moved
     cause = f", moved by {moved.application or moved.identity}" if moved else ""
