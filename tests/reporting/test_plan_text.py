@@ -9,7 +9,7 @@ from tests.reporting.statuses import plan_of_story
 from tests.strategies import TARGET
 from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.operator import Caller
-from twgen.model.plan import Plan, VersionAction, VersionPlan
+from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
@@ -20,6 +20,18 @@ from twgen.reporting.plan.text import plan_text
 
 def text(plan: Plan, width: int = 100) -> str:
     return plan_text(plan, colour=False, width=width)
+
+
+def test_several_workers_have_a_line_each_and_the_worst_is_last() -> None:
+    plan = plan_of_story("mid-ramp-waits")
+    [worker] = plan.workers
+    blocked = replace(worker, routing=replace(worker.routing, phase=Phase.BLOCKED))
+    both = replace(plan, workers=(blocked, worker))
+    head, *lines = plan_text(both, colour=False, width=80, detailed=False).splitlines()
+    assert head.startswith("2 workers: 1 Blocked, 1 Waiting")
+    assert [line.split()[2] for line in lines] == ["Waiting", "Blocked"]
+    assert all(len(line) <= 80 for line in lines)
+    assert plan_text(plan, colour=False, width=100, detailed=False) == text(plan)
 
 
 def with_versions(count: int) -> Plan:

@@ -3,7 +3,7 @@
 The texts that a phrase is made of have been made printable.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
@@ -36,11 +36,6 @@ _GATES: Mapping[GateStatus | None, str] = {
     GateStatus.COMPLETED: "passed",
     GateStatus.TIMED_OUT: "timed out",
 }
-
-
-def phase_counts(phases: Sequence[Phase]) -> str:
-    """How many workers are in which phase: `1 Blocked, 3 Settled`."""
-    return ", ".join(f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases)
 
 
 def percentage_text(percentage: float | None) -> str:
