@@ -23,11 +23,11 @@ STEP = spec_shape(PolicyStep, _check)
 def check_metrics(policy: Policy, spec: Fields) -> None:
     """Note each metric of a step that the policy's analysis does not have."""
     names = {metric.name for metric in policy.analysis.metrics} if policy.analysis else set()
-    for fields in spec.mappings("steps"):
-        for index, name in enumerate(fields.texts("metrics")):
+    for place, step in enumerate(policy.steps):
+        for index, name in enumerate(step.metrics or ()):
             if name not in names:
                 wrong = f"{quoted(name)} is not a metric of spec.analysis{did_you_mean(name, names)}"
-                fields.problem(f"metrics[{index}]", wrong)
+                spec.problem(f"steps[{place}].metrics[{index}]", wrong)
 
 
 def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:

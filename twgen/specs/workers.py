@@ -267,10 +267,6 @@ def _told_by_hand(template: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _without_idle_steps(rollout: Rollout) -> Rollout:
-    return replace(rollout, steps=()) if rollout.strategy is Strategy.ALL_AT_ONCE else rollout
-
-
 def _check_worker(spec: Fields, worker: WorkerFields) -> None:
     ready, deadline = worker.min_ready_seconds, worker.progress_deadline_seconds
     if 0 < deadline <= ready:
