@@ -27,9 +27,9 @@ from twgen.model.analysis import (
     StuckWorkflows,
     WorkflowFailures,
 )
-from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
-from twgen.model.policy import ConnectionChanges, Unserved, VersionPatch, WhenUnserved
+from twgen.model.policy import ConnectionChanges, NoPollers, VersionPatch, WhenNoPollers
 from twgen.model.problem import Document
 from twgen.model.spec import (
     AttachedResource,
@@ -250,9 +250,9 @@ gate_runs = st.builds(
 
 
 ENDINGS = (
-    DrainingEntry(timedelta(hours=1), WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")),
-    DrainingEntry(timedelta(days=1), WhatEnds(Ending.CANCEL)),
-    DrainingEntry(timedelta(days=2), WhatEnds(Ending.CANCEL)),
+    DrainingEntry(timedelta(hours=1), DrainingAction(BatchAction.SIGNAL, ("Poller",), signal_name="stop")),
+    DrainingEntry(timedelta(days=1), DrainingAction(BatchAction.CANCEL)),
+    DrainingEntry(timedelta(days=2), DrainingAction(BatchAction.CANCEL)),
 )
 
 
@@ -305,9 +305,9 @@ specs = st.builds(
     st.just(()) | patches,
     st.tuples(
         st.builds(
-            Unserved,
+            NoPollers,
             st.sampled_from((timedelta(minutes=2), timedelta(minutes=5))),
-            st.sampled_from(WhenUnserved),
+            st.sampled_from(WhenNoPollers),
         ),
         st.none() | st.sampled_from(OnFailure).map(analysis_of),
         st.sampled_from(((), ENDINGS[:1], ENDINGS)),

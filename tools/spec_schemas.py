@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args
 
 from tools.descriptions import described
 from twgen.model.analysis import PrometheusQuery, WorkflowFailures
-from twgen.model.draining import DrainingEntry, Ending
+from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.forms import LABEL, NAME, PERCENTAGE, SHARE
 from twgen.model.policy import Policy, VersionPatch
 from twgen.model.record_shapes import (
@@ -70,13 +70,13 @@ _RULES: dict[Any, Schema] = {
         "allOf": [
             _when(
                 "action",
-                {"const": Ending.SIGNAL},
+                {"const": BatchAction.SIGNAL},
                 {"required": ["signalName"], "properties": {"signalName": _WRITTEN}},
                 otherwise={"properties": {"signalName": _NULL, "signalInput": _NULL}},
             ),
             _when(
                 "action",
-                {"enum": [Ending.CANCEL, Ending.TERMINATE]},
+                {"enum": [BatchAction.CANCEL, BatchAction.TERMINATE]},
                 {"required": ["allowTermination"], "properties": {"allowTermination": {"const": True}}},
             ),
         ]

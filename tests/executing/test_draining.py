@@ -16,11 +16,11 @@ from tests.strategies import NOW
 from twgen.clients.temporal import OneAtATime
 from twgen.executing.temporal import begin
 from twgen.executing.tick import Tick
-from twgen.model.draining import Batch, BatchState, ScheduledEnding
+from twgen.model.draining import Batch, BatchState, ScheduledAction
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.draining.schedule import due_endings
+from twgen.planning.draining.schedule import due_actions
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
@@ -81,8 +81,8 @@ class Server:
 
         async def story() -> None:
             target = self.target(moved)
-            for ending in due_endings(target):
-                await begin(target, ending, self, self, self.said.append)
+            for scheduled_action in due_actions(target):
+                await begin(target, scheduled_action, self, self, self.said.append)
 
         asyncio.run(story())
 
@@ -137,8 +137,8 @@ def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> 
             [known] = situation(says, [live("v3")]).workers.values()
             return World(NOW, {each.key: known for each in specs}), []
 
-        async def drain(_: Target, ending: ScheduledEnding) -> bool:
-            begun.append(ending.job_id)
+        async def drain(_: Target, scheduled_action: ScheduledAction) -> bool:
+            begun.append(scheduled_action.job_id)
             return True
 
         async def unused(*_: Any) -> None:

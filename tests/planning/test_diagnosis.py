@@ -21,7 +21,7 @@ from twgen.model.diagnosis import (
     Severity,
     TickInstallation,
 )
-from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, Operator, RolloutPod
 from twgen.model.policy import PolicyStep
@@ -35,7 +35,7 @@ from twgen.planning.plan import make_plan
 S = VersionStatus
 WELL = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
 ME = Caller("me", forced=True)
-ENTRY = DrainingEntry(timedelta(days=1), WhatEnds(Ending.CANCEL))
+ENTRY = DrainingEntry(timedelta(days=1), DrainingAction(BatchAction.CANCEL))
 
 
 def plugin_of(image: str) -> Plugin:

@@ -19,7 +19,8 @@ from twgen.reporting.plan.markdown import plan_markdown
 from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.lines import status_lines
-from twgen.reporting.status.trees import Layout, fleet_text, status_text
+from twgen.reporting.status.rollout_trees import fleet_text
+from twgen.reporting.status.trees import Layout, status_text
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.reporting.timeline.text import timeline_text
 

@@ -21,7 +21,7 @@ from tests.planning.situations import (
 )
 from tests.reporting.reports import values
 from twgen.model.analysis import Judgement, Verdict
-from twgen.model.draining import Ending, ScheduledEnding, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.marks import MarkKey
 from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
@@ -60,11 +60,15 @@ def documents() -> dict[str, dict[str, Any]]:
     versions = tuple(replace(item, attached=views) for item in worker.versions)
     rows = tuple(replace(item, attached=attached) for item in plan.workers[0].versions.versions)
     judged = (Judgement("failures", Verdict.PASSES, "1 of 41 failed (2.44%), bound 5%", 1 / 41, 0.05),)
-    ending = ScheduledEnding("v1", WhatEnds(Ending.CANCEL, ("Poller",)), "", "", plan.now, plan.now)
-    endings = (replace(ending, is_begun=True, workflows=2), ending)
+    scheduled_action = ScheduledAction(
+        "v1", DrainingAction(BatchAction.CANCEL, ("Poller",)), "", "", plan.now, plan.now
+    )
+    scheduled_actions = (replace(scheduled_action, is_begun=True, workflows=2), scheduled_action)
     told = replace(plan.workers[0].versions, versions=rows)
-    planned = replace(plan.workers[0], versions=told, judgements=judged, endings=endings)
-    worker = replace(worker, plan=replace(worker.plan, judgements=judged, endings=endings))
+    planned = replace(plan.workers[0], versions=told, judgements=judged, scheduled_actions=scheduled_actions)
+    worker = replace(
+        worker, plan=replace(worker.plan, judgements=judged, scheduled_actions=scheduled_actions)
+    )
     later = replace(plan.workers[0].routing, action=RoutingAction.SET_RAMP, build_id="v3", percentage=5)
     [simulated] = timeline.workers
     notice = Notice(45 * MINUTE, 25, 19, 0.26)

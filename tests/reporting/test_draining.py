@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.strategies import NOW
-from twgen.model.draining import DrainReport, HeldVersion, HeldWorker, WorkflowGroup
+from twgen.model.draining import DrainReport, VersionInUse, WorkerInUse, WorkflowGroup
 from twgen.model.temporal import VersionStatus
 from twgen.reporting.draining import draining_document, draining_markdown, draining_text
 
@@ -21,7 +21,7 @@ SCHEMA = Draft202012Validator(
 GROUPS = (WorkflowGroup("Order", "payments", 40), WorkflowGroup("Checkout", "payments", 10))
 
 
-def held(**facts: Any) -> HeldVersion:
+def held(**facts: Any) -> VersionInUse:
     told: dict[str, Any] = {
         "build_id": "v1",
         "status": VersionStatus.DRAINING,
@@ -39,7 +39,7 @@ def held(**facts: Any) -> HeldVersion:
         "memory": 3 * 2**30,
         "ends_within": (6 * DAY + 2 * HOUR, 19 * DAY + 11 * HOUR),
     }
-    return HeldVersion(**told | facts)
+    return VersionInUse(**told | facts)
 
 
 NOTHING: dict[str, Any] = {
@@ -65,8 +65,8 @@ def test_report_names_what_was_not_read_and_does_not_say_that_all_is_well() -> N
         assert "shop/mail: Temporal at a:7233 does not answer" in told
 
 
-def report(*versions: HeldVersion) -> DrainReport:
-    return DrainReport(NOW, 7 * DAY, (HeldWorker("shop/payments", "default", versions),))
+def report(*versions: VersionInUse) -> DrainReport:
+    return DrainReport(NOW, 7 * DAY, (WorkerInUse("shop/payments", "default", versions),))
 
 
 def test_page_shows_what_the_text_says() -> None:

@@ -13,7 +13,8 @@ from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.fleet import fleet_document, fleet_lines, stray_lines
-from twgen.reporting.status.trees import Layout, fleet_text
+from twgen.reporting.status.rollout_trees import fleet_text
+from twgen.reporting.status.trees import Layout
 
 RAMPS = RolloutStatus(
     worker="shop/pay",

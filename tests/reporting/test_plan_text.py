@@ -7,19 +7,31 @@ import pytest
 from tests.planning.situations import DAY, MAIN, NOW, SPEC, live, routing, situation, temporal, version
 from tests.reporting.statuses import plan_of_story
 from tests.strategies import TARGET
-from twgen.model.draining import Ending, ScheduledEnding, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.operator import Caller
-from twgen.model.plan import Plan, VersionAction, VersionPlan
+from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
 from twgen.reporting.plan.document import plan_document
-from twgen.reporting.plan.phrases import MOST_ROWS, endings_phrase
+from twgen.reporting.plan.phrases import MOST_ROWS, actions_phrase
 from twgen.reporting.plan.text import plan_text
 
 
 def text(plan: Plan, width: int = 100) -> str:
     return plan_text(plan, colour=False, width=width)
+
+
+def test_several_workers_have_a_line_each_and_the_worst_is_last() -> None:
+    plan = plan_of_story("mid-ramp-waits")
+    [worker] = plan.workers
+    blocked = replace(worker, routing=replace(worker.routing, phase=Phase.BLOCKED))
+    both = replace(plan, workers=(blocked, worker))
+    head, *lines = plan_text(both, colour=False, width=80, detailed=False).splitlines()
+    assert head.startswith("2 workers: 1 Blocked, 1 Waiting")
+    assert [line.split()[2] for line in lines] == ["Waiting", "Blocked"]
+    assert all(len(line) <= 80 for line in lines)
+    assert plan_text(plan, colour=False, width=100, detailed=False) == text(plan)
 
 
 def with_versions(count: int) -> Plan:
@@ -128,7 +140,9 @@ def test_versions_that_are_too_many_to_read_share_a_row_and_stay_in_json() -> No
 )
 def test_ending_says_how_often_it_was_begun_again_and_when_it_no_longer_is(repeats: int, told: str) -> None:
     since = NOW - 3 * DAY
-    ending = ScheduledEnding("v1", WhatEnds(Ending.CANCEL), "", "", since, since, is_begun=True, workflows=2)
-    phrase = endings_phrase([replace(ending, repeats=repeats)], NOW)
+    scheduled_action = ScheduledAction(
+        "v1", DrainingAction(BatchAction.CANCEL), "", "", since, since, is_begun=True, workflows=2
+    )
+    phrase = actions_phrase([replace(scheduled_action, repeats=repeats)], NOW)
     assert phrase.startswith("v1: cancel all workflows (started ")
     assert phrase.endswith(told)

@@ -55,6 +55,34 @@ def test_workers_that_do_not_fit_are_told_worst_first() -> None:
     assert lines[-2:] == ["and 1 more: 1 Moving: shop/b", "✓ 2 Settled: shop/a, shop/e"]
 
 
+def a_line_each(status: Status, rows: int | None = None, width: int = 80) -> list[str]:
+    layout = Layout(colour=False, width=width, ascii_only=False, rows=rows, detailed=False)
+    return status_text(status, layout).splitlines()
+
+
+def test_several_workers_have_a_line_each_and_the_worst_is_last() -> None:
+    head, *lines = a_line_each(WORKERS)
+    assert head.startswith("5 workers: 1 Blocked, 1 Moving, 1 Waiting, 2 Settled")
+    assert head.endswith("; details: -v")
+    assert [line.split()[1] for line in lines] == ["shop/a", "shop/e", "shop/b", "shop/c", "shop/d"]
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_one_worker_has_its_tree_without_asking_for_details() -> None:
+    alone = fleet(a=Phase.MOVING)
+    assert a_line_each(alone) == tree(alone).splitlines()
+
+
+def test_lines_that_have_no_room_are_those_of_the_least_urgent() -> None:
+    _, left_out, *lines = a_line_each(WORKERS, rows=5)
+    assert left_out == "2 more: 2 Settled: shop/a, shop/e"
+    assert [line.split()[1] for line in lines] == ["shop/b", "shop/c", "shop/d"]
+
+
+def test_warnings_follow_the_lines_of_the_workers() -> None:
+    assert a_line_each(replace(WORKERS, warnings=("something is odd",)))[-1] == "warning: something is odd"
+
+
 def test_target_that_nobody_serves_comes_before_all() -> None:
     first = WORKERS.workers[0]
     alarmed = replace(first, plan=replace(first.plan, unserved="nobody serves its new workflows"))

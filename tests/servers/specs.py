@@ -6,11 +6,11 @@ from twgen.model.policy import (
     EnvironmentNames,
     HistorySource,
     MissingTemplate,
+    NoPollers,
     OnDelete,
     OwnerReferences,
     Policy,
-    Unserved,
-    WhenUnserved,
+    WhenNoPollers,
 )
 from twgen.model.spec import Connection, Gate, PodTemplate, Rollout, Strategy, Sunset, WorkerSpec
 
@@ -30,7 +30,7 @@ POLICY = Policy(
     missing_template=MissingTemplate.WARN,
     on_delete=OnDelete.CONFIRM,
     max_versions=75,
-    unserved=Unserved(timedelta(minutes=5), WhenUnserved.ABORT),
+    unserved=NoPollers(timedelta(minutes=5), WhenNoPollers.ABORT),
 )
 
 

@@ -24,9 +24,9 @@ from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import StateUnavailable
 from twgen.executing.temporal import TemporalWriter, begin
-from twgen.model.draining import DrainingEntry, Ending, PinnedWorkflows, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry, PinnedWorkflows
 from twgen.model.temporal import VersionStatus
-from twgen.planning.draining.schedule import due_endings
+from twgen.planning.draining.schedule import due_actions
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.reading.temporal import pinned_workflows
@@ -212,13 +212,13 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
     becomes_current(story, "v2")
     story.describe("v2", steps=())
     eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), 120)
-    cancel = WhatEnds(Ending.CANCEL, ("RenewingWorkflow",))
-    terminate = WhatEnds(Ending.TERMINATE, ("WaitingWorkflow",))
+    cancel = DrainingAction(BatchAction.CANCEL, ("RenewingWorkflow",))
+    terminate = DrainingAction(BatchAction.TERMINATE, ("WaitingWorkflow",))
     entries = tuple(DrainingEntry(timedelta(milliseconds=1), what) for what in (cancel, terminate))
     spec = worker_spec(name, "v2", story.worker.server.connection)
     spec = replace(spec, namespace="live", policy=replace(spec.policy, draining=entries))
 
-    async def begun(now: datetime) -> list[tuple[Ending, int]]:
+    async def begun(now: datetime) -> list[tuple[BatchAction, int]]:
         """What `twgen tick` begins at that moment."""
         opened, found = clients(), []
         world = worker_world(spec, await read_all([spec], opened, for_routing=True))
@@ -226,14 +226,14 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
         assert target.versions["v1"].status is VersionStatus.DRAINING, "it is not known for a moment"
         batches = pinned_workflows.Draining(spec, SharedReads(opened, Deadline(60)), now, timedelta())
         writer = TemporalWriter(spec, MANAGER, opened, 60)
-        for ending in due_endings(target):
+        for scheduled_action in due_actions(target):
             said: list[str] = []
-            assert await begin(target, ending, batches, writer, said.append), "another batch runs"
-            found.append((ending.what.ending, len(said)))
+            assert await begin(target, scheduled_action, batches, writer, said.append), "another batch runs"
+            found.append((scheduled_action.what.action, len(said)))
         return found
 
-    def ticked(now: datetime) -> list[tuple[Ending, int]]:
-        def once() -> list[list[tuple[Ending, int]]]:
+    def ticked(now: datetime) -> list[tuple[BatchAction, int]]:
+        def once() -> list[list[tuple[BatchAction, int]]]:
             try:
                 return [asyncio.run(begun(now))]
             except StateUnavailable as error:
@@ -249,16 +249,16 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
         return True
 
     # the version may begin to drain after this very second
-    assert eventually(lambda: ticked(clock()), 120) == [(Ending.CANCEL, 1)]
+    assert eventually(lambda: ticked(clock()), 120) == [(BatchAction.CANCEL, 1)]
     eventually(lambda: are_renewed(1), 120)
-    assert ticked(clock()) == [(Ending.TERMINATE, 0)], "there is no such workflow yet"
+    assert ticked(clock()) == [(BatchAction.TERMINATE, 0)], "there is no such workflow yet"
     assert ticked(clock()) == [], "what has continued as new has escaped for today"
     story.worker.finish(renewing[0], "branch")
     eventually(lambda: report(story)["v1"]["workflows"] == 3, 120)
     assert completed_on(story, child) == "v1"
 
-    assert ticked(clock() + day) == [(Ending.CANCEL, 1)]
+    assert ticked(clock() + day) == [(BatchAction.CANCEL, 1)]
     eventually(lambda: are_renewed(2), 120)
-    assert ticked(clock() + day) == [(Ending.TERMINATE, 1)]
+    assert ticked(clock() + day) == [(BatchAction.TERMINATE, 1)]
     eventually(lambda: events_of(story.worker, child, "WORKFLOW_EXECUTION_TERMINATED") == 1, 120)
     assert ticked(clock() + day) == []

@@ -15,7 +15,7 @@ from tests.simulating.workers import ASSUMED, DAY, HOUR, ME, MINUTE, SECOND
 from tests.strategies import AUTOSCALER, BUDGET, NOW, a_spec, with_policy, world
 from twgen.errors import TwgenError
 from twgen.model.analysis import Analysis, ClosedStatus, Metric, OnFailure, WorkflowFailures
-from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.policy import PolicyStep
@@ -58,7 +58,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "window": {"rollback_window": HOUR},
     "adopt": {"adopt_from": ("somebody",)},
     "do not adopt": {"adopt_from": ()},
-    "draining": {"draining": (DrainingEntry(HOUR, WhatEnds(Ending.CANCEL)),)},
+    "draining": {"draining": (DrainingEntry(HOUR, DrainingAction(BatchAction.CANCEL)),)},
 }
 ACTIVITIES = TaskQueue("extra", TaskQueueType.ACTIVITY, pollers=True, unversioned_pollers=False)
 SHARED = replace(MAIN, unversioned_pollers=True)
@@ -322,7 +322,7 @@ class Histories(RuleBasedStateMachine):
         plan = self.worker.roll_out()
         if self.worker.end_workflows(plan):
             plan = self.worker.plan()
-        late = [one for one in plan.endings if not one.is_begun and is_due(one, self.worker.now)]
+        late = [one for one in plan.scheduled_actions if not one.is_begun and is_due(one, self.worker.now)]
         assert not late or plan.manager not in {"", plan.identity}, f"it promises what nobody does: {late}"
         self.end_of_the_wait(plan)
         return plan

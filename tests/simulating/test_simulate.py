@@ -20,7 +20,7 @@ from tests.simulating.stories import (
 from tests.simulating.workers import ASSUMED, DAY, HOUR, ME, MINUTE, a_worker
 from tests.strategies import NOW, a_spec, analysis_of, with_policy
 from twgen.model.analysis import FailureCount, Failures, Measurement, OnFailure
-from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.operator import Caller
 from twgen.model.policy import ConnectionChanges, Driver, HistorySource
 from twgen.model.spec import Rollout, Strategy, Sunset
@@ -256,8 +256,8 @@ def test_draining_version_of_a_snapshot_keeps_its_workflows_from_when_it_was_lef
 
 def test_policy_signals_what_drains_and_ends_it_a_month_later() -> None:
     entries = (
-        DrainingEntry(DAY, WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")),
-        DrainingEntry(30 * DAY, WhatEnds(Ending.TERMINATE)),
+        DrainingEntry(DAY, DrainingAction(BatchAction.SIGNAL, ("Poller",), signal_name="stop")),
+        DrainingEntry(30 * DAY, DrainingAction(BatchAction.TERMINATE)),
     )
     spec = a_worker_spec()
     spec = replace(spec, policy=replace(spec.policy, draining=entries))

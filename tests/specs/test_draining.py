@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
-from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 
 SIGNAL = {"after": "24h", "action": "Signal", "signalName": "continue-as-new"}
 MOVE = {"after": "168h", "action": "Move", "withoutReplay": True}
@@ -29,13 +29,13 @@ def without(entry: dict[str, Any], name: str) -> dict[str, Any]:
 def test_entries_say_when_what_and_to_which_workflows() -> None:
     specs = found({**SIGNAL, "signalInput": {"soon": True}, "workflowTypes": ["Poller"]}, MOVE, TERMINATE)
     assert (specs.problems, specs.warnings) == ((), ())
-    signal = WhatEnds(
-        Ending.SIGNAL, ("Poller",), signal_name="continue-as-new", signal_input=b'{"soon":true}'
+    signal = DrainingAction(
+        BatchAction.SIGNAL, ("Poller",), signal_name="continue-as-new", signal_input=b'{"soon":true}'
     )
     assert specs.workers[0].policy.draining == (
         DrainingEntry(timedelta(hours=24), signal),
-        DrainingEntry(timedelta(hours=168), WhatEnds(Ending.MOVE, without_replay=True)),
-        DrainingEntry(timedelta(hours=800), WhatEnds(Ending.TERMINATE)),
+        DrainingEntry(timedelta(hours=168), DrainingAction(BatchAction.MOVE, without_replay=True)),
+        DrainingEntry(timedelta(hours=800), DrainingAction(BatchAction.TERMINATE)),
     )
 
 

@@ -26,17 +26,19 @@ FRAME_SECONDS = 1.0
 
 
 @contextmanager
-def display(output: str, color: str, leaving: str = "Ctrl-C to exit") -> "Iterator[Screen | Log]":
+def display(
+    output: str, color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = True
+) -> "Iterator[Screen | Log]":
     """Where to show: on a terminal the screen, which says how to leave it, else a log."""
     if output != "text" or not is_terminal():
         yield Log(as_json=output == "json")
         return
-    with painted(color, leaving) as screen:
+    with painted(color, leaving, detailed=detailed) as screen:
         yield screen
 
 
 @contextmanager
-def painted(color: str, leaving: str = "Ctrl-C to exit") -> "Iterator[Screen]":
+def painted(color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = True) -> "Iterator[Screen]":
     """The screen of a terminal, which says how to leave it."""
     from rich.console import Console
     from rich.live import Live
@@ -45,7 +47,7 @@ def painted(color: str, leaving: str = "Ctrl-C to exit") -> "Iterator[Screen]":
     system: Literal["auto"] | None = "auto" if wants_colour(color) else None
     console = Console(force_terminal=True, color_system=system, highlight=False)
     with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
-        screen = Screen(live, color, leaving)
+        screen = Screen(live, color, leaving, detailed=detailed)
         try:
             yield screen
         finally:
@@ -63,18 +65,19 @@ class Seen(Protocol):
         """How it stands at that time."""
 
 
-def layout_for(color: str) -> "Layout":
+def layout_for(color: str, *, detailed: bool) -> "Layout":
     """What stdout can show of what is printed once."""
     from twgen.reporting.status.trees import Layout
 
-    return Layout(wants_colour(color), width(), not writes_unicode())
+    return Layout(wants_colour(color), width(), not writes_unicode(), detailed=detailed)
 
 
 class Screen:
     """A terminal on which where every worker stands is painted again and again."""
 
-    def __init__(self, live: "Live", color: str, leaving: str) -> None:
+    def __init__(self, live: "Live", color: str, leaving: str, *, detailed: bool) -> None:
         self._live, self._color, self._leaving = live, color, leaving
+        self._detailed = detailed
         self._size = live.console.size
         self._shown: tuple[Seen, str] | None = None
 
@@ -116,7 +119,8 @@ class Screen:
             failure = printable(f"this was read {age} ago: {failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
         left = rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1
-        tree = seen.tree(now, Layout(wants_colour(self._color), columns, ascii_only, left))
+        layout = Layout(wants_colour(self._color), columns, ascii_only, left, self._detailed)
+        tree = seen.tree(now, layout)
         return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
 
 

@@ -19,7 +19,15 @@ from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
 from twgen.executing.temporal import TemporalWriter, start
-from twgen.model.draining import Batch, BatchState, DrainReport, Ending, HeldWorker, ScheduledEnding, WhatEnds
+from twgen.model.draining import (
+    Batch,
+    BatchAction,
+    BatchState,
+    DrainingAction,
+    DrainReport,
+    ScheduledAction,
+    WorkerInUse,
+)
 from twgen.model.forms import WORKFLOW_TYPE
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import quoted
@@ -144,7 +152,7 @@ async def _reported(
     plan = plan_versions(readable, world, now, settings.planning_caller)
     shared = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
 
-    async def held(worker: WorkerVersions) -> HeldWorker | str:
+    async def held(worker: WorkerVersions) -> WorkerInUse | str:
         build_ids = [version.build_id for version in may_be_held(worker)]
         try:
             found = await Draining(worker.spec, shared, now, window).pinned(build_ids)
@@ -155,19 +163,19 @@ async def _reported(
         return held_worker(worker, found, now)
 
     workers = await asyncio.gather(*map(held, plan.workers))
-    told = tuple(one for one in workers if isinstance(one, HeldWorker))
+    told = tuple(one for one in workers if isinstance(one, WorkerInUse))
     return DrainReport(now, window, told, (*failures, *(one for one in workers if isinstance(one, str))))
 
 
-def _what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
+def _what_ends(params: Mapping[str, Any]) -> DrainingAction | None:
     """What the options ask for; None: nothing but the report. Raises InvalidInput where they do not agree."""
     given = {
-        Ending.MOVE: params["move"],
-        Ending.SIGNAL: params["signal"],
-        Ending.CANCEL: params["cancel"],
-        Ending.TERMINATE: params["terminate"],
+        BatchAction.MOVE: params["move"],
+        BatchAction.SIGNAL: params["signal"],
+        BatchAction.CANCEL: params["cancel"],
+        BatchAction.TERMINATE: params["terminate"],
     }
-    asked = [ending for ending, value in given.items() if value]
+    asked = [action for action, value in given.items() if value]
     version = params["of_version"]
     for name, needs in _NEEDS.items():
         if params[name] and not params[needs]:
@@ -179,11 +187,11 @@ def _what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
             "--version needs exactly one of --move, --signal, --cancel and --terminate, and each of"
             " these needs --version"
         )
-    [ending] = asked
+    [action] = asked
     if odd := [name for name in params["workflow_types"] if not fits(WORKFLOW_TYPE, name)]:
         raise InvalidInput(f"--type {quoted(odd[0])} is not a valid name of a workflow type")
-    return WhatEnds(
-        ending,
+    return DrainingAction(
+        action,
         workflow_types=tuple(params["workflow_types"]),
         older_than=params["older_than"],
         to_build_id=params["to_version"] or "",
@@ -193,7 +201,7 @@ def _what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
     )
 
 
-def _end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
+def _end_workflows(params: dict[str, Any], what: DrainingAction) -> None:
     """Show what would be done to how many, ask, and let the server do it, once for each demand."""
     settings, specs = the_worker(params)
     [spec] = specs.workers
@@ -245,7 +253,7 @@ def _end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
         write(f"{servers.run([spec], story)}\n")
 
 
-def _meant(target: Target, build_id: str, what: WhatEnds) -> tuple[Batch, ScheduledEnding | None]:
+def _meant(target: Target, build_id: str, what: DrainingAction) -> tuple[Batch, ScheduledAction | None]:
     """The batch operation of a demand, and the entry of the policy that it stands for, if any."""
     entry = scheduled_as(target, build_id, what)
     return batch_of(target, build_id, what, entry.job_id if entry else ""), entry

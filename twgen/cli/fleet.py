@@ -40,7 +40,7 @@ class _Fleet:
 
     def tree(self, now: datetime, layout: "Layout") -> str:
         """How they stand at that time, a tree for each."""
-        from twgen.reporting.status.trees import fleet_text
+        from twgen.reporting.status.rollout_trees import fleet_text
 
         return fleet_text(self.statuses, self.strays, now, layout)
 
@@ -67,7 +67,7 @@ class _Printed:
         """Nothing: what is printed stays."""
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """Whose rollouts are shown."""
 
     namespaces: Sequence[str]
@@ -76,8 +76,14 @@ class Wanted(NamedTuple):
     """Those of these workers alone, for the build IDs that their specs have."""
 
 
-def show_fleet(
-    settings: Settings, wanted: Wanted, output: str, color: str, patience: Patience | None
+def show_fleet(  # noqa: PLR0913 - the options of a command
+    settings: Settings,
+    wanted: Selection,
+    output: str,
+    color: str,
+    patience: Patience | None,
+    *,
+    detailed: bool,
 ) -> None:
     """Print how rollouts go.
 
@@ -101,10 +107,11 @@ def show_fleet(
         is_reported = output in _TELLS_STRAYS and not expected
         seen = _Fleet(found, servers.run((), strays) if is_reported else (), clock())
         if patience is None:
-            _print(seen, output, color)
+            _print(seen, output, color, detailed=detailed)
         else:
             is_painted = output == "text" and is_terminal()
-            with painted(color) if is_painted else nullcontext(_Printed(output)) as shown:
+            screen = painted(color, detailed=detailed) if is_painted else nullcontext(_Printed(output))
+            with screen as shown:
                 follow(
                     seen,
                     lambda: replace(seen, statuses=servers.run((), read), read_at=clock()),
@@ -154,7 +161,7 @@ async def _left_behind(
         return ()
 
 
-def _print(seen: _Fleet, output: str, color: str) -> None:
+def _print(seen: _Fleet, output: str, color: str, *, detailed: bool) -> None:
     if output == "json":
         write(json_text(fleet_document(seen.statuses, clock(), seen.strays)))
     elif output == "openmetrics":
@@ -164,6 +171,6 @@ def _print(seen: _Fleet, output: str, color: str) -> None:
 
         write(fleet_page(seen.statuses, clock()))
     elif wants_tree(color):
-        write(seen.tree(clock(), layout_for(color)))
+        write(seen.tree(clock(), layout_for(color, detailed=detailed)))
     else:
         write("".join(f"{line}\n" for line in (*fleet_lines(seen.statuses, clock()), *seen.strays)))

@@ -201,6 +201,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "strict": _flag("--strict", text="Treat warnings as errors.", of_application=True),
     "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
+    "verbose": _flag("-v", "--verbose", text="On a terminal, show details of all workers, even of many."),
     "color": Option(
         ("--color",), "Colour the text.", Choice(["auto", "always", "never"]), {"default": "auto"}
     ),

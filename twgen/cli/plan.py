@@ -17,7 +17,7 @@ from twgen.cli.inputs import (
     with_references,
 )
 from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
-from twgen.cli.output import keep, wants_colour, width, write
+from twgen.cli.output import is_terminal, keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
@@ -29,16 +29,16 @@ from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.markdown import plan_markdown
 
 
-def _text(plan: Plan, color: str) -> str:
+def _text(plan: Plan, color: str, *, verbose: bool) -> str:
     from twgen.reporting.plan.text import plan_text  # the other formats do without rich
 
-    return plan_text(plan, colour=wants_colour(color), width=width())
+    return plan_text(plan, colour=wants_colour(color), width=width(), detailed=verbose or not is_terminal())
 
 
-_REPORTS: dict[str, Callable[[Plan, str], str]] = {
+_REPORTS: dict[str, Callable[..., str]] = {
     "text": _text,
-    "json": lambda plan, _: json_text(plan_document(plan)),
-    "markdown": lambda plan, _: plan_markdown(plan),
+    "json": lambda plan, _, **__: json_text(plan_document(plan)),
+    "markdown": lambda plan, _, **__: plan_markdown(plan),
 }
 
 
@@ -46,9 +46,11 @@ _REPORTS: dict[str, Callable[[Plan, str], str]] = {
 @paths_argument
 @output_option(*_REPORTS)
 @options("snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config")
-@options("exit_code", "strict", "quiet", "color")
-def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  # noqa: FBT001
+@options("exit_code", "strict", "quiet", "verbose", "color")
+def command(output: str, color: str, exit_code: bool, verbose: bool, **params: Any) -> None:  # noqa: FBT001
     """Show the next change of every version and of the traffic, and why. Changes nothing.
+
+    On a terminal, prints a line for each of several workers, the worst last; -v prints every version.
 
     \b
     twgen plan .
@@ -66,6 +68,6 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:
         refuse_warnings(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
-    write(_REPORTS[output](plan, color))
+    write(_REPORTS[output](plan, color, verbose=verbose))
     if exit_code and is_pending(plan):
         raise NegativeAnswer("changes are pending")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from twgen.cli.option_forms import release_name
 from twgen.cli.options import MEASURING, OPTIONS, given_options, mistyped_variables
 from twgen.cli.output import warn
-from twgen.cli.surroundings import Surroundings, surroundings
+from twgen.cli.surroundings import RunContext, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
@@ -33,7 +33,7 @@ class Settings:
     The fields with a default are the options and the argument of the same name.
     """
 
-    surroundings: Surroundings
+    surroundings: RunContext
     sources: Sources
     operator: Operator
     input: Input
@@ -128,7 +128,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     )
 
 
-def _input_of(params: Mapping[str, Any], where: Surroundings) -> Input:
+def _input_of(params: Mapping[str, Any], where: RunContext) -> Input:
     kind = params.get("input") or DIRECTORY
     for name in ("release", "value_files", "values"):
         if params.get(name) and kind != HELM:

@@ -19,7 +19,7 @@ from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 
 if TYPE_CHECKING:
-    from twgen.cli.fleet import Wanted
+    from twgen.cli.fleet import Selection
 
 
 def _alone(status: Status) -> list[RolloutStatus]:
@@ -32,44 +32,44 @@ def _alone(status: Status) -> list[RolloutStatus]:
     return found
 
 
-def _text(status: Status, color: str) -> str:
+def _text(status: Status, color: str, *, verbose: bool) -> str:
     if not wants_tree(color):
         return "".join(f"{line.text}\n" for line in status_lines(status))
     from twgen.reporting.status.trees import status_text
 
-    return status_text(status, layout_for(color))
+    return status_text(status, layout_for(color, detailed=verbose))
 
 
-def _openmetrics(status: Status, _: str) -> bytes:
+def _openmetrics(status: Status, _: str, **__: bool) -> bytes:
     from twgen.reporting.status.metrics import openmetrics
 
     return openmetrics(_alone(status), None, {})
 
 
-def _html(status: Status, _: str) -> str:
+def _html(status: Status, _: str, **__: bool) -> str:
     from twgen.reporting.page.pages import fleet_page
 
     return fleet_page(_alone(status), status.now)
 
 
-_REPORTS: Mapping[str, Callable[[Status, str], str | bytes]] = {
+_REPORTS: Mapping[str, Callable[..., str | bytes]] = {
     "text": _text,
-    "json": lambda status, _: json_text(status_document(status)),
+    "json": lambda status, _, **__: json_text(status_document(status)),
     "openmetrics": _openmetrics,
     "html": _html,
 }
 _SERVED_BY = {"openmetrics": "twgen tick", "html": "twgen dashboard"}
 
 
-def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, **_: Any) -> "Wanted":
-    from twgen.cli.fleet import Wanted, namespace_of
+def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, **_: Any) -> "Selection":
+    from twgen.cli.fleet import Selection, namespace_of
 
     if not paths:
-        return Wanted([namespace_of(settings, everywhere=all_namespaces)])
+        return Selection([namespace_of(settings, everywhere=all_namespaces)])
     if all_namespaces:
         raise InvalidInput("leave out -A with PATHs: their specs name their own namespaces")
     workers = load_specs(settings, needs_worker=True).workers
-    return Wanted(sorted({spec.namespace for spec in workers}), workers)
+    return Selection(sorted({spec.namespace for spec in workers}), workers)
 
 
 @click.command()
@@ -82,11 +82,12 @@ def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, *
     " this time.",
     namespace="Kubernetes namespace of documents that do not set one; with --from-cluster, of the rollouts.",
 )
-@options("from_cluster", "all_namespaces", "quiet", "color")
-def command(output: str, color: str, watch: bool, interval: float, **params: Any) -> None:  # noqa: FBT001
+@options("from_cluster", "all_namespaces", "quiet", "verbose", "color")
+def command(output: str, color: str, watch: bool, interval: float, verbose: bool, **params: Any) -> None:  # noqa: FBT001
     """Show the state of every worker and its versions, and the next change. Changes nothing.
 
-    Prints a tree on a terminal, and elsewhere one line for each worker, version and warning.
+    On a terminal, prints a tree of one worker, and a line for each of several, the worst last; -v prints all
+    trees. Elsewhere, it prints one line for each worker, version and warning.
 
     \b
     twgen status .
@@ -123,16 +124,19 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
 
         if settings.snapshot or settings.now:
             raise InvalidInput("--from-cluster reads a cluster: leave out --snapshot and --now")
-        show_fleet(settings, _wanted(settings, **params), output, color, patience)
+        show_fleet(settings, _wanted(settings, **params), output, color, patience, detailed=verbose)
     elif not patience:
-        write(_REPORTS[output](observe(settings).status, color))
+        write(_REPORTS[output](observe(settings).status, color, verbose=verbose))
     elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers repeatedly: leave out --snapshot and --now")
     else:
         from twgen.cli.following import Standing, follow
 
         # without a worker, a script would continue as if its rollout had ended
-        with Observer(settings, needs_worker=True) as observer, display(output, color) as shown:
+        with (
+            Observer(settings, needs_worker=True) as observer,
+            display(output, color, detailed=verbose) as shown,
+        ):
             follow(
                 observer.observe(),
                 observer.observe,

@@ -183,11 +183,11 @@ class Plugin:
         return ClusterAccess(found.kubeconfig, found.context) if found else None
 
 
-Surroundings = Terminal | Plugin
+RunContext = Terminal | Plugin
 
 
 @cache
-def surroundings() -> Surroundings:
+def surroundings() -> RunContext:
     """Where this process runs; raises InvalidInput when Argo CD's parameters cannot be read."""
     return Plugin() if is_plugin() else Terminal()
 

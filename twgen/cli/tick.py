@@ -24,7 +24,7 @@ from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.temporal import TemporalWriter, begin
 from twgen.executing.tick import Refreshes, Tick, Worker
-from twgen.model.draining import ScheduledEnding
+from twgen.model.draining import ScheduledAction
 from twgen.model.operator import GroupKind
 from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
@@ -203,13 +203,13 @@ async def _drain(
     opened: Connections,
     timeout: float,  # noqa: ASYNC109 - of each request
     target: Target,
-    ending: ScheduledEnding,
+    scheduled: ScheduledAction,
 ) -> bool:
     """Begin what the policy of a worker does to the workflows of a version that drains."""
     shared = SharedReads(opened.temporal, Deadline(timeout))
     batches = Draining(target.spec, shared, target.now, timedelta())
     writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
-    return await begin(target, ending, batches, writer, _say)
+    return await begin(target, scheduled, batches, writer, _say)
 
 
 async def _attached(

@@ -12,7 +12,7 @@ Job = Mapping[str, Any]
 _ENDS = ("Complete", "Failed")
 
 
-class Ending(NamedTuple):
+class JobEnd(NamedTuple):
     """How a Job has ended, and when."""
 
     type: str
@@ -21,21 +21,21 @@ class Ending(NamedTuple):
     at: datetime
 
 
-def ending_of(job: Job) -> Ending | None:
+def end_of_job(job: Job) -> JobEnd | None:
     """How a Job has ended; None: it has not.
 
     Whoever may write a Job's status may leave out when it ended: then it is as old as the Job.
     """
     conditions = value_at(job, "status", "conditions") or ()
     ends = (item for item in conditions if item["type"] in _ENDS and item["status"] == "True")
-    if not (ending := next(ends, None)):
+    if not (end := next(ends, None)):
         return None
-    why = " ".join(filter(None, (ending.get("reason"), ending.get("message"))))
+    why = " ".join(filter(None, (end.get("reason"), end.get("message"))))
     try:
-        at = parse_time(ending.get("lastTransitionTime") or "")
+        at = parse_time(end.get("lastTransitionTime") or "")
     except ValueError:
         at = parse_time(job["metadata"]["creationTimestamp"])
-    return Ending(ending["type"], why, at)
+    return JobEnd(end["type"], why, at)
 
 
 def is_older(job: Job, than: Mapping[str, Any]) -> bool:

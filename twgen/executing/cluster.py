@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path
-from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind
@@ -219,7 +219,7 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
         look = f"kubectl get jobs -n {namespace} -l {selector}"
         return f"could not read whether its Job has ended ({listed['message']}): run `{look}`"
     jobs = oldest_first(listed.get("items") or ())
-    if not jobs or not ending_of(newest := jobs[-1]):
+    if not jobs or not end_of_job(newest := jobs[-1]):
         return ""
     name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
     status, refused = await _answered(client, "DELETE", f"{path}/{name}", deadline, body=_deletion_of(uid))

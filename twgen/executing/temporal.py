@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, OneAtATime, TemporalClients
 from twgen.errors import NegativeAnswer
-from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding
+from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.spec import WorkerSpec
 from twgen.planning.draining.batch_operations import batch_of, in_words
@@ -107,8 +107,8 @@ class TemporalWriter:
 
         what, identity = batch.what, self._identity
         operation: dict[str, Any]
-        match what.ending:
-            case Ending.MOVE:
+        match what.action:
+            case BatchAction.MOVE:
                 moving = v1.BatchOperationUpdateWorkflowExecutionOptions(
                     workflow_execution_options=WorkflowExecutionOptions(
                         versioning_override=self._pinned_to(what.to_build_id)
@@ -117,14 +117,14 @@ class TemporalWriter:
                     identity=identity,
                 )
                 operation = {"update_workflow_options_operation": moving}
-            case Ending.SIGNAL:
+            case BatchAction.SIGNAL:
                 data = what.signal_input
                 payloads = None if data is None else Payloads(payloads=[_payload(data or b"null")])
                 signal = v1.BatchOperationSignal(signal=what.signal_name, input=payloads, identity=identity)
                 operation = {"signal_operation": signal}
-            case Ending.CANCEL:
+            case BatchAction.CANCEL:
                 operation = {"cancellation_operation": v1.BatchOperationCancellation(identity=identity)}
-            case Ending.TERMINATE:
+            case BatchAction.TERMINATE:
                 operation = {"termination_operation": v1.BatchOperationTermination(identity=identity)}
         request = StartBatchOperationRequest(
             namespace=self._spec.temporal_namespace,
@@ -189,7 +189,7 @@ class Batches(Protocol):
 
 async def begin(
     target: Target,
-    ending: ScheduledEnding,
+    scheduled: ScheduledAction,
     batches: Batches,
     writer: TemporalWriter,
     say: Callable[[str], None],
@@ -199,10 +199,10 @@ async def begin(
     The ID of the batch operation is marked first, so that one that was started without the last mark is
     found. An entry that finds no workflows is marked too.
     """
-    spec, build_id, repeat = target.spec, ending.build_id, ending.repeat
+    spec, build_id, repeat = target.spec, scheduled.build_id, scheduled.repeat
     version = target.versions[build_id]
-    ids = (repeat.job_id, repeat.started_after) if repeat else (ending.job_id,)
-    batch = batch_of(target, build_id, ending.what, *ids)
+    ids = (repeat.job_id, repeat.started_after) if repeat else (scheduled.job_id,)
+    batch = batch_of(target, build_id, scheduled.what, *ids)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
         # otherwise it would be reported as done to an account that can start it but not mark it; a second
@@ -215,12 +215,12 @@ async def begin(
     change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
     if number and not state:
         try:
-            await start(writer, target, ending, batch, f"twgen, by its RolloutPolicy: {change}")
+            await start(writer, target, scheduled, batch, f"twgen, by its RolloutPolicy: {change}")
         except OneAtATime:
             say(f"{spec.worker_deployment}: will {change} when the batch operation that runs now has ended")
             return False
     begun_at = (state.started_at if state else None) or target.now
-    await writer.mark(build_id, begun_mark(version, ending, begun_at, number))
+    await writer.mark(build_id, begun_mark(version, scheduled, begun_at, number))
     if number:
         why = "those that started since the last time" if repeat else "as its RolloutPolicy says"
         say(f"{spec.worker_deployment}: started to {change}, {why} (batch {batch.job_id})")
@@ -228,10 +228,10 @@ async def begin(
 
 
 async def start(
-    writer: TemporalWriter, target: Target, ending: ScheduledEnding | None, batch: Batch, reason: str
+    writer: TemporalWriter, target: Target, scheduled: ScheduledAction | None, batch: Batch, reason: str
 ) -> None:
     """Start a batch operation, after a mark with the job ID of an entry's first one."""
-    if ending and not (ending.is_announced or ending.is_begun):
-        version = target.versions[ending.build_id]
-        await writer.mark(ending.build_id, announced_mark(version, ending))
+    if scheduled and not (scheduled.is_announced or scheduled.is_begun):
+        version = target.versions[scheduled.build_id]
+        await writer.mark(scheduled.build_id, announced_mark(version, scheduled))
     await writer.start_batch(batch, reason)

@@ -13,7 +13,7 @@ from twgen.clients.argocd import AT_ONCE, ArgoCD
 from twgen.clients.deadline import Deadline
 from twgen.cluster.applications import asked_since, refused_objects
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
-from twgen.model.draining import ScheduledEnding
+from twgen.model.draining import ScheduledAction
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import Plan
@@ -26,7 +26,7 @@ from twgen.model.world import World
 from twgen.planning.attached_status import AttachedRead, NamedObject, attached_to_read
 from twgen.planning.draining.schedule import (
     REPEATED_AFTER,
-    due_endings,
+    due_actions,
     may_end_workflows,
     old_enough,
     settled_until,
@@ -159,7 +159,7 @@ class Tick:
     """Writes the status of a worker into the cluster."""
     say: Callable[[str], None]
     """Gets every change that was made."""
-    drain: Callable[[Target, ScheduledEnding], Awaitable[bool]] | None = None
+    drain: Callable[[Target, ScheduledAction], Awaitable[bool]] | None = None
     """Starts what a policy does to the workflows of a version, if it can; None: it is not allowed."""
     attached: Callable[[Mapping[str, set[GroupKind]]], Awaitable[Mapping[str, AttachedRead]]] | None = None
     """Reads the objects of these kinds, by namespace; raises no TwgenError."""
@@ -263,10 +263,10 @@ class Tick:
             return
         target = look.target
         self.begun.update(settled_until(target))
-        for ending in due_endings(target):
+        for scheduled in due_actions(target):
             with seen.whatever_fails():
-                if await self.drain(target, ending):
-                    self.begun[ending.job_id] = later(target.now, REPEATED_AFTER)
+                if await self.drain(target, scheduled):
+                    self.begun[scheduled.job_id] = later(target.now, REPEATED_AFTER)
 
 
 class Refreshes:

@@ -166,7 +166,9 @@ class Analysis:
     def least_started(self) -> int:
         """So many workflows must have started on the version before its last step ends."""
         asked = (metric.measure for metric in self.metrics)
-        return max((one.at_least for one in asked if isinstance(one, WorkflowFailures)), default=0)
+        return max(
+            (measure.at_least for measure in asked if isinstance(measure, WorkflowFailures)), default=0
+        )
 
 
 class Verdict(StrEnum):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from twgen.model.analysis import MOST_TYPES
 from twgen.model.forms import LINE, WORKFLOW_TYPE
 from twgen.model.paths import Path
-from twgen.model.record_shapes import Each, Example, Mark, Named
+from twgen.model.record_shapes import Each, Example, Mark
 from twgen.model.shapes import Findings, Shape, duration, unchanged
 from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
@@ -82,7 +82,7 @@ class WorkflowGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldVersion:
+class VersionInUse:
     """A version that is not current, what holds it, and what it costs."""
 
     build_id: str
@@ -115,12 +115,12 @@ class HeldVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldWorker:
+class WorkerInUse:
     """A worker's versions that are held, those of most workflows first."""
 
     worker: str
     temporal_namespace: str
-    versions: tuple[HeldVersion, ...]
+    versions: tuple[VersionInUse, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +130,12 @@ class DrainReport:
     now: datetime
     window: timedelta
     """The time back from now whose closed workflows tell how long they last."""
-    workers: tuple[HeldWorker, ...]
+    workers: tuple[WorkerInUse, ...]
     unread: tuple[str, ...] = ()
     """Why other workers, or versions of them, are not told of."""
 
 
-class Ending(StrEnum):
+class BatchAction(StrEnum):
     """What ends the workflows of a version that drains, in Temporal's words, or moves them."""
 
     MOVE = "Move"
@@ -155,10 +155,10 @@ _AS_JSON = Shape(_read_as_json, unchanged, {})
 
 
 @dataclass(frozen=True, slots=True)
-class WhatEnds:
+class DrainingAction:
     """Which workflows of a version are to be ended, and how."""
 
-    ending: Annotated[Ending, Named("action")]
+    action: BatchAction
     """Signal: send a signal. Cancel: request cancellation. Move: pin the workflows to the current version.
     Terminate: end them."""
     workflow_types: Annotated[
@@ -177,9 +177,23 @@ class WhatEnds:
     workflows."""
 
     @property
+    def id_text(self) -> str:
+        """What the ID of a batch operation for it is made of.
+
+        By its ID, Temporal tells whether it was begun: whatever the names in this program, the text stays.
+        """
+        action = f"<Ending.{self.action.name}: {self.action.value!r}>"
+        return (
+            f"(WhatEnds(ending={action}, workflow_types={self.workflow_types!r},"
+            f" older_than={self.older_than!r}, to_build_id={self.to_build_id!r},"
+            f" signal_name={self.signal_name!r}, signal_input={self.signal_input!r},"
+            f" without_replay={self.without_replay!r}),)"
+        )
+
+    @property
     def needs_replay(self) -> bool:
         """It is done only once the replay of where the workflows move to has passed."""
-        return self.ending is Ending.MOVE and not self.without_replay
+        return self.action is BatchAction.MOVE and not self.without_replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +202,7 @@ class DrainingEntry:
 
     after: Annotated[timedelta, duration(timedelta(seconds=1)), Example("24h")]
     """How long after the version began to drain. It must not be shorter than in the entry above."""
-    what: Annotated[WhatEnds, Mark.INLINE]
+    what: Annotated[DrainingAction, Mark.INLINE]
     allow_termination: bool = field(default=False, compare=False)
     """Must be true for Cancel and Terminate, so that a typo ends no workflows."""
 
@@ -204,11 +218,11 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledEnding:
+class ScheduledAction:
     """An entry of a policy for one version that drains, and when its turn is."""
 
     build_id: str
-    what: WhatEnds
+    what: DrainingAction
     demand: str
     """What tells it from the other entries."""
     job_id: str
@@ -239,7 +253,7 @@ class Batch:
 
     job_id: str
     """The same for the same demand, so that what was begun is not begun again."""
-    what: WhatEnds
+    what: DrainingAction
     query: str
 
 

@@ -4,7 +4,6 @@
 """
 
 import re
-from datetime import timedelta
 from typing import Any
 
 from twgen.model.paths import Path
@@ -13,7 +12,6 @@ from twgen.model.shapes import UNFILLED, Findings, Shape, text
 
 RAMP_PERCENTAGES = (1, 99)
 MOST_STEPS = 20
-SHORTEST_PAUSE = timedelta(seconds=30)
 LONGEST_TEXT = 1000
 """Temporal's own limit for names and identities, `limit.maxIDLength`, unless it is changed."""
 

@@ -98,14 +98,14 @@ def read_mark(key: MarkKey, value: Any) -> Mark | None:
 
 def write_mark(mark: Mark) -> dict[str, Any]:
     """The mark as metadata holds it; `read_mark` reads it back."""
-    said = {
+    entries = {
         "by": mark.by,
         "at": format_time(mark.at) if mark.at else "",
         "because": mark.because,
         "stay": format_time(mark.stay) if mark.stay else "",
     }
     ramping = {"ramping": True} if mark.was_ramping else {}
-    return {name: text for name, text in said.items() if text} | ramping | dict(mark.details)
+    return {name: text for name, text in entries.items() if text} | ramping | dict(mark.details)
 
 
 def _moment(text: Any) -> datetime | None:

@@ -251,11 +251,11 @@ def prometheus_called(
 
     `remedy` is what to do where there is none: the end of a sentence.
     """
-    found = [server for server in usable if name in {"", server.name}]
-    if len(found) == 1:
-        return found[0], ""
-    if found:
-        names = ", ".join(server.name for server in found)
+    servers = [server for server in usable if name in {"", server.name}]
+    if len(servers) == 1:
+        return servers[0], ""
+    if servers:
+        names = ", ".join(server.name for server in servers)
         return None, f"there are several Prometheus servers ({names}): select one with `server`"
     return None, f"{f'no Prometheus {quoted(name)}' if name else 'no Prometheus'} is available here: {remedy}"
 

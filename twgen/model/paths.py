@@ -26,7 +26,7 @@ def join_path(path: str, *steps: str | int) -> str:
         elif _PLAIN_KEY.fullmatch(step):
             path += f".{step}" if path else step
         else:
-            escaped = _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", step)
+            escaped = _ESCAPED.sub(lambda character: f"\\u{ord(character[0]):04x}", step)
             path += f"['{escaped}']"
     return path
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from twgen.model.analysis import Judgement
-from twgen.model.draining import ScheduledEnding
+from twgen.model.draining import ScheduledAction
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
@@ -170,7 +170,7 @@ class WorkerPlan:
     """What the metrics of its analysis say of the target while it ramps."""
     unserved: str = ""
     """Why nobody serves workflows that go to the worker; empty: they are served."""
-    endings: tuple[ScheduledEnding, ...] = ()
+    scheduled_actions: tuple[ScheduledAction, ...] = ()
     """What its policy does to the workflows of its versions that drain, of each in order."""
 
     @property

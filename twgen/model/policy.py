@@ -69,7 +69,7 @@ class MissingTemplate(StrEnum):
     FAIL = "Fail"
 
 
-class WhenUnserved(StrEnum):
+class WhenNoPollers(StrEnum):
     """What becomes of a ramp to a version that nobody polls for."""
 
     ABORT = "Abort"
@@ -110,7 +110,7 @@ class VersionPatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Unserved:
+class NoPollers:
     """How long nobody may poll for a version that takes a share of the traffic, and what is done then."""
 
     after: Annotated[
@@ -123,7 +123,7 @@ class Unserved:
 
     An idle worker polls about once a minute, and Temporal forgets a poller after five minutes.
     """
-    action: WhenUnserved = WhenUnserved.ABORT
+    action: WhenNoPollers = WhenNoPollers.ABORT
     """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
     resume`. Wait: wait for the pods."""
 
@@ -224,7 +224,7 @@ class Policy:
     ignore_missing_task_queues: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
     """Task queues that a new version need not poll although the current one does: names or glob patterns.
     twgen also makes Temporal ignore them."""
-    unserved: Unserved = Unserved()
+    unserved: NoPollers = NoPollers()
     """The reaction if no worker polls for a ramping version."""
     steps: Annotated[tuple[PolicyStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
     """Additional settings for steps of the spec."""
@@ -244,10 +244,10 @@ class Policy:
 
     def analysis_at(self, percentage: float) -> Analysis | None:
         """What measures a version at the step of a percentage; None: nothing does at any."""
-        told = self.step(percentage)
-        if not self.analysis or not told or told.metrics is None:
+        step = self.step(percentage)
+        if not self.analysis or not step or step.metrics is None:
             return self.analysis
-        asked = tuple(metric for metric in self.analysis.metrics if metric.name in told.metrics)
+        asked = tuple(metric for metric in self.analysis.metrics if metric.name in step.metrics)
         return replace(self.analysis, metrics=asked)
 
     def step(self, percentage: float) -> PolicyStep | None:

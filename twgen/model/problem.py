@@ -181,10 +181,10 @@ def quoted(text: str) -> str:
 
 def hidden_character(text: str) -> str:
     """`character 4 is zero width space, U+200B`, the first one that nobody sees; empty: there is none."""
-    if text.isascii() or not (found := _HIDDEN.search(text)):
+    if text.isascii() or not (hidden := _HIDDEN.search(text)):
         return ""
     from unicodedata import name  # most texts have none
 
-    character = found[0]
+    character = hidden[0]
     called = name(character, "a control character").lower()
-    return f"character {found.start() + 1} is {called}, U+{ord(character):04X}"
+    return f"character {hidden.start() + 1} is {called}, U+{ord(character):04X}"

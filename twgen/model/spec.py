@@ -155,8 +155,8 @@ class Gate:
     @property
     def metadata(self) -> dict[str, bytes]:
         """What the payload with the input says of it."""
-        said = {"encoding": self.encoding.value, "messageType": self.message_type}
-        return {name: text.encode() for name, text in said.items() if text}
+        entries = {"encoding": self.encoding.value, "messageType": self.message_type}
+        return {name: text.encode() for name, text in entries.items() if text}
 
 
 @dataclass(frozen=True, slots=True)

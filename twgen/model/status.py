@@ -177,8 +177,14 @@ class RolloutStatus:
 
     def restated(self, phase: Phase, reason: str, message: str, since: datetime) -> Self:
         """The same with another phase, and why; of the worker all stays but what comes next."""
-        told = {"phase": phase.value, "reason": reason, "because": message, "next": None, "waitsUntil": None}
-        workers = [{**worker, **told} for worker in self.document.get("workers", ())]
+        next_change = {
+            "phase": phase.value,
+            "reason": reason,
+            "because": message,
+            "next": None,
+            "waitsUntil": None,
+        }
+        workers = [{**worker, **next_change} for worker in self.document.get("workers", ())]
         document = {**self.document, "workers": workers} if workers else self.document
         restated = replace(self, phase=phase, reason=reason, message=message, since=since)
         return replace(restated, document=document, failing="")

@@ -169,9 +169,9 @@ class World:
         """The same world with what its cluster says of the rollout of a worker."""
         return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})
 
-    def with_history(self, told: Mapping[WorkerKey, GitHistory]) -> "World":
+    def with_history(self, histories: Mapping[WorkerKey, GitHistory]) -> "World":
         """The same world with what the commits of workers' specs tell."""
-        workers = {key: replace(self.workers[key], history=history) for key, history in told.items()}
+        workers = {key: replace(self.workers[key], history=history) for key, history in histories.items()}
         return replace(self, workers={**self.workers, **workers})
 
     def remembering(self, ledger: Mapping[tuple[str, str], RecordedDeployment]) -> "World":
@@ -179,5 +179,8 @@ class World:
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded
-        workers = {key: replace(one, ledger=by_worker.get(one.name, {})) for key, one in self.workers.items()}
+        workers = {
+            key: replace(worker, ledger=by_worker.get(worker.name, {}))
+            for key, worker in self.workers.items()
+        }
         return replace(self, workers=workers)

@@ -10,7 +10,7 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.draining.schedule import planned_endings
+from twgen.planning.draining.schedule import planned_actions
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
@@ -63,7 +63,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
         gates=plan_gates(target),
         judgements=target.judgements,
         unserved=unserved_traffic(target),
-        endings=planned_endings(target),
+        scheduled_actions=planned_actions(target),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path, listed
 from twgen.cluster.deployments import live_deployments
-from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import value_at
@@ -134,18 +134,18 @@ class ClusterReader:
 
 
 def _replay_run(job: Manifest) -> ReplayRun:
-    name, ending = job["metadata"]["name"], ending_of(job)
+    name, end = job["metadata"]["name"], end_of_job(job)
     created = value_at(job, "metadata", "creationTimestamp")
     run = ReplayRun(
         ReplayState.RUNNING, name, created_at=parse_time(created) if isinstance(created, str) else None
     )
-    if not ending:
+    if not end:
         is_suspended = value_at(job, "spec", "suspend")
         because = f"Job {name} is suspended"
         return replace(run, state=ReplayState.MISSING, because=because) if is_suspended else run
-    if ending.type == "Complete":
+    if end.type == "Complete":
         return replace(run, state=ReplayState.PASSED)
-    return replace(run, state=ReplayState.FAILED, because=" ".join(ending.why.split()))
+    return replace(run, state=ReplayState.FAILED, because=" ".join(end.why.split()))
 
 
 async def read_gate_input(

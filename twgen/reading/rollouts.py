@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, jobs_path, listed
-from twgen.cluster.jobs import Ending, ending_of, is_older, oldest_first
+from twgen.cluster.jobs import JobEnd, end_of_job, is_older, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -279,7 +279,7 @@ def _not_begun(
     if not own:
         return begin(no_job, since)
     metadata, created = own[-1]["metadata"], _created(own[-1])
-    if (ending := ending_of(own[-1])) and is_older(own[-1], applied):
+    if (end := end_of_job(own[-1])) and is_older(own[-1], applied):
         if HOOK in metadata["annotations"]:
             return begin(no_job, since)
         name, delete = metadata["name"], f"`kubectl delete job {metadata['name']} -n {intent.namespace}`"
@@ -288,9 +288,9 @@ def _not_begun(
             " creating a new Job"
         )
         return begin(f"{why}; `twgen tick` deletes it, or run {delete}", since)
-    if ending:
+    if end:
         return left_alone(
-            begin("its Job has not started to work", created), _how_it_ended(own[-1], ending), ending.at
+            begin("its Job has not started to work", created), _how_it_ended(own[-1], end), end.at
         )
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
     return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
@@ -322,9 +322,9 @@ def _ended(
         ended.pop(key, None)
         is_before, is_hook = is_older(job, applied.get(key, {})), HOOK in annotations
         # the sync that made the intent again makes its hook again too
-        if (ending := ending_of(job)) and not (is_before and is_hook):
+        if (end := end_of_job(job)) and not (is_before and is_hook):
             reference = JobReference(metadata["name"], metadata["uid"])
-            ended[key] = EndedJob(reference, ending.at, is_hook, is_before)
+            ended[key] = EndedJob(reference, end.at, is_hook, is_before)
     return ended
 
 
@@ -338,15 +338,15 @@ def _with_its_jobs(
         for job in jobs
         if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
     ]
-    endings = [ending for job in own if (ending := ending_of(job))]
+    ends = [end for job in own if (end := end_of_job(job))]
     is_by_hand = intent is not None and intent.is_rolled_out_by_hand
-    if is_by_hand or len(endings) < len(own) or not needs_a_rollout(status.phase, status.reason):
+    if is_by_hand or len(ends) < len(own) or not needs_a_rollout(status.phase, status.reason):
         return status
     if not own:
         return left_alone(status, "it has no Job", status.since)
-    return left_alone(status, _how_it_ended(own[-1], endings[-1]), endings[-1].at)
+    return left_alone(status, _how_it_ended(own[-1], ends[-1]), ends[-1].at)
 
 
-def _how_it_ended(job: Mapping[str, Any], ending: Ending) -> str:
-    why = f" ({ending.why})" if ending.why else ""
-    return f"Job {job['metadata']['name']} has ended as {ending.type}{why}"
+def _how_it_ended(job: Mapping[str, Any], end: JobEnd) -> str:
+    why = f" ({end.why})" if end.why else ""
+    return f"Job {job['metadata']['name']} has ended as {end.type}{why}"

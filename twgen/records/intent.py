@@ -78,10 +78,10 @@ class Intent:
     @cached_property
     def hash(self) -> str:
         """Changes when the rollout has something else to do: a SHA-256 in hex digits."""
-        told: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
+        content: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
         if self.prometheus:  # whoever could edit these would be sent what their Secrets hold
-            told.append(_lines_of(self.prometheus))
-        return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+            content.append(_lines_of(self.prometheus))
+        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def intent_of(
@@ -154,7 +154,7 @@ def write_intent(intent: Intent) -> dict[str, Any]:
         "autoscalers": (_BY_JOB,) if intent.applies_autoscalers else (),
         "prometheus": _lines_of(intent.prometheus) if intent.prometheus else (),
     }
-    told = {name: "".join(f"{line}\n" for line in lines) for name, lines in beside.items() if lines}
+    entries = {name: "".join(f"{line}\n" for line in lines) for name, lines in beside.items() if lines}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -169,7 +169,7 @@ def write_intent(intent: Intent) -> dict[str, Any]:
             "identity": intent.identity,
             "target": intent.target,
             _SPECS: write_documents(intent.documents),
-            **told,
+            **entries,
         },
     }
 
@@ -215,11 +215,11 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
     if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
         message = f"{where} has no {' and no '.join(missing)}: it is not the intent of a rollout"
         raise UnusableIntent(message, intent)
-    if told := data.get("prometheus"):
+    if servers := data.get("prometheus"):
         from twgen.records.prometheus import parse_servers
 
         try:
-            intent = replace(intent, prometheus=parse_servers(told.splitlines()))
+            intent = replace(intent, prometheus=parse_servers(servers.splitlines()))
         except ValueError as error:
             raise UnusableIntent(f"{where}, prometheus: {error}", intent) from error
     try:

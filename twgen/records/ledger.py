@@ -177,9 +177,9 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
         names = injected_names(value)
         if names is None or not fits_hash(spec["template"], names):
             has_hash = bool(annotation_of(spec["template"], TEMPLATE_HASH))
-            told = f"does not match its {TEMPLATE_HASH}" if has_hash else _UNVOUCHED
-            told += f": it {_CHANGED_BY_HAND}"
-            findings.problem(((path, "spec"), "template"), told)
+            message = f"does not match its {TEMPLATE_HASH}" if has_hash else _UNVOUCHED
+            message += f": it {_CHANGED_BY_HAND}"
+            findings.problem(((path, "spec"), "template"), message)
     return value
 
 
@@ -234,11 +234,11 @@ def parse_ledgers(
             if first is not place:
                 places[entry.key] = first._replace(again=(*first.again, document))
             if first.entry.deployment != entry.deployment:
-                said = (
+                message = (
                     f"{' '.join(entry.key)} appears twice, with different Deployments: keep the one that ran;"
                 )
                 other = Place(first.document, path_in_file(first.document, first.path))
-                problems.append(Problem.at(document, place.path, f"{said} the other is at", other))
+                problems.append(Problem.at(document, place.path, f"{message} the other is at", other))
             problems += _contradictions(place)
     return places, problems
 
@@ -256,29 +256,29 @@ def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
     metadata, spec = manifest["metadata"], manifest["spec"]
     namespace, _, worker = entry.worker.partition("/")
     wanted, template = selector_labels(worker, entry.build_id), spec["template"]
-    found = spec["selector"]["matchLabels"]
+    selected = spec["selector"]["matchLabels"]
     labels = template["metadata"].get("labels") or {}
     described = recorded_annotations({"metadata": content_of(template, frozenset())["metadata"]})
-    said = (metadata.get("annotations") or {}).get(INJECTED)
-    own = f"{metadata.get('namespace') or namespace}/{found.get(DEPLOYMENT_NAME_LABEL) or '(no label)'}"
+    injected = (metadata.get("annotations") or {}).get(INJECTED)
+    own = f"{metadata.get('namespace') or namespace}/{selected.get(DEPLOYMENT_NAME_LABEL) or '(no label)'}"
     if own != f"{namespace}/{wanted[DEPLOYMENT_NAME_LABEL]}":
-        told = (
+        message = (
             f"the Deployment belongs to {own}, not to {entry.worker}: restore the entry from Git,"
             " or remove it"
         )
-        yield Problem.at(place.document, f"{place.path}.worker", told)
-    elif found.get(BUILD_ID_LABEL) != wanted[BUILD_ID_LABEL]:
+        yield Problem.at(place.document, f"{place.path}.worker", message)
+    elif selected.get(BUILD_ID_LABEL) != wanted[BUILD_ID_LABEL]:
         path = f"{place.path}.deployment.spec.selector.matchLabels['{BUILD_ID_LABEL}']"
         yield Problem.at(place.document, path, f"is not {entry.build_id}, the entry's own build ID")
-    elif found != wanted or not wanted.items() <= labels.items():
+    elif selected != wanted or not wanted.items() <= labels.items():
         path = f"{place.path}.deployment.spec.selector.matchLabels"
         yield Problem.at(place.document, path, f"does not select this version's pods: it {_CHANGED_BY_HAND}")
     elif not fits_injection(template, injected_names(manifest) or frozenset(), entry.worker, entry.build_id):
-        told = (
+        message = (
             f"the injected variables and volumes do not match its {CONNECTION_HASH}, worker and build ID:"
             f" one {_CHANGED_BY_HAND}"
         )
-        yield Problem.at(place.document, f"{place.path}.deployment.spec.template.spec", told)
-    elif recorded_annotations(manifest).items() - {(INJECTED, said)} != described.items():
-        told = f"do not match its pod template: one {_CHANGED_BY_HAND}"
-        yield Problem.at(place.document, f"{place.path}.deployment.metadata.annotations", told)
+        yield Problem.at(place.document, f"{place.path}.deployment.spec.template.spec", message)
+    elif recorded_annotations(manifest).items() - {(INJECTED, injected)} != described.items():
+        message = f"do not match its pod template: one {_CHANGED_BY_HAND}"
+        yield Problem.at(place.document, f"{place.path}.deployment.metadata.annotations", message)

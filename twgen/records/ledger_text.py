@@ -57,5 +57,5 @@ def _only_document(text: str, source: str) -> dict[str, Any]:
         raise InvalidInput(f"{source}: {error}: restore the file from Git") from error
     if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != KIND:
         raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
-    found: dict[str, Any] = documents[0]
-    return found
+    ledger: dict[str, Any] = documents[0]
+    return ledger

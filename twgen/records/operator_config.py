@@ -59,12 +59,12 @@ def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
         such_as = "{group: monitoring.coreos.com, kind: ServiceMonitor}"
         findings.problem(path, f"must be a mapping such as {such_as}, not {quoted(value)}")
         return None
-    found = _GROUP_KIND_FIELDS.read(value, path, findings)
-    if found in CLUSTER_SCOPED:
+    group_kind = _GROUP_KIND_FIELDS.read(value, path, findings)
+    if group_kind in CLUSTER_SCOPED:
         findings.problem(
-            (path, "kind"), f"{found} is cluster-scoped, so no version can have its own: remove it"
+            (path, "kind"), f"{group_kind} is cluster-scoped, so no version can have its own: remove it"
         )
-    return found
+    return group_kind
 
 
 _GROUP_KIND = _GROUP_KIND_FIELDS._replace(read=_read_group_kind)

@@ -87,10 +87,10 @@ def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
         raise ValueError(f"has more than {MOST_SERVERS} lines")
     findings = Findings()
     try:
-        found = tuple(_OF_INTENT.read(json.loads(line), None, findings) for line in lines)
+        servers = tuple(_OF_INTENT.read(json.loads(line), None, findings) for line in lines)
     except (ValueError, RecursionError) as error:
         raise ValueError("is not JSON") from error
     if findings.problems:
         first = findings.problems[0]
         raise ValueError(f"{first.path}: {first.message}")
-    return found
+    return servers

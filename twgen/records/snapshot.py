@@ -61,11 +61,11 @@ def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | No
     if worker and findings.count == before and worker.temporal_was_read:
         namespace = worker.name.partition("/")[0]
         for index, manifest in enumerate(value.get("deployments") or ()):
-            found = manifest["metadata"].get("namespace") or namespace
-            if found != namespace:
+            own_namespace = manifest["metadata"].get("namespace") or namespace
+            if own_namespace != namespace:
                 place: Path = ((((path, "deployments"), index), "metadata"), "namespace")
                 findings.problem(
-                    place, f"is {quoted(found)}, but the worker's namespace is {quoted(namespace)}"
+                    place, f"is {quoted(own_namespace)}, but the worker's namespace is {quoted(namespace)}"
                 )
     return worker
 
@@ -99,8 +99,8 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
     if kind != KIND:
         return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
     if api_version != TWGEN_API:
-        said = f"has apiVersion {described(api_version)}, but this twgen reads {TWGEN_API}: upgrade twgen"
-        return None, [Finding("", said)]
+        message = f"has apiVersion {described(api_version)}, but this twgen reads {TWGEN_API}: upgrade twgen"
+        return None, [Finding("", message)]
     findings = Findings()
     read = SNAPSHOT.read(document, None, findings)
     if problems := findings.shown() or list(_late_times(read)):
@@ -144,8 +144,8 @@ def _with_names(document: Any, finding: Finding) -> Finding:
         names.append(_at(document, *path[:4], "metadata", "labels", BUILD_ID_LABEL))
     elif path[2:4] == ("temporal", "versions"):
         names.append(_at(document, *path[:5], "buildID"))
-    told = ", build ID ".join(name for name in names if isinstance(name, str))
-    return Finding(finding.path, f"{finding.message} ({told})") if told else finding
+    place = ", build ID ".join(name for name in names if isinstance(name, str))
+    return Finding(finding.path, f"{finding.message} ({place})") if place else finding
 
 
 def _at(value: Any, *path: str | int) -> Any:

@@ -16,7 +16,7 @@ _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str) -> list[str]:
     """A line for each finding and for each check that was not possible, then the totals."""
     lines = [printable(_line(finding)) for finding in findings]
-    lines += [printable(f"- not checked: {what}: {why}") for what, why in not_checked.items()]
+    lines += [printable(f"- not checked: {subject}: {why}") for subject, why in not_checked.items()]
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     totals = f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'piece')} of advice"
     return [*lines, f"checked {checked}: {totals}"]
@@ -48,5 +48,5 @@ def diagnosis_document(
             }
             for finding in findings
         ],
-        "notChecked": [{"what": what, "because": why} for what, why in not_checked.items()],
+        "notChecked": [{"what": subject, "because": why} for subject, why in not_checked.items()],
     }

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from twgen.model.draining import AGES, DrainReport, HeldVersion
+from twgen.model.draining import AGES, DrainReport, VersionInUse
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
 from twgen.planning.sentences import counted, in_days
@@ -69,7 +69,7 @@ def draining_document(report: DrainReport) -> dict[str, Any]:
     }
 
 
-def _version(version: HeldVersion) -> dict[str, Any]:
+def _version(version: VersionInUse) -> dict[str, Any]:
     ends = version.ends_within
     return {
         "buildID": version.build_id,
@@ -97,7 +97,7 @@ def _version(version: HeldVersion) -> dict[str, Any]:
     }
 
 
-def _paragraph(worker: str, version: HeldVersion, report: DrainReport) -> Iterator[str]:
+def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Iterator[str]:
     kept = f"; it still has {kept}" if (kept := _kept(version)) else ""
     if not version.number:
         why = "no workflow is pinned to it"
@@ -125,23 +125,23 @@ def _paragraph(worker: str, version: HeldVersion, report: DrainReport) -> Iterat
         yield f"  the time until it is drained is {_drained(version, report)}"
 
 
-def _trouble(version: HeldVersion) -> str:
+def _trouble(version: VersionInUse) -> str:
     """Why some workflows do not end, among the workflows that were checked."""
     parts = [
         (version.failing, "with workflow tasks that keep failing"),
         (version.paused, "paused"),
         (version.waiting_for_child, "waiting for a child workflow"),
     ]
-    trouble = ", ".join(f"{number} {what}" for number, what in parts if number)
+    trouble = ", ".join(f"{number} {trouble_kind}" for number, trouble_kind in parts if number)
     is_sample = trouble and version.looked_at < version.number
     return f"{trouble} (among the oldest {version.looked_at})" if is_sample else trouble
 
 
-def _oldest(version: HeldVersion) -> str:
+def _oldest(version: VersionInUse) -> str:
     return in_days(version.oldest) if version.oldest is not None else ""
 
 
-def _kept(version: HeldVersion) -> str:
+def _kept(version: VersionInUse) -> str:
     if not version.replicas:
         return ""
     asked = []
@@ -153,7 +153,7 @@ def _kept(version: HeldVersion) -> str:
     return f"{counted(version.replicas, 'pod')}{requested}"
 
 
-def _drained(version: HeldVersion, report: DrainReport) -> str:
+def _drained(version: VersionInUse, report: DrainReport) -> str:
     if not version.number:
         return ""
     if not version.ends_within:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from twgen.model.plan import Phase
+from twgen.planning.sentences import counted
 
 STYLES: Mapping[Phase, str] = {
     Phase.SETTLED: "green",
@@ -51,14 +52,14 @@ def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None
 
 def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:
     """A label and what it says, in a column of its own where the labels have a width."""
-    name, said = label.ljust(column), Text(text) if isinstance(text, str) else text
+    name, content = label.ljust(column), Text(text) if isinstance(text, str) else text
     if column and width - len(indent) - column - len(_GAP) >= _NARROWEST:
         hanging = " " * (len(indent) + column + len(_GAP))
-        for index, line in enumerate(wrapped(said, width, hanging)):
+        for index, line in enumerate(wrapped(content, width, hanging)):
             yield line if index else Text.assemble(indent, (name, "dim"), _GAP, line[len(hanging) :])
     else:
         style = "dim" if column else "bold"
-        yield from wrapped(Text.assemble((f"{label} ", style), said), width, indent, f"{indent}  ")
+        yield from wrapped(Text.assemble((f"{label} ", style), content), width, indent, f"{indent}  ")
 
 
 def table(
@@ -82,6 +83,30 @@ def table(
             head.append(_GAP if is_number else blank + _GAP)
         for index, line in enumerate(wrapped(row[-1], width, " " * hanging)):
             yield line if index else head.append_text(line[hanging:])
+
+
+def phase_counts(phases: Sequence[Phase]) -> str:
+    """How many workers are in which phase: `1 Blocked, 3 Settled`."""
+    return ", ".join(f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases)
+
+
+def workers_line(phases: Sequence[Phase], warnings: int, width: int) -> Iterator[Text]:
+    """How many workers there are above a line for each: `30 workers: 1 Blocked, 29 Settled; details: -v`."""
+    warned = f"; {counted(warnings, 'warning')}" if warnings else ""
+    summary = f"{counted(len(phases), 'worker')}: {phase_counts(phases)}{warned}; details: -v"
+    return wrapped(Text(summary, "bold"), width)
+
+
+def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
+    """A line for each row: its cells in columns, and as much of the last one as there is room for."""
+    widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = Text()
+        for cell, column in zip(row, widths, strict=True):
+            line.append_text(cell).append(" " * (column - cell_len(cell.plain)) + _GAP)
+        line.rstrip()
+        line.truncate(width, overflow="ellipsis")
+        yield line
 
 
 def _blocks(

@@ -18,7 +18,7 @@ from twgen.model.analysis import (
     Verdict,
     WorkflowFailures,
 )
-from twgen.model.draining import Ending
+from twgen.model.draining import BatchAction
 from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
@@ -28,7 +28,7 @@ from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
 from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.draining.batch_operations import in_words
-from twgen.planning.draining.schedule import begun_mark, due_endings
+from twgen.planning.draining.schedule import begun_mark, due_actions
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, Mark, moved_mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
@@ -41,7 +41,7 @@ from twgen.simulating.temporal import TemporalModel
 
 UNNAMED_QUEUE = "<task queue>"
 """Stands for a task queue of which neither specs nor world tell the name."""
-_LEAVES_NONE = {Ending.MOVE, Ending.TERMINATE}
+_LEAVES_NONE = {BatchAction.MOVE, BatchAction.TERMINATE}
 _MOST_CHANGES_AT_ONCE = 200
 """More than a gate for each task queue that a version may have: 100 on a server as it comes."""
 
@@ -176,7 +176,7 @@ class SimulatedWorker:
 
         Workflows are taken to go on as before when they are signalled, or asked to cancel.
         """
-        if not plan.endings:
+        if not plan.scheduled_actions:
             return False
         world = self.planned_on or self.world()
         temporal = world.temporal or WorkerDeployment()
@@ -184,14 +184,14 @@ class SimulatedWorker:
         world = replace(world, temporal=replace(temporal, versions=tuple(read)))
         target = Target(self.spec, world, self.now, plan.identity, "")
         # no workflow starts on a version that drains, so none has come since an entry was begun
-        due = [ending for ending in due_endings(target) if not ending.is_begun]
-        for ending in due:
-            build_id, what = ending.build_id, ending.what
+        due = [scheduled for scheduled in due_actions(target) if not scheduled.is_begun]
+        for scheduled in due:
+            build_id, what = scheduled.build_id, scheduled.what
             is_held = self.temporal.is_held(build_id)
             self.temporal.mark(
-                build_id, begun_mark(target.versions[build_id], ending, self.now, int(is_held))
+                build_id, begun_mark(target.versions[build_id], scheduled, self.now, int(is_held))
             )
-            if what.ending in _LEAVES_NONE and not what.workflow_types:
+            if what.action in _LEAVES_NONE and not what.workflow_types:
                 self.temporal.release(build_id)
             if is_held:
                 self.begun[build_id] = (*self.begun.get(build_id, ()), in_words(what, "its workflows"))
@@ -234,7 +234,7 @@ class SimulatedWorker:
             # a time is over just after it, not at it
             later(due, datetime.resolution) if due else None,
             *(self._tick_after(limit) for limit in limits if limit >= self.now),
-            *(ending.at for ending in plan.endings if ending.is_next),
+            *(scheduled.at for scheduled in plan.scheduled_actions if scheduled.is_next),
         ]
         return min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
 

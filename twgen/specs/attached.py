@@ -140,8 +140,8 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
         part = template.get(field) or {}
         usual = {wrong.path for wrong in refusals(_filled_in(part, _SAMPLE_NAMES), field_struct, field)}
-        theirs = refusals(_filled_in(part, names), field_struct, field)
-        findings += [wrong for wrong in theirs if wrong.path not in usual]
+        of_version = refusals(_filled_in(part, names), field_struct, field)
+        findings += [wrong for wrong in of_version if wrong.path not in usual]
     return findings
 
 
@@ -159,18 +159,18 @@ def is_sentinel(value: Any) -> bool:
 def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[GroupKind, str]:
     """The kind of the object in its API group, and the version of that group."""
     group, slash, version = template.text("apiVersion", required=True).rpartition("/")
-    found = GroupKind(group, template.text("kind", required=True))
-    if not found.kind or not (slash or version):
-        return found, version
+    group_kind = GroupKind(group, template.text("kind", required=True))
+    if not group_kind.kind or not (slash or version):
+        return group_kind, version
     allowed = (*KINDS, *more_kinds)
-    if found.kind in NEVER_ATTACHED:
-        template.problem("kind", f"{found.kind} can never be attached to a version")
-    elif found in CLUSTER_SCOPED:
-        template.problem("kind", why_cluster_scoped(found))
-    elif found not in allowed:
+    if group_kind.kind in NEVER_ATTACHED:
+        template.problem("kind", f"{group_kind.kind} can never be attached to a version")
+    elif group_kind in CLUSTER_SCOPED:
+        template.problem("kind", why_cluster_scoped(group_kind))
+    elif group_kind not in allowed:
         shown = ", ".join(map(str, allowed))
-        template.problem("kind", f"{found} cannot be attached to a version; allowed: {shown}")
-    return found, version
+        template.problem("kind", f"{group_kind} cannot be attached to a version; allowed: {shown}")
+    return group_kind, version
 
 
 def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, version: str) -> Mapping[str, Any]:
@@ -337,10 +337,10 @@ def _check_metrics(spec: Fields) -> None:
         if described and not tells_versions_apart(str(described)):
             spec.warning(f"metrics[{index}].object", SAME_FOR_ALL)
         if isinstance(selected, dict) and is_sentinel(selected.get("selector")):
-            what = "is not filled in" if "selector" in selected else "is missing"
+            fault = "is not filled in" if "selector" in selected else "is missing"
             remedy = "write {matchLabels: {}} for its own total"
             if not tells_versions_apart(str(selected.get("name"))):
-                spec.warning(selector, f"{what}, so each version scales on the total of all: {remedy}")
+                spec.warning(selector, f"{fault}, so each version scales on the total of all: {remedy}")
         labels = value_at(selected, "selector", "matchLabels")
         for label in METRIC_LABELS if isinstance(labels, dict) else ():
             if label in labels:

@@ -50,8 +50,10 @@ CONNECTION = spec_shape(
 
 def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     """A warning for each Connection whose address is, for every pod, that pod itself."""
-    found = (worker.connection for worker in workers)
-    connections = {(item.document.source, item.document.index, item.document.path): item for item in found}
+    all_connections = (worker.connection for worker in workers)
+    connections = {
+        (item.document.source, item.document.index, item.document.path): item for item in all_connections
+    }
     for connection in connections.values():
         host = _host(connection.host_port).strip("[]")
         if host == "localhost" or host.endswith(".localhost") or host.startswith("127.") or host in _LOOPBACK:
@@ -70,8 +72,8 @@ def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
     Behind a private link only the name on the certificate tells.
     """
     name = _host(host_port) if is_cloud(host_port) else server_name.lower()
-    if found := _ENDPOINT.fullmatch(name):
-        own = found["namespace"]
+    if endpoint := _ENDPOINT.fullmatch(name):
+        own = endpoint["namespace"]
         if own == namespace:
             return ""
         if own.partition(".")[0] == namespace:

@@ -142,12 +142,12 @@ def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
     if selector is None or not (is_here or not (spaces or term.get("namespaceSelector"))):
         return False
     own = value_at(worker.template.content, "metadata", "labels") or {}
-    ours, theirs = ({**own, **selector_labels(worker.name, name), _HASH: name} for name in "ab")
+    labels, other_labels = ({**own, **selector_labels(worker.name, name), _HASH: name} for name in "ab")
     same, other = (term.get(field) or () for field in ("matchLabelKeys", "mismatchLabelKeys"))
     return (
-        selects(selector, theirs)
-        and all(ours[key] == theirs[key] for key in same if key in ours)
-        and all(ours[key] != theirs[key] for key in other if key in ours)
+        selects(selector, other_labels)
+        and all(labels[key] == other_labels[key] for key in same if key in labels)
+        and all(labels[key] != other_labels[key] for key in other if key in labels)
     )
 
 

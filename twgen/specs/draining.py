@@ -2,31 +2,31 @@
 
 from datetime import timedelta
 
-from twgen.model.draining import DrainingEntry, Ending
+from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.histories import ReplayBefore
 from twgen.model.policy import Policy
 from twgen.specs.declared import spec_shape
 from twgen.specs.fields import Fields
 
-_ENDS = {Ending.CANCEL, Ending.TERMINATE}
+_ENDS = {BatchAction.CANCEL, BatchAction.TERMINATE}
 
 
 def _check(fields: Fields, entry: DrainingEntry) -> None:
-    ending = entry.what.ending
+    action = entry.what.action
     # of an action that is none, nothing else is wrong yet
-    if fields.raw("action") != ending:
+    if fields.raw("action") != action:
         return
-    if ending is Ending.SIGNAL and not entry.what.signal_name:
+    if action is BatchAction.SIGNAL and not entry.what.signal_name:
         fields.problem("signalName", "must not be empty" if fields.has("signalName") else "is required")
     for name in ("signalName", "signalInput"):
-        if ending is not Ending.SIGNAL and fields.has(name):
-            fields.problem(name, f"belongs to Signal, not to {ending}")
+        if action is not BatchAction.SIGNAL and fields.has(name):
+            fields.problem(name, f"belongs to Signal, not to {action}")
     # what nobody can undo is written twice
-    if ending in _ENDS and not entry.allow_termination:
-        fields.problem("action", f"{ending} ends workflows: set `allowTermination: true` in the same entry")
-    for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {Ending.MOVE})):
-        if fields.has(name) and ending not in goes_with:
-            fields.warning(name, f"has no effect on {ending}")
+    if action in _ENDS and not entry.allow_termination:
+        fields.problem("action", f"{action} ends workflows: set `allowTermination: true` in the same entry")
+    for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {BatchAction.MOVE})):
+        if fields.has(name) and action not in goes_with:
+            fields.warning(name, f"has no effect on {action}")
 
 
 def check_entries(policy: Policy, spec: Fields) -> None:
@@ -37,7 +37,7 @@ def check_entries(policy: Policy, spec: Fields) -> None:
         if entry.after < above and fields.has("after"):
             fields.problem("after", "must not be shorter than in the entry above: sort the entries by age")
         above = max(above, entry.after)
-        if entry.what.ending is not Ending.SIGNAL and entry.after < policy.rollback_window:
+        if entry.what.action is not BatchAction.SIGNAL and entry.after < policy.rollback_window:
             fields.warning(
                 "after", "is shorter than rollbackWindow: a rollback to that version may come too late"
             )

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from twgen.model.forms import WORDS
 from twgen.model.problem import Finding, Place, noun, quoted, unknown_field, wrong_type
-from twgen.model.shapes import TEXT, Findings, Shape, choice, listing, unchanged
+from twgen.model.shapes import Findings, Shape, listing, unchanged
 
-Choice = TypeVar("Choice", bound=StrEnum)
 _ITEMS = listing(Shape(lambda value, *_: (value,), unchanged, {}))
 _MANY_PODS = 5000
 """Of one worker: as many as Kubernetes is made to have nodes."""
@@ -84,15 +82,6 @@ class Fields:
         """A string; empty when it is absent."""
         read: str = self.get(name, shape, "", required=required)
         return read
-
-    def choice(self, name: str, kind: type[Choice], default: Choice) -> Choice:
-        """One of an enumeration's values."""
-        read: Choice = self.get(name, choice(*kind), default)
-        return read
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings."""
-        return tuple(filter(None, self.get(name, listing(TEXT), ())))
 
     def refuse_twins(self, name: str, field: str, nouns: str) -> None:
         """Note each mapping in a list that has the same value in a field as one above it."""

@@ -50,24 +50,32 @@ def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
     """What becomes of the pods of a Deployment; of what they say of Temporal the first container is right."""
     containers: list[Container] = list(pod["containers"])
     # a sidecar may stand before it, or know Temporal too: the image of the first container names the version
-    containers.sort(key=lambda one: (TASK_QUEUE not in _told(one), not knows_temporal(one)))
-    told = [_told(container) for container in containers]
-    plain = ({name: text for name, text in values.items() if text} for values in told)
+    containers.sort(key=lambda container: (TASK_QUEUE not in _told(container), not knows_temporal(container)))
+    all_values = [_told(container) for container in containers]
+    plain = ({name: text for name, text in values.items() if text} for values in all_values)
     place = place_of({"containers": [{"env": [*map(_variable, values.items())]} for values in plain]})
     variables = [variable for container in containers for variable in container.get("env") or ()]
-    keys = (value_at(one, "valueFrom", "secretKeyRef") for one in variables if one.get("name") == _KEY)
-    key: Mapping[str, Any] = next((one for one in keys if value_at(one, "name") and value_at(one, "key")), {})
-    queues = {values[TASK_QUEUE] for values in told if TASK_QUEUE in values}
-    is_used = any(TASK_QUEUE in references(str(one.get("value"))) for one in variables)
+    keys = (
+        value_at(variable, "valueFrom", "secretKeyRef")
+        for variable in variables
+        if variable.get("name") == _KEY
+    )
+    key: Mapping[str, Any] = next(
+        (reference for reference in keys if value_at(reference, "name") and value_at(reference, "key")), {}
+    )
+    queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
+    is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
     # one that other variables refer to, or that differs, stays a variable of the pods
     queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
     secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
     connection = Connection("", place.address, api_key_secret=secret)
     injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
     gone = injected | ({TASK_QUEUE} if queue else set())
-    gone |= {name for values in told for name in values if name.startswith(_OF_CONNECTION)}
+    gone |= {name for values in all_values for name in values if name.startswith(_OF_CONNECTION)}
     gone = frozenset(name for name in gone if is_ever_injected(name))
-    notes = [note for one in zip(containers, told, strict=True) for note in _notes(*one, place, gone, key)]
+    notes = [
+        note for pair in zip(containers, all_values, strict=True) for note in _notes(*pair, place, gone, key)
+    ]
     return ImportedPods(
         spec={**pod, "containers": [_without(container, gone) for container in containers]},
         place=place,
@@ -97,7 +105,7 @@ def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
         name, text = str(variable.get("name")), variable.get("value")
         if name not in gone:
             # twgen sets its variables after those of the pods, and Kubernetes fills in only earlier ones
-            known = {one: said for one, said in before.items() if one in gone and one != _KEY}
+            known = {name: value for name, value in before.items() if name in gone and name != _KEY}
             filled = isinstance(text, str) and with_references(text, known.get)
             kept.append({**variable, "value": filled} if filled else variable)
         before[name] = known_value(variable, before)
@@ -106,7 +114,7 @@ def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
 
 
 def _notes(
-    container: Container, told: Values, place: Place, gone: frozenset[str], key: Mapping[str, Any]
+    container: Container, values: Values, place: Place, gone: frozenset[str], key: Mapping[str, Any]
 ) -> Iterator[str]:
     places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
     before = dict[str, str | None]()
@@ -115,17 +123,21 @@ def _notes(
         is_key = name == _KEY and key and value_at(variable, "valueFrom", "secretKeyRef") == key
         if name in gone and name.startswith(_OF_CONNECTION) and not is_key:
             yield f"{name} is left out: the Connection sets it"
-        elif name in places and told[name] is None:
+        elif name in places and values[name] is None:
             is_for = "the Connection" if name == ADDRESS else "temporalNamespace"
             yield f"{name} is left out: {is_for} sets it"
-        elif name in places and told[name] != places[name]:
+        elif name in places and values[name] != places[name]:
             whose = f"{name} of container {quoted(str(container.get('name')))}"
             yield (
-                f"{whose} is left out: it is {quoted(str(told[name]))} here, but all containers get"
+                f"{whose} is left out: it is {quoted(str(values[name]))} here, but all containers get"
                 " the same value"
             )
         elif name not in gone:
-            for one in references(str(variable.get("value") or "")):
-                if one in gone and one in before and (before[one] is None or one == _KEY):
-                    yield f"{name} refers to {one}, which is left out: write the value itself"
+            for reference in references(str(variable.get("value") or "")):
+                if (
+                    reference in gone
+                    and reference in before
+                    and (before[reference] is None or reference == _KEY)
+                ):
+                    yield f"{name} refers to {reference}, which is left out: write the value itself"
         before[name] = known_value(variable, before)

@@ -69,28 +69,28 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
 
     `namespace` is that of documents that name none.
     """
-    plain = [one for one in documents if _is_plain(one.value) and _is_sound(one.value)]
-    ours = [one for one in plain if len(plain) == 1 or _is_of_temporal(one.value)]
-    pods = (imported_pods(one.value["spec"]["template"]["spec"]) for one in ours)
-    addresses = {one.place.address for one in pods} - {""}
-    found: dict[str, Imported] = {}
+    plain = [document for document in documents if _is_plain(document.value) and _is_sound(document.value)]
+    ours = [document for document in plain if len(plain) == 1 or _is_of_temporal(document.value)]
+    pods = (imported_pods(document.value["spec"]["template"]["spec"]) for document in ours)
+    addresses = {pod.place.address for pod in pods} - {""}
+    specs_by_file: dict[str, Imported] = {}
     left: list[str] = []
     workers = set(_labels_of_workers(documents))
     for document in documents:
         if is_of_a_version(document.value) and _label_of(document.value) in workers:
             continue  # it is not the spec that tells of it, but the ledger
-        why = _why_not(document.value, is_one_of_ours=any(document is one for one in ours))
+        why = _why_not(document.value, is_one_of_ours=any(document is own for own in ours))
         specs = [] if why else list(_specs(document.value, namespace, addresses))
         for spec in specs:
-            known = found.setdefault(spec.file, spec)
+            known = specs_by_file.setdefault(spec.file, spec)
             if known.identity != spec.identity:
                 why = f"{spec.file} is the file of another object as well: import one namespace at a time"
             elif known.missing and not spec.missing:
-                found[spec.file] = spec
+                specs_by_file[spec.file] = spec
         if why:
             named = f"{value_at(document.value, 'kind')} {value_at(document.value, 'metadata', 'name')}"
             left.append(f"{document.source}: {named} is not imported: {why}")
-    return list(found.values()), left
+    return list(specs_by_file.values()), left
 
 
 def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
@@ -124,7 +124,7 @@ def _label_of(value: Any) -> Any:
 
 def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
     """The Deployments of versions, by namespace, and why others cannot be read."""
-    found: dict[str, list[LiveDeployment]] = {}
+    by_namespace: dict[str, list[LiveDeployment]] = {}
     left = []
     for document in documents:
         if not is_of_a_version(document.value):
@@ -133,13 +133,13 @@ def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDep
         DEPLOYMENT.read(document.value, None, findings)
         live = None if findings.problems else live_deployment(document.value)
         if live:
-            found.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
+            by_namespace.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
         else:
             name = value_at(document.value, "metadata", "name")
             left.append(
                 f"{document.source}: Deployment {name} is not imported: it is not a valid Kubernetes object"
             )
-    return found, left
+    return by_namespace, left
 
 
 def is_of_a_version(value: Any) -> bool:
@@ -161,7 +161,7 @@ def _is_sound(value: Any) -> bool:
     texts = [value_at(value, "metadata", field) or {} for field in ("labels", "annotations")]
     if not isinstance(name, str) or not fits(NAME, name) or not isinstance(spec, dict):
         return False
-    if not all(isinstance(one, dict) for one in texts):
+    if not all(isinstance(item, dict) for item in texts):
         return False
     if not _is_deployment(value):
         return True
@@ -174,11 +174,11 @@ def _is_sound(value: Any) -> bool:
         and isinstance(metadata, dict)
         and all(isinstance(metadata.get(field) or {}, dict) for field in ("labels", "annotations"))
         and all(
-            isinstance(one, dict)
-            and isinstance(one.get("image") or "", str)
-            and isinstance(one.get("env") or [], list)
-            and all(isinstance(variable, dict) for variable in one.get("env") or ())
-            for one in containers
+            isinstance(container, dict)
+            and isinstance(container.get("image") or "", str)
+            and isinstance(container.get("env") or [], list)
+            and all(isinstance(variable, dict) for variable in container.get("env") or ())
+            for container in containers
         )
     )
 
@@ -227,8 +227,8 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     name = metadata["name"]
     where = {"namespace": text} if (text := metadata.get("namespace") or namespace) else {}
     spec = without_server_fields({"metadata": {"annotations": {}}, "spec": dict(value["spec"])})["spec"]
-    told = imported_pods(spec["template"]["spec"])
-    place, key = told.place, told.key
+    pods = imported_pods(spec["template"]["spec"])
+    place, key = pods.place, pods.key
     # of workers on several servers each has a Connection of its own
     connection = "temporal" if len(addresses) <= 1 else name
     address = place.address or (next(iter(addresses)) if len(addresses) == 1 else "")
@@ -242,31 +242,31 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     of_pods = {field: texts for field, texts in marks.items() if texts}
     pace = _pace(spec)
     size = {"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}
-    template = {**({"metadata": of_pods} if of_pods else {}), "spec": told.spec}
+    template = {**({"metadata": of_pods} if of_pods else {}), "spec": pods.spec}
     body = {**size, **pace, "template": template}
     worker: dict[str, Any] = {
         "workerOptions": {
             "connectionRef": {"name": connection},
             "temporalNamespace": place.temporal_namespace or "default",
-            **({"taskQueue": told.task_queue} if told.task_queue else {}),
+            **({"taskQueue": pods.task_queue} if pods.task_queue else {}),
         },
         "rollout": {"strategy": "AllAtOnce"},
         **({"deployment": body} if pace else body),
     }
     comments: dict[Place, str] = {("spec", "rollout", "strategy"): "or Progressive, with steps and a gate"}
     comments["spec", "deployment" if pace else "template"] = "enable versioning in its code: docs/workers.md"
-    if told.worker:
+    if pods.worker:
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
-        first = quoted(told.worker)
+        first = quoted(pods.worker)
         comments[containers] = (
             f"the first, {first}, is taken as the worker: the build ID comes from its image"
         )
-    missing = [f"{name}.yaml: {one}" for one in told.notes]
+    missing = [f"{name}.yaml: {note}" for note in pods.notes]
     left_out = (value_at(pods, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
-    for one in sorted(left_out & _selecting_labels([told.spec.get(field) for field in _SCHEDULING])):
+    for label in sorted(left_out & _selecting_labels([pods.spec.get(field) for field in _SCHEDULING])):
         instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
         why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
-        missing.append(f"{name}.yaml: label {one} {why}: {instead}")
+        missing.append(f"{name}.yaml: label {label} {why}: {instead}")
     if not place.temporal_namespace:
         comments["spec", "workerOptions", "temporalNamespace"] = "fill in: the Deployment does not contain it"
         missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace, if it is not default")
@@ -302,10 +302,12 @@ def _selecting_labels(rules: Any) -> set[str]:
     expressions = value_at(selector, "matchExpressions")
     labels = value_at(selector, "matchLabels")
     names = [*labels] if isinstance(labels, dict) else []
-    names += [value_at(one, "key") for one in expressions] if isinstance(expressions, list) else []
+    names += (
+        [value_at(expression, "key") for expression in expressions] if isinstance(expressions, list) else []
+    )
     return {str(name) for name in names}.union(*(_selecting_labels(rule) for rule in rules.values()))
 
 
 def existing_identities(documents: Iterable[Document]) -> dict[tuple[str, str, str], str]:
     """The files of the objects that a folder has already, by what tells them apart."""
-    return {identity_of(one.value): one.source for one in documents}
+    return {identity_of(document.value): document.source for document in documents}

@@ -263,11 +263,11 @@ def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_
 
 
 def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: WorkerSpec) -> None:
-    connection, theirs = worker.connection, worker.temporal_namespace or _DEFAULT_NAMESPACE
+    connection, namespace = worker.connection, worker.temporal_namespace or _DEFAULT_NAMESPACE
     metadata, host_port = trigger["metadata"], connection.host_port
     read = _read(path, metadata)
-    if theirs != _DEFAULT_NAMESPACE and "namespace" not in read.names and not read.has("namespace"):
-        why = f"without namespace KEDA asks Temporal namespace default, but the worker's is {theirs}"
+    if namespace != _DEFAULT_NAMESPACE and "namespace" not in read.names and not read.has("namespace"):
+        why = f"without namespace KEDA asks Temporal namespace default, but the worker's is {namespace}"
         spec.warning(f"{path}.metadata", f'{why}: write namespace: ""')
     is_workers = read.values.get("endpointFromEnv") == ADDRESS
     address = str(read.values.get("endpoint") or (host_port if is_workers else ""))
@@ -276,8 +276,8 @@ def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker:
         why = ""
         if host.lower() == own_host.lower():
             why = f"connection {connection.name} has port {own_port} of this host, not {port}"
-        elif why_not_of_cloud(address, str(read.values.get("tlsServerName") or ""), theirs):
-            why = f"{address} does not know the worker's Temporal namespace {theirs}"
+        elif why_not_of_cloud(address, str(read.values.get("tlsServerName") or ""), namespace):
+            why = f"{address} does not know the worker's Temporal namespace {namespace}"
         if why:
             spec.warning(f"{path}.metadata.endpoint", f"{why}: write {host_port}")
     needs_key = is_cloud(address) or (address == host_port and connection.secret_name)

@@ -36,8 +36,10 @@ def manifest_problems(documents: Sequence[Document]) -> Iterator[Problem]:
 def _known_parts(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The fields of a manifest whose types twgen knows, and what kubernetes_types calls each."""
     yield "metadata", "ObjectMeta"
-    found = GroupKind.of(value)
-    if found in _WITH_PODS:
+    group_kind = GroupKind.of(value)
+    if group_kind in _WITH_PODS:
         yield "spec.template", POD_TEMPLATE
-    elif (kind := KINDS.get(found)) and (struct := kind.structs.get(value["apiVersion"].rpartition("/")[2])):
+    elif (kind := KINDS.get(group_kind)) and (
+        struct := kind.structs.get(value["apiVersion"].rpartition("/")[2])
+    ):
         yield "spec", struct

@@ -85,9 +85,9 @@ def _misplaced_scalers(
         owner = places.get((own, name))
         is_other = kind == "Deployment" and (own, name) in deployments
         if owner and not is_other and kind in ("Deployment", *WORKER_KINDS):
-            what = "not a version" if kind != "Deployment" or name == owner.name else "only one version"
+            versions = "not a version" if kind != "Deployment" or name == owner.name else "only one version"
             message = (
-                f"scales {kind} {name}, which is {what} of worker {owner.worker_deployment}:"
+                f"scales {kind} {name}, which is {versions} of worker {owner.worker_deployment}:"
                 " make it a WorkerResourceTemplate"
             )
             yield Problem.at(document, f"spec.{field}.name", message)

@@ -101,44 +101,44 @@ def parse_specs(
     policy has one of `drivers` also get objects for their rollout. What a reference names may be among those
     that `some_are_missing` tells of: a file that could not be read.
     """
-    found = _sorted(documents, rule)
+    sorted_documents = _sorted(documents, rule)
     if some_are_missing:
-        found.uncertain |= _SPEC_KINDS
-    workers = _workers(found, attached_kinds)
-    specs = found.specs
-    warn_of_claims(specs, workers, found.passthrough, rule.default)
+        sorted_documents.uncertain |= _SPEC_KINDS
+    workers = _workers(sorted_documents, attached_kinds)
+    specs = sorted_documents.specs
+    warn_of_claims(specs, workers, sorted_documents.passthrough, rule.default)
     # of two of one name, which is told of by itself, all objects would be there twice
     first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
-        passthrough=tuple(found.passthrough),
-        ledgers=tuple(found.ledgers),
-        snapshots=tuple(document for document, kind in found.records if kind == kinds.SNAPSHOT),
-        manifests=tuple(found.rendered),
+        passthrough=tuple(sorted_documents.passthrough),
+        ledgers=tuple(sorted_documents.ledgers),
+        snapshots=tuple(document for document, kind in sorted_documents.records if kind == kinds.SNAPSHOT),
+        manifests=tuple(sorted_documents.rendered),
         problems=(
-            *found.problems,
+            *sorted_documents.problems,
             *(item for spec in specs for item in spec.located(spec.findings.problems)),
             *hooks_on_versions(first_ones.values()),
             *collisions(
                 (item for spec in reversed(first_ones.values()) for item in target_objects(spec, drivers)),
-                found.passthrough,
+                sorted_documents.passthrough,
                 rule.default,
             ),
         ),
         unknown_fields=tuple(item for spec in specs for item in spec.located(spec.findings.unknown)),
         warnings=(
             *(item for spec in specs for item in spec.located(spec.findings.warnings)),
-            *(_left_out(found) if found.unmarked else ()),
+            *(_left_out(sorted_documents) if sorted_documents.unmarked else ()),
             *(
                 Problem.at(document, "", why)
-                for document in found.passthrough
+                for document in sorted_documents.passthrough
                 if (why := kinds.why_nameless(document.value))
             ),
             *marks_on_versions(first_ones.values()),
-            *warnings_of_neighbours(found.passthrough, workers, rule.default),
+            *warnings_of_neighbours(sorted_documents.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is not a spec{_GIVEN_WITH.get(kind, '')}")
-                for document, kind in ([] if specs else found.records)
+                for document, kind in ([] if specs else sorted_documents.records)
             ),
         ),
         deprecations=tuple(item for spec in specs for item in spec.deprecations()),
@@ -154,43 +154,43 @@ def refused_manifests(manifests: Iterable[Document]) -> list[Problem]:
 
 
 def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
-    found, most = _Sorted(), most_told(len(documents))
+    result, most = _Sorted(), most_told(len(documents))
     for document in documents:
         value = document.value
         if kind := kinds.kind_of(value):
             if kind.name == kinds.LEDGER:
-                found.ledgers.append(document)
+                result.ledgers.append(document)
             elif kind.name in _SPEC_KINDS:
-                found.specs.append(read_spec_document(document, kind, rule, most))
+                result.specs.append(read_spec_document(document, kind, rule, most))
             else:
-                found.records.append((document, kind.name))
+                result.records.append((document, kind.name))
         elif message := kinds.render_first(document):
-            found.problems.append(Problem.at(document, "", message))
+            result.problems.append(Problem.at(document, "", message))
         elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
-            found.problems.append(Problem.at(document, wrong.path, wrong.message))
-            found.uncertain.add(str(value_at(value, "metadata", "name")))
+            result.problems.append(Problem.at(document, wrong.path, wrong.message))
+            result.uncertain.add(str(value_at(value, "metadata", "name")))
         elif kinds.is_in_ledger(document.source):
             message = f"is not a {kinds.LEDGER} of {TWGEN_API}: restore it from Git, or remove it"
-            found.problems.append(Problem.at(document, "", message))
+            result.problems.append(Problem.at(document, "", message))
         elif kinds.is_rendered(value):
-            found.rendered.append(document)
+            result.rendered.append(document)
         else:
-            (found.passthrough if kinds.is_marked(value) else found.unmarked).append(document)
-    if found.specs or found.ledgers or found.records:
-        found.problems += refused_manifests(found.rendered)
+            (result.passthrough if kinds.is_marked(value) else result.unmarked).append(document)
+    if result.specs or result.ledgers or result.records:
+        result.problems += refused_manifests(result.rendered)
         # a render prints the passthrough documents too: that they are there twice follows from it
-        files = {item.source for item in found.rendered}
-        found.passthrough = [item for item in found.passthrough if item.source not in files]
-        found.rendered = []
-    found.uncertain.update(spec.kind.name for spec in found.specs if not spec.name_is_certain)
-    return found
+        files = {item.source for item in result.rendered}
+        result.passthrough = [item for item in result.passthrough if item.source not in files]
+        result.rendered = []
+    result.uncertain.update(spec.kind.name for spec in result.specs if not spec.name_is_certain)
+    return result
 
 
-def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[WorkerSpec]:
+def _workers(documents: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[WorkerSpec]:
     """The workers, each with what belongs to it."""
-    _refuse_repetitions(found.specs)
+    _refuse_repetitions(documents.specs)
     of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
-    for spec in found.specs:
+    for spec in documents.specs:
         of_kind[spec.kind.name].append(spec)
     named: dict[tuple[str, str], dict[str, Connection]] = {}
     for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION]):
@@ -205,7 +205,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         key = (spec.namespace, spec.name)
         policy = policies.get(key) or policies.get((spec.namespace, "")) or default_policy()
         resources = tuple(sorted(attached.get(key, ()), key=attrgetter("name")))
-        connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
+        connection_of = partial(_connection_of, connections, documents.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))
     warn_of_idle_replicas(of_kind[kinds.POLICY], workers)
     warn_of_attached(of_kind[kinds.ATTACHED], workers)
@@ -215,7 +215,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         if not spec.fields.findings.problems
     ]
     check_steps(of_kind[kinds.POLICY], right)
-    note_strays(found.specs, found.uncertain, {(worker.namespace, worker.name) for worker in workers})
+    note_strays(documents.specs, documents.uncertain, {(worker.namespace, worker.name) for worker in workers})
     return workers
 
 
@@ -245,9 +245,9 @@ def _attached(
         worker = ATTACHED.read(spec.fields.value, spec.fields.path, spec.findings).worker
         template = dumps(spec.fields.raw("template"))
         resource = right.get(template) or parse_attached(spec.name, spec.fields, attached_kinds)
-        found, key = spec.findings, (spec.namespace, worker)
+        findings, key = spec.findings, (spec.namespace, worker)
         is_short = len(template) <= _LONGEST_REMEMBERED and len(right) < _MOST_REMEMBERED
-        if is_short and not (found.problems or found.unknown or found.warnings):
+        if is_short and not (findings.problems or findings.unknown or findings.warnings):
             right[template] = resource
         when = parse_when(spec)
         named = replace(resource, name=spec.name, when=when, document=spec.document)
@@ -303,10 +303,10 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
         first.setdefault(key, spec)
 
 
-def _left_out(found: _Sorted) -> Iterable[Problem]:
-    refused = (problem.document for problem in found.problems)
+def _left_out(documents: _Sorted) -> Iterable[Problem]:
+    refused = (problem.document for problem in documents.problems)
     charts = {PurePath(document.source).parent for document in refused if kinds.is_chart(document)}
-    for document in found.unmarked:
+    for document in documents.unmarked:
         file = PurePath(document.source)
         if charts.isdisjoint(file.parents):
             helm = "; Helm values are for `helm template`" if file.stem.startswith("values") else ""

@@ -23,11 +23,11 @@ STEP = spec_shape(PolicyStep, _check)
 def check_metrics(policy: Policy, spec: Fields) -> None:
     """Note each metric of a step that the policy's analysis does not have."""
     names = {metric.name for metric in policy.analysis.metrics} if policy.analysis else set()
-    for fields in spec.mappings("steps"):
-        for index, name in enumerate(fields.texts("metrics")):
+    for place, step in enumerate(policy.steps):
+        for index, name in enumerate(step.metrics or ()):
             if name not in names:
                 wrong = f"{quoted(name)} is not a metric of spec.analysis{did_you_mean(name, names)}"
-                fields.problem(f"metrics[{index}]", wrong)
+                spec.problem(f"steps[{place}].metrics[{index}]", wrong)
 
 
 def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
@@ -36,24 +36,24 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
     for worker in workers:
         of_policy.setdefault(id(worker.policy.document), []).append(worker)
     for spec in policies:
-        found = of_policy.get(id(spec.document), ())
-        if not found:
+        own_workers = of_policy.get(id(spec.document), ())
+        if not own_workers:
             continue
-        policy = found[0].policy
+        policy = own_workers[0].policy
         note = spec.fields.problem if policy.worker else spec.fields.warning
-        if all(worker.rollout.strategy is not Strategy.PROGRESSIVE for worker in found):
-            of = f"strategy {found[0].rollout.strategy} of {found[0].name} has no steps"
+        if all(worker.rollout.strategy is not Strategy.PROGRESSIVE for worker in own_workers):
+            of = f"strategy {own_workers[0].rollout.strategy} of {own_workers[0].name} has no steps"
             why = of if policy.worker else "none of its workers has strategy Progressive"
             for name in ("analysis", "steps"):
                 if spec.fields.has(name):
                     note(name, f"has no effect: {why}")
             continue
-        ramps = [sum((step.pause for step in worker.rollout.steps), timedelta()) for worker in found]
+        ramps = [sum((step.pause for step in worker.rollout.steps), timedelta()) for worker in own_workers]
         is_said = value_at(spec.fields.value, "analysis", "initialDelay") is not None
         if is_said and policy.analysis and policy.analysis.initial_delay >= max(ramps):
             why = "is as long as all steps together: no metric is judged before the last step has ended"
             spec.fields.warning("analysis.initialDelay", why)
-        there = {step.percentage for worker in found for step in worker.rollout.steps}
+        there = {step.percentage for worker in own_workers for step in worker.rollout.steps}
         for index, step in enumerate(policy.steps):
             if step.percentage not in there:
                 of = policy.worker or "any of its workers"

@@ -29,10 +29,10 @@ def refusals_of_pod(operator: Operator) -> list[Finding]:
         for name in metadata["labels"]
         if name.partition("/")[0] in _RESERVED and name not in _OURS["labels"]
     ]
-    found = [*refusals(metadata, "ObjectMeta", _WHERE), *refusals(spec, "PodSpec", _WHERE)]
+    refused = [*refusals(metadata, "ObjectMeta", _WHERE), *refusals(spec, "PodSpec", _WHERE)]
     return [
         *wrong_image,
-        *(Finding(item.path.replace("containers[0].", "", 1), item.message) for item in found),
+        *(Finding(item.path.replace("containers[0].", "", 1), item.message) for item in refused),
         *(
             Finding(join_path(f"{_WHERE}.labels", name), "is reserved for the pods of versions: remove it")
             for name in reserved

@@ -212,8 +212,8 @@ def _in_todays_spelling(
     if moved and isinstance(value_at(value, "spec", "deployment"), dict):
         value = _without_numbers_beside(document, findings)
     for old, new in {**OLD_NAMES.get(kind.name, {}), **moved}.items():
-        found = value_at(value, *old.split("."))
-        if found is None:
+        item = value_at(value, *old.split("."))
+        if item is None:
             holder, _, name = old.rpartition(".")
             fields = value_at(value, *holder.split("."))
             if old not in moved and isinstance(fields, dict) and name in fields:
@@ -225,12 +225,12 @@ def _in_todays_spelling(
         value, (*owner, last) = _without(value, old.split(".")), new.split(".")
         place = value_at(value, *owner)
         if place is None or (isinstance(place, dict) and place.get(last) is None):
-            value = _with(value, new.split("."), found)
+            value = _with(value, new.split("."), item)
             old_paths[new] = old
         else:
-            told = old_paths.get(new, new)
-            message = f"means the same as {told}, which is set too: keep one; the other is at"
-            other = Place(document, path_in_file(document, told))
+            written = old_paths.get(new, new)
+            message = f"means the same as {written}, which is set too: keep one; the other is at"
+            other = Place(document, path_in_file(document, written))
             findings.add_problems([Finding(old, message, other)])
     return value, old_paths
 
@@ -248,14 +248,14 @@ def _without_numbers_beside(document: Document, findings: Findings) -> dict[str,
         if _as_text(beside) in {_as_text(inside), _as_text(STORED_DEFAULTS.get(name))}:
             continue
         if inside is None:
-            told = Finding(
+            finding = Finding(
                 f"spec.{name}", f"has no effect if spec.deployment is set: write {deployment.at(name)}"
             )
         else:
             other = Place(document, path_in_file(document, f"spec.{name}"))
             message = f"overrides spec.{name}: remove the other, at"
-            told = Finding(deployment.at(name), message, other)
-        findings.warnings.append(told)
+            finding = Finding(deployment.at(name), message, other)
+        findings.warnings.append(finding)
     return value
 
 

@@ -115,8 +115,8 @@ def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec
     tag = image_tag(image)
     can_move = re.search(FILLED, image) and "@" not in image and (not tag or tag in MUTABLE_TAGS)
     if image and can_move and not worker.has_custom_build_id:
-        what = f"the tag {tag!r} can move" if tag else "there is no tag"
-        doubt = f"{what}: a changed image keeps its build ID, so nothing would be deployed"
+        doubt_of_tag = f"the tag {tag!r} can move" if tag else "there is no tag"
+        doubt = f"{doubt_of_tag}: a changed image keeps its build ID, so nothing would be deployed"
         path.warning("containers[0].image", doubt)
 
 

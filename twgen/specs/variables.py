@@ -23,12 +23,12 @@ def known_value(variable: Mapping[str, Any], before: Values) -> str | None:
         return None
     if any(before.get(name) is None for name in references(text)):
         return None
-    return _REFERENCE.sub(lambda found: (before[found[1]] or "") if found[1] else "$", text)
+    return _REFERENCE.sub(lambda reference: (before[reference[1]] or "") if reference[1] else "$", text)
 
 
 def references(text: str) -> list[str]:
     """The names that a text refers to."""
-    return [found[1] for found in _REFERENCE.finditer(text) if found[1]]
+    return [reference[1] for reference in _REFERENCE.finditer(text) if reference[1]]
 
 
 def with_references(text: str, fill: Callable[[str], str | None]) -> str:

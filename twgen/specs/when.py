@@ -17,27 +17,28 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
     # another type is told as that of any annotation
     if not isinstance(written, str):
         return frozenset()
-    found = set()
+    words = set()
     for item in dict.fromkeys(written.split(",", _MOST_WORDS)):
         word = item.strip()
         try:
-            found.add(AttachedWhile(word))
+            words.add(AttachedWhile(word))
         except ValueError:
             hint = did_you_mean(word, AttachedWhile)
             wrong = f"{quoted(word)} is not one of {', '.join(AttachedWhile)}{hint}"
             spec.findings.add_problems([Finding(_PATH, wrong if word else _missing(written))])
-    return frozenset(found)
+    return frozenset(words)
 
 
 def _missing(written: str) -> str:
-    what = "has a comma too many" if written.strip() else "is empty"
-    return f"{what}: write one or more of {', '.join(AttachedWhile)}, or remove it"
+    fault = "has a comma too many" if written.strip() else "is empty"
+    return f"{fault}: write one or more of {', '.join(AttachedWhile)}, or remove it"
 
 
-def may_meet(one: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
+def may_meet(first: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
     """One version may get both: they share a word, one is for all, or the target has traffic."""
-    if not one or not other or one & other:
+    if not first or not other or first & other:
         return True
     return any(
-        AttachedWhile.TARGET in a and not b.isdisjoint(_IN_ROUTING) for a, b in ((one, other), (other, one))
+        AttachedWhile.TARGET in a and not b.isdisjoint(_IN_ROUTING)
+        for a, b in ((first, other), (other, first))
     )

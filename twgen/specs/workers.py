@@ -161,7 +161,7 @@ def parse_worker(
     if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a valid label value: {cleaned}")
-    is_sound = all(found.path != options.at("temporalNamespace") for found in spec.findings.problems)
+    is_sound = all(finding.path != options.at("temporalNamespace") for finding in spec.findings.problems)
     address, name = worker.connection.host_port, worker.connection.tls_server_name
     if is_sound and (doubt := why_not_of_cloud(address, name, worker.temporal_namespace)):
         options.warning("temporalNamespace", doubt)
@@ -265,10 +265,6 @@ def _told_by_hand(template: Mapping[str, Any]) -> list[str]:
         for place, variable in enumerate(container.get("env") or ())
         if variable["name"] == TASK_QUEUE
     ]
-
-
-def _without_idle_steps(rollout: Rollout) -> Rollout:
-    return replace(rollout, steps=()) if rollout.strategy is Strategy.ALL_AT_ONCE else rollout
 
 
 def _check_worker(spec: Fields, worker: WorkerFields) -> None:

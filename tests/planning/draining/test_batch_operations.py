@@ -9,13 +9,13 @@ from tests.planning.situations import drained, live, routing, situation, target_
 from tests.planning.times import DAY, HOUR, ago
 from tests.strategies import NOW
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
-from twgen.model.draining import Batch, Ending, WhatEnds
+from twgen.model.draining import Batch, BatchAction, DrainingAction
 from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.batch_operations import batch_of, in_words
 from twgen.planning.routing.target import Target
 
 S = VersionStatus
-CANCEL = WhatEnds(Ending.CANCEL)
+CANCEL = DrainingAction(BatchAction.CANCEL)
 
 
 def target(*, manager: str = "me", current: str | None = "v2", now: Any = NOW) -> Target:
@@ -31,7 +31,7 @@ def target(*, manager: str = "me", current: str | None = "v2", now: Any = NOW) -
     return target_in(situation(says, [live("v3")]), now=now)
 
 
-def asked(what: WhatEnds = CANCEL, build_id: str = "v0", **facts: Any) -> Batch:
+def asked(what: DrainingAction = CANCEL, build_id: str = "v0", **facts: Any) -> Batch:
     return batch_of(target(**facts), build_id, what)
 
 
@@ -77,7 +77,7 @@ def test_worker_that_somebody_else_manages_is_left_alone() -> None:
 
 
 def test_type_and_age_are_part_of_the_query_whatever_is_in_them() -> None:
-    batch = asked(WhatEnds(Ending.SIGNAL, ("it's \\ here", "Order"), HOUR, signal_name="stop"))
+    batch = asked(DrainingAction(BatchAction.SIGNAL, ("it's \\ here", "Order"), HOUR, signal_name="stop"))
     assert batch.query.endswith(
         r" AND WorkflowType IN ('it\'s \\ here', 'Order') AND StartTime <= '2026-11-21T11:00:00Z'"
     )
@@ -85,24 +85,24 @@ def test_type_and_age_are_part_of_the_query_whatever_is_in_them() -> None:
 
 
 def test_same_demand_is_the_same_batch_operation_at_any_time() -> None:
-    older = WhatEnds(Ending.CANCEL, older_than=HOUR)
+    older = DrainingAction(BatchAction.CANCEL, older_than=HOUR)
     first, later = asked(older), asked(older, now=NOW + timedelta(minutes=5))
     assert first.job_id == later.job_id
     assert first.query != later.query
     others = [
         asked(),
         asked(build_id="v1"),
-        asked(WhatEnds(Ending.TERMINATE)),
-        asked(WhatEnds(Ending.SIGNAL, signal_name="a")),
-        asked(WhatEnds(Ending.SIGNAL, signal_name="a", signal_input=b"1")),
-        asked(WhatEnds(Ending.CANCEL, ("Order",))),
+        asked(DrainingAction(BatchAction.TERMINATE)),
+        asked(DrainingAction(BatchAction.SIGNAL, signal_name="a")),
+        asked(DrainingAction(BatchAction.SIGNAL, signal_name="a", signal_input=b"1")),
+        asked(DrainingAction(BatchAction.CANCEL, ("Order",))),
     ]
     assert len({batch.job_id for batch in [first, *others]}) == 1 + len(others)
 
 
 def test_workflows_move_to_the_current_version_or_to_one_that_is_named() -> None:
-    assert asked(WhatEnds(Ending.MOVE, without_replay=True)).what.to_build_id == "v2"
-    moved = asked(WhatEnds(Ending.MOVE, without_replay=True, to_build_id="v3")).what
+    assert asked(DrainingAction(BatchAction.MOVE, without_replay=True)).what.to_build_id == "v2"
+    moved = asked(DrainingAction(BatchAction.MOVE, without_replay=True, to_build_id="v3")).what
     assert in_words(moved, "all") == "move all to v3"
 
 
@@ -119,4 +119,4 @@ def test_workflows_do_not_move_where_nobody_goes_on_with_them(
     to: str, current: str | None, because: str
 ) -> None:
     with pytest.raises(NegativeAnswer, match=because):
-        asked(WhatEnds(Ending.MOVE, without_replay=True, to_build_id=to), current=current)
+        asked(DrainingAction(BatchAction.MOVE, without_replay=True, to_build_id=to), current=current)

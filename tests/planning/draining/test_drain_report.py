@@ -9,7 +9,7 @@ import pytest
 from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW
-from twgen.model.draining import EndedWorkflow, HeldVersion, LookedAt, OpenWorkflow, PinnedWorkflows
+from twgen.model.draining import EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows, VersionInUse
 from twgen.model.operator import Caller
 from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.drain_report import held_worker, may_be_held
@@ -32,7 +32,7 @@ def pinned(*workflows: OpenWorkflow, **facts: Any) -> PinnedWorkflows:
     return PinnedWorkflows(**{"number": len(workflows), "listed": workflows, "oldest_at": oldest} | facts)
 
 
-def held(found: PinnedWorkflows, deployment: dict[str, Any] | None = None) -> HeldVersion:
+def held(found: PinnedWorkflows, deployment: dict[str, Any] | None = None) -> VersionInUse:
     says = temporal(*OTHERS, DRAINING, traffic=routing("v2", ("v3", 5)))
     world = situation(says, [live("v2"), live("v3"), deployment or live("v1")])
     [worker] = plan_versions([SPEC], world, NOW, Caller("me")).workers

@@ -9,7 +9,7 @@ import pytest
 from tests.planning.situations import SPEC, drained, live, routing, situation, target_in, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
-from twgen.model.draining import DrainingEntry, Ending, ScheduledEnding, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry, ScheduledAction
 from twgen.model.marks import MarkKey
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
@@ -17,18 +17,18 @@ from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeploym
 from twgen.planning.draining.schedule import (
     announced_mark,
     begun_mark,
-    due_endings,
+    due_actions,
     is_due,
     old_enough,
-    planned_endings,
+    planned_actions,
     scheduled_as,
     schedules,
 )
 from twgen.planning.routing.target import Target
 
 S = VersionStatus
-SIGNAL = WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")
-CANCEL, TERMINATE = WhatEnds(Ending.CANCEL), WhatEnds(Ending.TERMINATE)
+SIGNAL = DrainingAction(BatchAction.SIGNAL, ("Poller",), signal_name="stop")
+CANCEL, TERMINATE = DrainingAction(BatchAction.CANCEL), DrainingAction(BatchAction.TERMINATE)
 DEMANDS = ("Signal-62f6f903", "Cancel-0ee35f03", "Terminate-0ee35f03")
 DRAINS = with_policy(
     SPEC,
@@ -50,9 +50,9 @@ def world_of(*versions: Version, ramp: tuple[str, float] | None = None, **facts:
     return temporal(*versions, version("v3", S.CURRENT), traffic=routing("v3", ramp), **facts)
 
 
-def scheduled(*versions: Version, now: datetime = NOW) -> list[ScheduledEnding]:
+def scheduled(*versions: Version, now: datetime = NOW) -> list[ScheduledAction]:
     found = schedules(DRAINS, world_of(*versions), now)
-    return [ending for schedule in found.values() for ending in schedule]
+    return [scheduled_action for schedule in found.values() for scheduled_action in schedule]
 
 
 def target_of(says: WorkerDeployment, spec: WorkerSpec = DRAINS, **facts: Any) -> Target:
@@ -62,11 +62,11 @@ def target_of(says: WorkerDeployment, spec: WorkerSpec = DRAINS, **facts: Any) -
 def due(says: WorkerDeployment, identity: str = "me", *, is_paused: bool = False) -> list[str]:
     target = target_of(says, identity=identity)
     paused = replace(target, world=replace(target.world, rollout=RolloutInCluster(is_paused=is_paused)))
-    return [f"{one.build_id} {one.what.ending}" for one in due_endings(paused)]
+    return [f"{one.build_id} {one.what.action}" for one in due_actions(paused)]
 
 
-def begun(one: Version, ending: ScheduledEnding, at: datetime, workflows: int = 2) -> Version:
-    return replace(one, metadata={**(one.metadata or {}), **begun_mark(one, ending, at, workflows)})
+def begun(one: Version, scheduled_action: ScheduledAction, at: datetime, workflows: int = 2) -> Version:
+    return replace(one, metadata={**(one.metadata or {}), **begun_mark(one, scheduled_action, at, workflows)})
 
 
 def test_entries_are_due_by_the_age_of_the_drainage() -> None:
@@ -190,23 +190,25 @@ def test_nothing_is_due_while_a_person_has_paused_the_worker() -> None:
 
 def test_age_alone_tells_what_is_to_be_read() -> None:
     one = draining(3 * DAY)
-    ids = [ending.job_id for ending in scheduled(one)]
+    ids = [scheduled_action.job_id for scheduled_action in scheduled(one)]
     assert old_enough(DRAINS, world_of(one), NOW) == set(ids)
     assert old_enough(DRAINS, world_of(draining(DAY)), NOW) == {scheduled(draining(DAY))[0].job_id}
     assert old_enough(SPEC, world_of(one), NOW) == frozenset()
 
 
-def cancels(*entries: WhatEnds) -> WorkerSpec:
+def cancels(*entries: DrainingAction) -> WorkerSpec:
     draining = tuple(DrainingEntry(DAY, what) for what in entries)
     return with_policy(SPEC, draining=draining)
 
 
-def all_due(spec: WorkerSpec, one: Version, now: datetime = NOW) -> list[ScheduledEnding]:
-    return list(due_endings(target_of(world_of(one), spec, now=now)))
+def all_due(spec: WorkerSpec, one: Version, now: datetime = NOW) -> list[ScheduledAction]:
+    return list(due_actions(target_of(world_of(one), spec, now=now)))
 
 
 @pytest.mark.parametrize("what", [CANCEL, TERMINATE])
-def test_what_ends_workflows_is_begun_again_each_day_for_those_that_started_since(what: WhatEnds) -> None:
+def test_what_ends_workflows_is_begun_again_each_day_for_those_that_started_since(
+    what: DrainingAction,
+) -> None:
     spec, one = cancels(what), draining(2 * DAY)
     [first] = all_due(spec, one)
     one, job_ids = begun(one, first, NOW), [first.job_id]
@@ -237,8 +239,8 @@ def test_turn_that_finds_no_workflow_does_not_count_and_is_not_tried_again_the_s
     assert again.repeats == 0
 
 
-@pytest.mark.parametrize("what", [SIGNAL, WhatEnds(Ending.MOVE, without_replay=True)])
-def test_signal_and_move_come_once(what: WhatEnds) -> None:
+@pytest.mark.parametrize("what", [SIGNAL, DrainingAction(BatchAction.MOVE, without_replay=True)])
+def test_signal_and_move_come_once(what: DrainingAction) -> None:
     spec, one = cancels(what), draining(2 * DAY)
     [first] = all_due(spec, one)
     assert all_due(spec, begun(one, first, NOW), NOW + 99 * DAY) == []
@@ -326,9 +328,9 @@ PAUSED = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "twgen/an
 def test_plan_promises_only_what_tick_does(says: WorkerDeployment, identity: str, why: str) -> None:
     spec = with_policy(DRAINS, identity=identity)
     target = target_of(says, spec)
-    planned = planned_endings(target)
+    planned = planned_actions(target)
     first, second, _ = (one for one in planned if one.build_id == "v1")
     assert (first.held_by, second.held_by) == (why, "")
     assert bool(why) is not is_due(first, NOW)
     if why:
-        assert due_endings(target) == ()
+        assert due_actions(target) == ()

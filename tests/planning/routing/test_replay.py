@@ -8,7 +8,7 @@ from tests.planning.situations import RAMPS, live, routing, situation, temporal,
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
-from twgen.model.draining import Ending, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction
 from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
@@ -148,7 +148,7 @@ def test_replay_that_is_older_than_another_version_tells_nothing_of_it_and_may_b
     assert retry(target(replay, says)).replays
     moved = temporal(replace(newer, status=S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
     with pytest.raises(NegativeAnswer, match="is older than v1"):
-        batch_of(target(replay, moved, spec_of(ReplayBefore.MOVE)), "v1", WhatEnds(Ending.MOVE))
+        batch_of(target(replay, moved, spec_of(ReplayBefore.MOVE)), "v1", DrainingAction(BatchAction.MOVE))
 
 
 def test_replay_before_a_move_is_begun_again_when_it_failed_though_its_target_is_current() -> None:
@@ -187,7 +187,7 @@ def test_it_is_read_where_it_decides() -> None:
 
 def test_workflows_move_to_a_version_that_has_replayed_them() -> None:
     says = temporal(version("v1", S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
-    move = WhatEnds(Ending.MOVE)
+    move = DrainingAction(BatchAction.MOVE)
     assert batch_of(target(PASSED, says, spec_of(ReplayBefore.MOVE)), "v1", move).what.to_build_id == "v3"
     for run, spec, why in (
         (FAILED, spec_of(ReplayBefore.BOTH), "its replay failed: Job payments-replay-1"),

@@ -21,7 +21,7 @@ from tests.planning.times import DAY, HOUR, MINUTE, SECOND
 from tests.strategies import NOW, with_policy
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction
-from twgen.model.policy import Unserved, WhenUnserved
+from twgen.model.policy import NoPollers, WhenNoPollers
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
@@ -42,8 +42,8 @@ def ramping(*queues: TaskQueue, percentage: float = 25, age: timedelta = HOUR, *
     return situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
 
 
-def by(action: WhenUnserved = WhenUnserved.ABORT, after: timedelta = 5 * MINUTE) -> WorkerSpec:
-    return with_policy(RAMPS, unserved=Unserved(after, action))
+def by(action: WhenNoPollers = WhenNoPollers.ABORT, after: timedelta = 5 * MINUTE) -> WorkerSpec:
+    return with_policy(RAMPS, unserved=NoPollers(after, action))
 
 
 def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> None:
@@ -68,7 +68,7 @@ def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> 
 
 
 def test_ramp_is_paused_where_the_policy_says_so() -> None:
-    plan = planned(ramping(NOBODY), by(WhenUnserved.PAUSE))
+    plan = planned(ramping(NOBODY), by(WhenNoPollers.PAUSE))
     assert (plan.routing.reason, plan.routing.action) == (Reason.UNSERVED, RoutingAction.NONE)
     assert plan.routing.phase is Phase.WAITING
     write = next_write(plan)
@@ -81,14 +81,14 @@ def test_whoever_does_not_manage_the_worker_claims_it_before_the_mark() -> None:
     [worker] = found.workers.values()
     assert worker.temporal
     free = situation(replace(worker.temporal, manager_identity=""), [live("v3"), live("v1")])
-    for action in (WhenUnserved.ABORT, WhenUnserved.PAUSE):
+    for action in (WhenNoPollers.ABORT, WhenNoPollers.PAUSE):
         assert isinstance(next_write(planned(free, by(action))), Claim)
 
 
 @pytest.mark.parametrize(
     ("world", "spec"),
     [
-        pytest.param(ramping(NOBODY), by(WhenUnserved.WAIT), id="the policy waits"),
+        pytest.param(ramping(NOBODY), by(WhenNoPollers.WAIT), id="the policy waits"),
         pytest.param(
             ramping(NOBODY),
             replace(by(), rollout=replace(RAMPS.rollout, strategy=Strategy.MANUAL)),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 
 from twgen.errors import NegativeAnswer
-from twgen.model.draining import Batch, Ending, WhatEnds
+from twgen.model.draining import Batch, BatchAction, DrainingAction
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
 from twgen.planning.interventions import refuse_other_manager
@@ -19,7 +19,11 @@ _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
 def batch_of(
-    target: Target, build_id: str, what: WhatEnds, job_id: str = "", started_after: datetime | None = None
+    target: Target,
+    build_id: str,
+    what: DrainingAction,
+    job_id: str = "",
+    started_after: datetime | None = None,
 ) -> Batch:
     """The batch operation that does this to all workflows pinned to a version, with an ID of its own.
 
@@ -29,7 +33,7 @@ def batch_of(
     spec = target.spec
     refuse_other_manager(target)
     _refuse_what_does_not_drain(target, build_id)
-    if what.ending is Ending.MOVE:
+    if what.action is BatchAction.MOVE:
         what = replace(what, to_build_id=_destination(target, build_id, what.to_build_id))
     if what.needs_replay and (why := why_not_moved(target, what.to_build_id)):
         raise NegativeAnswer(
@@ -44,25 +48,25 @@ def batch_of(
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
     if started_after:
         query = f"{query} AND StartTime > '{format_time(started_after)}'"
-    own = f"twgen-{spec.worker_deployment}:{build_id}-{what.ending.lower()}-{digest(what)}"
+    own = f"twgen-{spec.worker_deployment}:{build_id}-{what.action.lower()}-{digest(what.id_text)}"
     return Batch(job_id or own, what, query)
 
 
-def digest(*demand: object) -> str:
-    """Eight hex digits, the same for the same demand."""
-    return sha256(repr(demand).encode()).hexdigest()[:8]
+def digest(text: str) -> str:
+    """Eight hex digits, the same for the same text."""
+    return sha256(text.encode()).hexdigest()[:8]
 
 
-def in_words(what: WhatEnds, whom: str) -> str:
+def in_words(what: DrainingAction, whom: str) -> str:
     """What it does to some workflows, as an order: `move 2 workflows of v1 to v2`."""
-    match what.ending:
-        case Ending.MOVE:
+    match what.action:
+        case BatchAction.MOVE:
             return f"move {whom} to {what.to_build_id or 'the current version'}"
-        case Ending.SIGNAL:
+        case BatchAction.SIGNAL:
             return f"send signal {what.signal_name} to {whom}"
-        case Ending.CANCEL:
+        case BatchAction.CANCEL:
             return f"cancel {whom}"
-        case Ending.TERMINATE:
+        case BatchAction.TERMINATE:
             return f"terminate {whom}"
 
 

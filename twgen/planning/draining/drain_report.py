@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from operator import attrgetter
 
-from twgen.model.draining import AGES, HeldVersion, HeldWorker, PinnedWorkflows, WorkflowGroup
+from twgen.model.draining import AGES, PinnedWorkflows, VersionInUse, WorkerInUse, WorkflowGroup
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment
@@ -33,19 +33,19 @@ def may_be_held(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
     )
 
 
-def held_worker(worker: WorkerVersions, found: Mapping[str, PinnedWorkflows], now: datetime) -> HeldWorker:
+def held_worker(worker: WorkerVersions, found: Mapping[str, PinnedWorkflows], now: datetime) -> WorkerInUse:
     """The versions of a worker that open workflows hold, and those that keep pods or drain without any."""
     versions = (_held(version, found[version.build_id], now) for version in may_be_held(worker))
     told = (one for one in versions if one.number or one.replicas or one.status is VersionStatus.DRAINING)
     most_first = sorted(told, key=lambda one: (-one.number, one.build_id))
-    return HeldWorker(worker.spec.worker_deployment, worker.spec.temporal_namespace, tuple(most_first))
+    return WorkerInUse(worker.spec.worker_deployment, worker.spec.temporal_namespace, tuple(most_first))
 
 
-def _held(version: VersionPlan, found: PinnedWorkflows, now: datetime) -> HeldVersion:
+def _held(version: VersionPlan, found: PinnedWorkflows, now: datetime) -> VersionInUse:
     groups = Counter((one.workflow_type, one.task_queue) for one in found.listed)
     cpu, memory = _requested(version.live) if version.live else (None, None)
     ends_within, unknown_because = _ends_within(found, now)
-    return HeldVersion(
+    return VersionInUse(
         build_id=version.build_id,
         status=version.status,
         number=found.number,

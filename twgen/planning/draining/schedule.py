@@ -8,7 +8,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from twgen.model.draining import Ending, Repeat, ScheduledEnding, WhatEnds
+from twgen.model.draining import BatchAction, DrainingAction, Repeat, ScheduledAction
 from twgen.model.marks import MarkKey
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
@@ -21,7 +21,7 @@ from twgen.planning.version_status import status_of
 
 _SAME_TIME = timedelta(minutes=1)
 """What a server says of one moment may be another millisecond in the next answer."""
-_REPEATED = {Ending.CANCEL, Ending.TERMINATE}
+_REPEATED = {BatchAction.CANCEL, BatchAction.TERMINATE}
 """A signal comes once, whatever a workflow continues as; what moves must have been replayed before."""
 REPEATED_AFTER = timedelta(days=1)
 """From the last turn of an entry to the next."""
@@ -33,7 +33,7 @@ _LISTED_LATE = timedelta(minutes=1)
 
 def schedules(
     spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime
-) -> dict[str, tuple[ScheduledEnding, ...]]:
+) -> dict[str, tuple[ScheduledAction, ...]]:
     """What becomes of the open workflows of each version that drains, in order, by build ID."""
     if not spec.policy.draining or not temporal:
         return {}
@@ -46,34 +46,34 @@ def schedules(
     return {build_id: schedule for build_id, schedule in found.items() if schedule}
 
 
-def planned_endings(target: Target) -> tuple[ScheduledEnding, ...]:
+def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
     """The schedules of all versions; each entry with its obstacle, other than the time."""
     found, why_none = [], _why_nothing_ends(target)
-    for ending in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
-        held_by = why_none if ending.is_next else ""
-        if ending.what.needs_replay and not ending.is_begun:
+    for scheduled in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
+        held_by = why_none if scheduled.is_next else ""
+        if scheduled.what.needs_replay and not scheduled.is_begun:
             held_by = held_by or why_not_moved(target, target.current or "")
-        found.append(replace(ending, held_by=held_by))
+        found.append(replace(scheduled, held_by=held_by))
     return tuple(found)
 
 
 def settled_until(target: Target) -> dict[str, datetime]:
     """The entries that were begun, by job ID, and until when there is nothing to do for them."""
     return {
-        ending.job_id: ending.repeat.at if ending.repeat else FOREVER
+        scheduled.job_id: scheduled.repeat.at if scheduled.repeat else FOREVER
         for schedule in schedules(target.spec, target.temporal, target.now).values()
-        for ending in schedule
-        if ending.is_begun
+        for scheduled in schedule
+        if scheduled.is_begun
     }
 
 
 def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime) -> frozenset[str]:
     """The job IDs of the entries that some version is old enough for, whether they were begun or not."""
     return frozenset(
-        ending.job_id
+        scheduled.job_id
         for schedule in schedules(spec, temporal, now).values()
-        for ending, entry in zip(schedule, spec.policy.draining, strict=True)
-        if later(ending.since, entry.after) <= now
+        for scheduled, entry in zip(schedule, spec.policy.draining, strict=True)
+        if later(scheduled.since, entry.after) <= now
     )
 
 
@@ -98,7 +98,7 @@ def _why_nothing_ends(target: Target) -> str:
     return "an earlier rollout has not ended" if rollout.is_superseded or rollout.older_pods else ""
 
 
-def due_endings(target: Target) -> tuple[ScheduledEnding, ...]:
+def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
     """What may be begun now, one for each version; of one whose metadata was not read nothing is.
 
     One that was begun already is due for the workflows that have started since.
@@ -106,21 +106,21 @@ def due_endings(target: Target) -> tuple[ScheduledEnding, ...]:
     if not may_end_workflows(target):
         return ()
     read = {version.build_id for version in target.temporal.versions if version.metadata is not None}
-    due: dict[str, ScheduledEnding] = {}
-    for ending in sorted(planned_endings(target), key=attrgetter("is_begun")):
-        if ending.build_id in read and is_due(ending, target.now):
-            due.setdefault(ending.build_id, ending)
+    due: dict[str, ScheduledAction] = {}
+    for scheduled in sorted(planned_actions(target), key=attrgetter("is_begun")):
+        if scheduled.build_id in read and is_due(scheduled, target.now):
+            due.setdefault(scheduled.build_id, scheduled)
     return tuple(due.values())
 
 
-def is_due(ending: ScheduledEnding, now: datetime) -> bool:
+def is_due(scheduled: ScheduledAction, now: datetime) -> bool:
     """It is its turn, as far as the time decides, for the first time or again."""
-    if ending.is_begun:
-        return ending.repeat is not None and ending.repeat.at <= now
-    return ending.is_next and ending.at <= now and not ending.held_by
+    if scheduled.is_begun:
+        return scheduled.repeat is not None and scheduled.repeat.at <= now
+    return scheduled.is_next and scheduled.at <= now and not scheduled.held_by
 
 
-def scheduled_as(target: Target, build_id: str, what: WhatEnds) -> ScheduledEnding | None:
+def scheduled_as(target: Target, build_id: str, what: DrainingAction) -> ScheduledAction | None:
     """The entry whose turn it is and that does the same as a person asks for; None: there is none."""
     schedule = schedules(target.spec, target.temporal, target.now).get(build_id, ())
     is_whole = not what.older_than and not what.to_build_id
@@ -129,30 +129,36 @@ def scheduled_as(target: Target, build_id: str, what: WhatEnds) -> ScheduledEndi
     )
 
 
-def announced_mark(version: Version, ending: ScheduledEnding) -> dict[str, Any]:
+def announced_mark(version: Version, scheduled: ScheduledAction) -> dict[str, Any]:
     """What a version is marked with before an entry is begun, so that one that is killed finds its job ID."""
-    return _marked(version, ending, {})
+    return _marked(version, scheduled, {})
 
 
-def begun_mark(version: Version, ending: ScheduledEnding, at: datetime, workflows: int) -> dict[str, Any]:
+def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workflows: int) -> dict[str, Any]:
     """The mark of a version once an entry was begun, with the entries that are marked already.
 
     It was begun for the workflows that had started `at` that moment. What it says of the first time stays
     when it is begun again, and it only counts as begun again if there were any.
     """
     run, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version) or {}
-    if not ending.repeat:
-        return _marked(version, ending, run)
-    again = {**run, "times": ending.repeats + (workflows > 0)}
-    return {MarkKey.DRAINED_BY.value: {**before, ending.demand: {**before[ending.demand], "again": again}}}
+    if not scheduled.repeat:
+        return _marked(version, scheduled, run)
+    again = {**run, "times": scheduled.repeats + (workflows > 0)}
+    return {
+        MarkKey.DRAINED_BY.value: {**before, scheduled.demand: {**before[scheduled.demand], "again": again}}
+    }
 
 
-def _marked(version: Version, ending: ScheduledEnding, run: Mapping[str, Any]) -> dict[str, Any]:
-    about = {"since": format_time(ending.since), "action": ending.what.ending.value, "job": ending.job_id}
-    return {MarkKey.DRAINED_BY.value: {**(_begun_of(version) or {}), ending.demand: {**about, **run}}}
+def _marked(version: Version, scheduled: ScheduledAction, run: Mapping[str, Any]) -> dict[str, Any]:
+    about = {
+        "since": format_time(scheduled.since),
+        "action": scheduled.what.action.value,
+        "job": scheduled.job_id,
+    }
+    return {MarkKey.DRAINED_BY.value: {**(_begun_of(version) or {}), scheduled.demand: {**about, **run}}}
 
 
-def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledEnding]:
+def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledAction]:
     """The entries of its policy, each as long after the one before as written, however late that was."""
     drainage = version.drainage
     if not drainage or drainage.status is not VersionStatus.DRAINING or not drainage.changed_at:
@@ -171,7 +177,7 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
         job_id = begun.job_id if begun.job_id.startswith(own) else f"{own}{since:%Y-%m-%dT%H:%MZ}"
         at = begun.at or max(later(since, entry.after), later(at, entry.after - before))
         is_turn = is_next and not begun.at
-        yield ScheduledEnding(
+        yield ScheduledAction(
             build_id=version.build_id,
             what=what,
             demand=demand,
@@ -189,26 +195,26 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
         at, before, is_next = max(at, now) if is_turn else at, entry.after, is_next and not is_turn
 
 
-def _without_repeated_twice(schedule: Sequence[ScheduledEnding]) -> Iterator[ScheduledEnding]:
+def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[ScheduledAction]:
     """What a later entry does to the same workflows is not done by an earlier one again as well."""
-    for number, ending in enumerate(schedule, 1):
-        types = set(ending.what.workflow_types)
+    for number, scheduled in enumerate(schedule, 1):
+        types = set(scheduled.what.workflow_types)
         is_covered = any(
             one.is_begun
-            and one.what.ending in _REPEATED
+            and one.what.action in _REPEATED
             and (not one.what.workflow_types or (types and types.issubset(one.what.workflow_types)))
             for one in schedule[number:]
         )
-        yield replace(ending, repeat=None) if is_covered else ending
+        yield replace(scheduled, repeat=None) if is_covered else scheduled
 
 
-def _demand(what: WhatEnds, number: int = 1) -> str:
+def _demand(what: DrainingAction, number: int = 1) -> str:
     """What distinguishes an entry: the action and its workflows, and not how they are written.
 
     It is remembered in Temporal: another one for the same would do the same again.
     """
     demand = (sorted(what.workflow_types), what.signal_name, what.signal_input, number)
-    return f"{what.ending}-{digest(*demand)}"
+    return f"{what.action}-{digest(repr(demand))}"
 
 
 def _begun_of(version: Version) -> Mapping[str, Any] | None:
@@ -250,9 +256,9 @@ def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
         return begun
 
 
-def _repeat(what: WhatEnds, job_id: str, begun: _Begun) -> Repeat | None:
+def _repeat(what: DrainingAction, job_id: str, begun: _Begun) -> Repeat | None:
     """The next turn of an entry for what continues as new, or is started as a child, on the version."""
-    if what.ending not in _REPEATED or not begun.looked_at or begun.repeats >= MOST_REPEATS:
+    if what.action not in _REPEATED or not begun.looked_at or begun.repeats >= MOST_REPEATS:
         return None
     return Repeat(
         at=later(begun.looked_at, REPEATED_AFTER),

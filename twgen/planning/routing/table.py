@@ -19,7 +19,7 @@ from twgen.model.analysis import OnFailure, Verdict
 from twgen.model.histories import ReplayState
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.policy import WhenUnserved
+from twgen.model.policy import WhenNoPollers
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import Routing, UpdateState
@@ -54,7 +54,7 @@ _TOLD_FROM = timedelta(seconds=30)
 """If clocks differ by more, the sentence says so."""
 
 
-class Wanted(NamedTuple):
+class WantedChange(NamedTuple):
     """What a row says of the next change of traffic."""
 
     action: RoutingAction
@@ -66,9 +66,9 @@ class Wanted(NamedTuple):
     marks: Mapping[str, Any] = {}
 
 
-_Table = tuple[Row[Reason, Target, Wanted], ...]
+_Table = tuple[Row[Reason, Target, WantedChange], ...]
 _BLOCKED = Phase.BLOCKED
-_PAUSES = {WhenUnserved.PAUSE, OnFailure.PAUSE}
+_PAUSES = {WhenNoPollers.PAUSE, OnFailure.PAUSE}
 
 # fmt: off
 TABLE: _Table = (
@@ -215,26 +215,26 @@ def wanted_change(target: Target) -> RoutingPlan:
     return RoutingPlan(**row.then(target)._asdict(), reason=row.reason, ignores_missing_queues=ignores)
 
 
-def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> Wanted:
-    return Wanted(RoutingAction.NONE, because, phase, due_at=due)
+def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> WantedChange:
+    return WantedChange(RoutingAction.NONE, because, phase, due_at=due)
 
 
-def _set_current(t: Target, because: str) -> Wanted:
-    return Wanted(RoutingAction.SET_CURRENT, because, build_id=t.build_id)
+def _set_current(t: Target, because: str) -> WantedChange:
+    return WantedChange(RoutingAction.SET_CURRENT, because, build_id=t.build_id)
 
 
-def _set_ramp(t: Target, step: RolloutStep, because: str) -> Wanted:
+def _set_ramp(t: Target, step: RolloutStep, because: str) -> WantedChange:
     percentage = plain_percentage(step.percentage)
-    return Wanted(RoutingAction.SET_RAMP, because, build_id=t.build_id, percentage=percentage)
+    return WantedChange(RoutingAction.SET_RAMP, because, build_id=t.build_id, percentage=percentage)
 
 
-def _clear_ramp(because: str) -> Wanted:
-    return Wanted(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
+def _clear_ramp(because: str) -> WantedChange:
+    return WantedChange(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
 
 
 def _take_back(
-    t: Target, because: str, action: WhenUnserved | OnFailure, marks: Mapping[str, Any] | None = None
-) -> Wanted:
+    t: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
+) -> WantedChange:
     """The end of a ramp, or a pause, that no person decided: the mark that says so comes first."""
     if action in _PAUSES:
         pause = t.new_mark(MarkKey.PAUSED, because)
@@ -242,7 +242,7 @@ def _take_back(
     return _clear_ramp(because)._replace(marks={**t.new_mark(MarkKey.ABORTED, because), **(marks or {})})
 
 
-def _is_news(t: Target, action: WhenUnserved | OnFailure) -> bool:
+def _is_news(t: Target, action: WhenNoPollers | OnFailure) -> bool:
     """Its rollout is not paused already where nothing more than a pause is asked for."""
     return not t.is_paused or action not in _PAUSES
 
@@ -270,12 +270,12 @@ def _other_ramp(t: Target) -> str:
     return (t.other_ramp.build_id if t.other_ramp else "") or "unversioned workers"
 
 
-def _wait_for_registration(t: Target) -> Wanted:
+def _wait_for_registration(t: Target) -> WantedChange:
     because, needs_a_person = why_unregistered(t)
     return _none(because, _BLOCKED if needs_a_person else Phase.WAITING)
 
 
-def _wait_for_serving(t: Target) -> Wanted:
+def _wait_for_serving(t: Target) -> WantedChange:
     found = t.obstacle
     if not found:
         raise AssertionError("the row asks for an obstacle")
@@ -293,7 +293,7 @@ def _update_ends(routing: Routing) -> datetime | None:
     return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
-def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
+def _until_queues_are_known(t: Target, because: str, advice: str) -> WantedChange:
     """A new version has some minutes to poll; then it needs a person."""
     due = polls_until(t)
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
@@ -304,7 +304,7 @@ def _place_of_step(t: Target) -> str:
     return "the next lower step" if is_lower else "the first step"
 
 
-def _wait_for_pause(t: Target) -> Wanted:
+def _wait_for_pause(t: Target) -> WantedChange:
     ends, stays = t.step_ends, f"it stays at {plain_percentage(t.step.percentage)}%"
     if not ends:
         return _none(
@@ -316,7 +316,7 @@ def _wait_for_pause(t: Target) -> Wanted:
     return _none(f"{stays} for {spoken(ends - t.now)} more{told}", due=ends)
 
 
-def _next_step(t: Target) -> Wanted:
+def _next_step(t: Target) -> WantedChange:
     over = f"its {spoken(t.step.pause)} at {plain_percentage(t.step.percentage)}% are over"
     if t.following_step:
         return _set_ramp(t, t.following_step, over)

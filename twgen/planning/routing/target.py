@@ -7,7 +7,7 @@ from typing import Any
 
 from twgen.model.analysis import Analysis, Judgement, OnFailure
 from twgen.model.marks import Mark, MarkKey, read_mark, write_mark
-from twgen.model.policy import WhenUnserved
+from twgen.model.policy import WhenNoPollers
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
     RampingVersion,
@@ -233,7 +233,7 @@ class Target:
     def unserved(self) -> str:
         """Why its ramp is taken back: no worker has polled for too long; empty: it is not."""
         policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
-        if not since or not self.live_percentage or policy.action is WhenUnserved.WAIT:
+        if not since or not self.live_percentage or policy.action is WhenNoPollers.WAIT:
             return ""
         # pods that its autoscaler removed for lack of work come back with work
         may_rest = any(resource.scales_from_zero for resource in self.spec.attached)

@@ -26,7 +26,7 @@ from twgen.planning.versions.attached import autoscalers_of, replicas_are_extern
 from twgen.planning.versions.facts import VersionFacts
 
 
-class Fate(NamedTuple):
+class VersionOutcome(NamedTuple):
     """What a row says of a version's Deployment."""
 
     action: VersionAction
@@ -56,14 +56,14 @@ class Decision(NamedTuple):
         return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP, VersionAction.NONE}
 
 
-_Table = tuple[Row[Reason, VersionFacts, Fate], ...]
+_Table = tuple[Row[Reason, VersionFacts, VersionOutcome], ...]
 _KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
 
 # fmt: off
 LIVE: _Table = (
     Row(Reason.TEMPLATE_CHANGED,
         lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
-        lambda v: Fate(VersionAction.UPDATE, _spec(v),
+        lambda v: VersionOutcome(VersionAction.UPDATE, _spec(v),
                        "its pod template changed under its custom build ID")),
     Row(Reason.TARGET,
         lambda v: v.is_target,
@@ -178,25 +178,25 @@ def decide(version: VersionFacts) -> Decision:
     return Decision(row.reason, *row.then(version))
 
 
-def _keep(replicas: int | None, because: str) -> Fate:
-    return Fate(VersionAction.KEEP, replicas, because)
+def _keep(replicas: int | None, because: str) -> VersionOutcome:
+    return VersionOutcome(VersionAction.KEEP, replicas, because)
 
 
-def _create(replicas: int | None, because: str) -> Fate:
-    return Fate(VersionAction.CREATE, replicas, because)
+def _create(replicas: int | None, because: str) -> VersionOutcome:
+    return VersionOutcome(VersionAction.CREATE, replicas, because)
 
 
-def _scale_down(because: str) -> Fate:
-    return Fate(VersionAction.SCALE_DOWN, 0, because)
+def _scale_down(because: str) -> VersionOutcome:
+    return VersionOutcome(VersionAction.SCALE_DOWN, 0, because)
 
 
-def _drop(because: str) -> Fate:
-    return Fate(VersionAction.DROP, None, because)
+def _drop(because: str) -> VersionOutcome:
+    return VersionOutcome(VersionAction.DROP, None, because)
 
 
-def _of_others(v: VersionFacts) -> Fate:
+def _of_others(v: VersionFacts) -> VersionOutcome:
     state = "Temporal does not know it" if v.status is VersionStatus.NOT_REGISTERED else _state(v)
-    return Fate(
+    return VersionOutcome(
         VersionAction.NONE,
         None,
         f"{state}, and its build ID is not a valid label, so twgen did not create it",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, jobs_path
 from twgen.cluster.deployments import live_deployment
-from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
@@ -54,7 +54,7 @@ async def stuck_rollouts(
     newest = {_worker_of(job): job for job in carriers.jobs}
     found = {}
     for worker, job in newest.items():
-        if ending_of(job) or value_at(job, "spec", "suspend"):
+        if end_of_job(job) or value_at(job, "spec", "suspend"):
             continue
         own = [pod for pod in carriers.pods if _is_of(pod, job)]
         last = max(own, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)

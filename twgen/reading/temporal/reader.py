@@ -51,7 +51,7 @@ class _Counts:
     """Why those were not counted that a call was for."""
 
 
-class Held(NamedTuple):
+class PinnedCount(NamedTuple):
     """The open workflows that are pinned to a version."""
 
     number: int | None = None
@@ -219,7 +219,7 @@ class SharedReads:
                 counts.counted.update(part.result())
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
-    async def held(self, spec: InTemporal, build_id: str) -> Held:
+    async def held(self, spec: InTemporal, build_id: str) -> PinnedCount:
         """By how many open workflows a version is held, and since when.
 
         Of more versions of a namespace than a few nothing is asked: the server lists but ten times a second.
@@ -227,12 +227,12 @@ class SharedReads:
         key = _namespace_of(spec)
         self._listed[key] += 1
         if self._listed[key] > _MOST_LISTED:
-            return Held()
+            return PinnedCount()
         query = still_open(pinned_to(spec.worker_deployment, build_id))
         starts, token = await self.workflows(spec, query, lambda info: moment(info, "start_time"))
         if token:
-            return Held(await self.count_workflows(spec, query))
-        return Held(len(starts), min(filter(None, starts), default=None))
+            return PinnedCount(await self.count_workflows(spec, query))
+        return PinnedCount(len(starts), min(filter(None, starts), default=None))
 
     async def _count_each(
         self, spec: InTemporal, versions: Sequence[NamedVersion]

@@ -114,10 +114,10 @@ def _traffic(worker: Mapping[str, Any], now: datetime) -> list[_Traffic]:
 
 
 def _events(worker: Mapping[str, Any], version: Mapping[str, Any], now: datetime) -> Iterator[_Event]:
-    for ending in worker.get("draining", ()):
-        if ending["buildID"] == version["buildID"] and not ending["begun"]:
-            types = ", ".join(ending["workflowTypes"]) or "all workflows"
-            yield max(_time(ending["at"]), now), f"{ending['action']}: {types}"
+    for scheduled in worker.get("draining", ()):
+        if scheduled["buildID"] == version["buildID"] and not scheduled["begun"]:
+            types = ", ".join(scheduled["workflowTypes"]) or "all workflows"
+            yield max(_time(scheduled["at"]), now), f"{scheduled['action']}: {types}"
     if (later := version.get("next")) and later["action"] in _ACTIONS:
         yield max(_time(later["at"]), now), _ACTIONS[later["action"]]
 
@@ -164,9 +164,9 @@ def _what_it_has(version: Mapping[str, Any], now: datetime) -> Iterator[str]:
     if pods := version["pods"]:
         yield f"{pods['available']}/{pods['wanted']} pods"
     if version["openWorkflows"]:
-        held = counted(version["openWorkflows"], "open workflow")
+        workflows = counted(version["openWorkflows"], "open workflow")
         oldest = version["oldestOpenAt"]
-        yield f"{held}, the oldest {in_days(now - parse_time(oldest))} old" if oldest else held
+        yield f"{workflows}, the oldest {in_days(now - parse_time(oldest))} old" if oldest else workflows
 
 
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:

@@ -41,7 +41,7 @@ def _worker(worker: WorkerPlan) -> dict[str, Any]:
             for gate in worker.gates
         ],
         "analysis": judgement_items(worker),
-        "draining": ending_items(worker),
+        "draining": action_items(worker),
         "versions": [_version(version) for version in worker.versions.versions],
         "warnings": list(worker.versions.warnings),
     }
@@ -75,20 +75,20 @@ def judgement_items(worker: WorkerPlan) -> list[dict[str, Any]]:
     ]
 
 
-def ending_items(worker: WorkerPlan) -> list[dict[str, Any]]:
+def action_items(worker: WorkerPlan) -> list[dict[str, Any]]:
     """How a worker's policy ends the workflows of its draining versions."""
     return [
         {
-            "buildID": ending.build_id,
-            "action": ending.what.ending.value,
-            "workflowTypes": list(ending.what.workflow_types),
-            "at": format_time(ending.at),
-            "begun": ending.is_begun,
-            "workflows": ending.workflows,
-            "repeats": ending.repeats,
-            "heldBy": ending.held_by,
+            "buildID": scheduled.build_id,
+            "action": scheduled.what.action.value,
+            "workflowTypes": list(scheduled.what.workflow_types),
+            "at": format_time(scheduled.at),
+            "begun": scheduled.is_begun,
+            "workflows": scheduled.workflows,
+            "repeats": scheduled.repeats,
+            "heldBy": scheduled.held_by,
         }
-        for ending in worker.endings
+        for scheduled in worker.scheduled_actions
     ]
 
 

@@ -8,8 +8,8 @@ from twgen.model.plan import Plan, WorkerPlan
 from twgen.planning.sentences import clock_time
 from twgen.reporting.plan.phrases import (
     COLUMNS,
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     judgement_phrase,
     next_with_reason,
     several,
@@ -45,17 +45,17 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
         yield f"> **{sentence(worker.unserved).strip()}**"
         yield ""
     due = f" (due `{clock_time(routing.due_at, now)}`)" if routing.due_at else ""
-    said = sentence(f"{next_with_reason(worker)}{due}")
-    yield f"Target {code(spec.build_id)}. **Next:** {said}{'' if said.endswith('?') else '.'}"
+    next_change = sentence(f"{next_with_reason(worker)}{due}")
+    yield f"Target {code(spec.build_id)}. **Next:** {next_change}{'' if next_change.endswith('?') else '.'}"
     for gate in worker.gates:
         yield ""
         yield f"Gate: starts {sentence(gate.workflow_type)} on task queue {sentence(gate.task_queue)}."
     for judged in worker.judgements:
         yield ""
         yield f"Analysis: {sentence(judgement_phrase(judged))}."
-    for endings in endings_of_versions(worker):
+    for scheduled_actions in actions_of_versions(worker):
         yield ""
-        yield f"Drains: {sentence(endings_phrase(endings, now))}."
+        yield f"Drains: {sentence(actions_phrase(scheduled_actions, now))}."
     yield ""
     yield f"| {' | '.join(COLUMNS)} |"
     yield "| --- | --- | --- | ---: | --- |"

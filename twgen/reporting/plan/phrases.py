@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from twgen.model.analysis import Judgement
-from twgen.model.draining import Ending, ScheduledEnding
+from twgen.model.draining import BatchAction, ScheduledAction
 from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
 from twgen.planning.draining.batch_operations import in_words
 from twgen.planning.draining.schedule import MOST_REPEATS, is_due
@@ -46,56 +46,60 @@ def judgement_phrase(judged: Judgement) -> str:
     return f"{judged.metric} {judged.verdict.lower()}: {judged.because}"
 
 
-def endings_of_versions(worker: WorkerPlan) -> list[list[ScheduledEnding]]:
+def actions_of_versions(worker: WorkerPlan) -> list[list[ScheduledAction]]:
     """For each draining version, how its policy ends the workflows, in order."""
-    return [list(own) for _, own in groupby(worker.endings, attrgetter("build_id"))]
+    return [list(own) for _, own in groupby(worker.scheduled_actions, attrgetter("build_id"))]
 
 
-def endings_phrase(endings: Sequence[ScheduledEnding], now: datetime) -> str:
+def actions_phrase(scheduled_actions: Sequence[ScheduledAction], now: datetime) -> str:
     """For one version: what was done, what is due and the command that does it, what comes later."""
-    due = next((one for one in endings if not one.is_begun and is_due(one, now)), None)
-    steps = ", then ".join(_ending_phrase(ending, now) for ending in endings)
+    due = next((action for action in scheduled_actions if not action.is_begun and is_due(action, now)), None)
+    steps = ", then ".join(_action_phrase(scheduled, now) for scheduled in scheduled_actions)
     if not due:
-        return f"{endings[0].build_id}: {steps}"
+        return f"{scheduled_actions[0].build_id}: {steps}"
     command = f"`{_drain_command(due)}`"
     how = f"to do what is due, run {command} (`twgen tick` does it by itself if its operator allows that)"
-    return f"{endings[0].build_id}: {steps}; {how}"
+    return f"{scheduled_actions[0].build_id}: {steps}; {how}"
 
 
-def _ending_phrase(ending: ScheduledEnding, now: datetime) -> str:
-    types = ending.what.workflow_types
-    does = in_words(ending.what, f"workflows of type {listed(types)}" if types else "all workflows")
-    if ending.is_begun:
-        number = "" if ending.workflows is None else f", {counted(ending.workflows, 'workflow')}"
-        return f"{does} (started {spoken(now - ending.at)} ago{number}{_again(ending)})"
-    held = f"not possible yet: {ending.held_by}; " if ending.held_by else ""
-    when = f"overdue by {spoken(now - ending.at)}" if ending.at <= now else f"in {spoken(ending.at - now)}"
-    return f"{does} ({held}{when})"
+def _action_phrase(scheduled: ScheduledAction, now: datetime) -> str:
+    types = scheduled.what.workflow_types
+    does = in_words(scheduled.what, f"workflows of type {listed(types)}" if types else "all workflows")
+    if scheduled.is_begun:
+        number = "" if scheduled.workflows is None else f", {counted(scheduled.workflows, 'workflow')}"
+        return f"{does} (started {spoken(now - scheduled.at)} ago{number}{_again(scheduled)})"
+    obstacle = f"not possible yet: {scheduled.held_by}; " if scheduled.held_by else ""
+    when = (
+        f"overdue by {spoken(now - scheduled.at)}"
+        if scheduled.at <= now
+        else f"in {spoken(scheduled.at - now)}"
+    )
+    return f"{does} ({obstacle}{when})"
 
 
-def _again(ending: ScheduledEnding) -> str:
+def _again(scheduled: ScheduledAction) -> str:
     """How often it was repeated, as the end of a sentence."""
-    if not ending.repeats:
+    if not scheduled.repeats:
         return ""
-    often = f"; repeated {counted(ending.repeats, 'time')} for workflows that started later"
-    if ending.repeats < MOST_REPEATS:
+    often = f"; repeated {counted(scheduled.repeats, 'time')} for workflows that started later"
+    if scheduled.repeats < MOST_REPEATS:
         return often
     return f"{often}, the maximum: stop whatever starts them"
 
 
-def _drain_command(ending: ScheduledEnding) -> str:
-    what = ending.what
-    types = [f"--type {shlex.quote(name)}" for name in what.workflow_types]
-    match what.ending:
-        case Ending.SIGNAL:
-            does = [f"--signal {shlex.quote(what.signal_name)}"]
-            if what.signal_input is not None:
-                does.append(f"--signal-input {shlex.quote(what.signal_input.decode())}")
-        case Ending.MOVE:
-            does = ["--move"] if what.needs_replay else ["--move", "--without-replay"]
-        case Ending.CANCEL | Ending.TERMINATE:
-            does = [f"--{what.ending.lower()}"]
-    return " ".join(["twgen drain PATH", f"--version {shlex.quote(ending.build_id)}", *does, *types])
+def _drain_command(scheduled: ScheduledAction) -> str:
+    action = scheduled.what
+    types = [f"--type {shlex.quote(name)}" for name in action.workflow_types]
+    match action.action:
+        case BatchAction.SIGNAL:
+            does = [f"--signal {shlex.quote(action.signal_name)}"]
+            if action.signal_input is not None:
+                does.append(f"--signal-input {shlex.quote(action.signal_input.decode())}")
+        case BatchAction.MOVE:
+            does = ["--move"] if action.needs_replay else ["--move", "--without-replay"]
+        case BatchAction.CANCEL | BatchAction.TERMINATE:
+            does = [f"--{action.action.lower()}"]
+    return " ".join(["twgen drain PATH", f"--version {shlex.quote(scheduled.build_id)}", *does, *types])
 
 
 def next_change(routing: RoutingPlan) -> str:
@@ -163,10 +167,10 @@ def _alike_warnings(worker: WorkerPlan) -> Iterator[list[str]]:
     alike: dict[tuple[str, str], list[str]] = {}
     for text in worker.versions.warnings:
         name = _name_in(text)
-        said = text.removeprefix(name)
+        rest = text.removeprefix(name)
         if reason := because.get(name, ""):
-            said = said.replace(reason, "", 1)
-        alike.setdefault((said, "") if name in because else (text, text), []).append(text)
+            rest = rest.replace(reason, "", 1)
+        alike.setdefault((rest, "") if name in because else (text, text), []).append(text)
     yield from alike.values()
 
 

@@ -1,5 +1,6 @@
 """A plan as text that a person reads in a terminal or a log."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -7,12 +8,23 @@ from rich.text import Text
 
 from twgen.model.plan import Plan, VersionAction, WorkerPlan
 from twgen.planning.sentences import clock_time
-from twgen.reporting.layout import ALARM, STYLES, labelled, table, warning, wrapped, written
+from twgen.planning.worker_status import urgency
+from twgen.reporting.layout import (
+    ALARM,
+    STYLES,
+    labelled,
+    lines_of_rows,
+    table,
+    warning,
+    workers_line,
+    wrapped,
+    written,
+)
 from twgen.reporting.plan.phrases import (
     COLUMNS,
     SIGNS,
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     folded_warnings,
     judgement_phrase,
     next_with_reason,
@@ -32,20 +44,55 @@ _ACTIONS = {
 }
 
 
-def plan_text(plan: Plan, *, colour: bool, width: int) -> str:
-    """The plan, worker by worker: what happens next and why, then every version; `width` in characters."""
+def plan_text(plan: Plan, *, colour: bool, width: int, detailed: bool = True) -> str:
+    """The plan, worker by worker: what happens next and why, then every version; `width` in characters.
+
+    Without details, a line for each of several workers, the most urgent last.
+    """
     plan = printable_copy(plan)
     lines: list[Text] = []
-    for worker in plan.workers:
-        lines += [*([Text()] if lines else []), *_worker(worker, plan.now, width)]
+    if len(plan.workers) > 1 and not detailed:
+        by_urgency = sorted(plan.workers, key=_urgency, reverse=True)
+        warned = sum(len([*folded_warnings(worker)]) for worker in by_urgency)
+        lines += workers_line([worker.routing.phase for worker in by_urgency], warned, width)
+        lines += lines_of_rows([_cells(worker, plan.now) for worker in by_urgency], width)
+    else:
+        for worker in plan.workers:
+            lines += [*([Text()] if lines else []), *_worker(worker, plan.now, width)]
     for text in plan.warnings:
         lines += warning(text, width)
     return written(lines, colour=colour)
 
 
+def _urgency(worker: WorkerPlan) -> tuple[bool, int]:
+    return urgency(worker.routing.phase, is_alarm=bool(worker.unserved))
+
+
+def _cells(worker: WorkerPlan, now: datetime) -> list[Text]:
+    """What one line says of a worker: its name, its phase, and what comes next and why."""
+    sign, style = _style(worker)
+    change = worker.unserved or _next(worker, now)
+    actions = Counter(version.action for version in worker.versions.versions)
+    del actions[VersionAction.KEEP]
+    counts = ", ".join(f"{actions[action]} {action}" for action in _ACTIONS if actions[action])
+    name = Text(f"{sign} {worker.spec.worker_deployment}", f"bold {style}")
+    return [name, Text(phase_phrase(worker.routing), style), Text(counts), Text(change)]
+
+
+def _style(worker: WorkerPlan) -> tuple[str, str]:
+    phase = worker.routing.phase
+    return ALARM if worker.unserved else (SIGNS[phase], STYLES[phase])
+
+
+def _next(worker: WorkerPlan, now: datetime) -> str:
+    due_at = worker.routing.due_at
+    due = f" (due {clock_time(due_at, now)})" if due_at else ""
+    return f"{next_with_reason(worker)}{due}"
+
+
 def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     spec, routing = worker.spec, worker.routing
-    sign, style = ALARM if worker.unserved else (SIGNS[routing.phase], STYLES[routing.phase])
+    sign, style = _style(worker)
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
         (f"  {phase_phrase(routing)}", style),
@@ -54,15 +101,14 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     yield from wrapped(title, width, "", "  ")
     if worker.unserved:
         yield from wrapped(Text(worker.unserved, ALARM[1]), width, "  ")
-    due = f" (due {clock_time(routing.due_at, now)})" if routing.due_at else ""
-    yield from labelled("next:", f"{next_with_reason(worker)}{due}", width, "  ")
+    yield from labelled("next:", _next(worker, now), width, "  ")
     for gate in worker.gates:
         starts = f"start {gate.workflow_type} on task queue {gate.task_queue} ({gate.workflow_id})"
         yield from labelled("gate:", starts, width, "  ")
     for judged in worker.judgements:
         yield from labelled("analysis:", judgement_phrase(judged), width, "  ")
-    for endings in endings_of_versions(worker):
-        yield from labelled("drains:", endings_phrase(endings, now), width, "  ")
+    for scheduled_actions in actions_of_versions(worker):
+        yield from labelled("drains:", actions_phrase(scheduled_actions, now), width, "  ")
     rows: list[list[Text | str]] = []
     for versions, (status, action, replicas, because) in version_rows(worker):
         names = Text(several([version.build_id for version in versions]))

@@ -9,7 +9,7 @@ from twgen.model.status import RolloutStatus, Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
 from twgen.planning.sentences import timed
-from twgen.reporting.plan.document import ending_items, judgement_items
+from twgen.reporting.plan.document import action_items, judgement_items
 from twgen.versioning.names import TWGEN_API
 
 _NOT_STARTED = "NotStarted"
@@ -72,9 +72,9 @@ def _without_times(status: RolloutStatus) -> tuple[object, ...]:
         }
         for worker in workers
     ]
-    said = "" if counts_down else status.message
+    message = "" if counts_down else status.message
     return (
-        (status.phase, status.reason, said, status.target, status.current, status.percentage),
+        (status.phase, status.reason, message, status.target, status.current, status.percentage),
         status.intent,
         untimed,
     )
@@ -112,7 +112,7 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
             for gate in worker.gates
         ],
         "analysis": judgement_items(worker.plan),
-        "draining": ending_items(worker.plan),
+        "draining": action_items(worker.plan),
         "unversionedPercentage": worker.unversioned_percentage,
         "versionCount": {
             "deployed": worker.count.deployed,

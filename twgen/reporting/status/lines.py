@@ -3,7 +3,7 @@
 The texts that a phrase is made of have been made printable.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
@@ -12,8 +12,8 @@ from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.model.values import dataclass
 from twgen.planning.sentences import clock_time, counted, how_to_resume, in_days, spoken
 from twgen.reporting.plan.phrases import (
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     folded_warnings,
     judgement_phrase,
     next_change,
@@ -36,11 +36,6 @@ _GATES: Mapping[GateStatus | None, str] = {
     GateStatus.COMPLETED: "passed",
     GateStatus.TIMED_OUT: "timed out",
 }
-
-
-def phase_counts(phases: Sequence[Phase]) -> str:
-    """How many workers are in which phase: `1 Blocked, 3 Settled`."""
-    return ", ".join(f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases)
 
 
 def percentage_text(percentage: float | None) -> str:
@@ -96,9 +91,9 @@ def status_phrase(
 
 def state_phrase(version: VersionView, now: datetime) -> str:
     """The status of a version, for how long, its open workflows, and who gave it its share of the traffic."""
-    held = version.open_workflows
-    state = status_phrase(version.plan.status, version.since, held, now)
-    if held and version.oldest_open_at:
+    workflows = version.open_workflows
+    state = status_phrase(version.plan.status, version.since, workflows, now)
+    if workflows and version.oldest_open_at:
         state = f"{state}, the oldest {in_days(now - version.oldest_open_at)} old"
     moved = version.moved
     cause = f", moved by {moved.application or moved.identity}" if moved else ""
@@ -221,12 +216,19 @@ def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
         # the numbers change with each workflow
         meaning = (name, "analysis", judged.metric, judged.verdict)
         yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", meaning)
-    for endings in endings_of_versions(worker.plan):
+    for scheduled_actions in actions_of_versions(worker.plan):
         stand = (
-            (ending.build_id, ending.is_begun, ending.repeats, ending.is_next and ending.at <= now)
-            for ending in endings
+            (
+                scheduled.build_id,
+                scheduled.is_begun,
+                scheduled.repeats,
+                scheduled.is_next and scheduled.at <= now,
+            )
+            for scheduled in scheduled_actions
         )
-        yield StatusLine(f"{name}: drains: {endings_phrase(endings, now)}", (name, "drains", *stand))
+        yield StatusLine(
+            f"{name}: drains: {actions_phrase(scheduled_actions, now)}", (name, "drains", *stand)
+        )
     for version in worker.versions:
         yield _version(name, spec.namespace, version, now)
     if worker.unversioned_percentage is not None:

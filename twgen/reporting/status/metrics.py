@@ -123,6 +123,6 @@ def _of_ticks(counts: Mapping[str, int], look_seconds: float | None) -> Iterator
         yield GaugeMetricFamily("twgen_tick_look_seconds", text, value=look_seconds)
 
     for name, number in counts.items():
-        what = "checks" if name == "looks" else name.replace("_", " ")
-        text = f"Number of {what} since `twgen tick` started."
+        counted_things = "checks" if name == "looks" else name.replace("_", " ")
+        text = f"Number of {counted_things} since `twgen tick` started."
         yield CounterMetricFamily(f"twgen_tick_{name}", text, value=number)

@@ -1,43 +1,49 @@
-"""Workers and their versions as trees that a person reads in a terminal, of a status or of a cluster."""
+"""Workers and their versions as trees that a person reads in a terminal."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from twgen.model.plan import Phase, RoutingAction, VersionAction
-from twgen.model.status import AttachedState, RolloutStatus, Status, VersionView, WorkerView
+from twgen.model.plan import Phase, VersionAction
+from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
-from twgen.model.times import parse_time
-from twgen.planning.sentences import clock_time, counted, described_change, listed, plain_percentage, spoken
+from twgen.planning.sentences import counted, listed
 from twgen.planning.worker_status import urgency
-from twgen.reporting.layout import ALARM, STYLES, labelled, warning, wrapped, written
+from twgen.reporting.layout import (
+    ALARM,
+    STYLES,
+    labelled,
+    lines_of_rows,
+    phase_counts,
+    warning,
+    workers_line,
+    wrapped,
+    written,
+)
 from twgen.reporting.plan.phrases import (
     SIGNS,
-    endings_of_versions,
-    endings_phrase,
+    actions_of_versions,
+    actions_phrase,
     folded,
     folded_warnings,
     judgement_phrase,
     phase_phrase,
     several,
 )
-from twgen.reporting.printable import printable, printable_copy
+from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.lines import (
     gate_phrase,
     next_phrase,
     outlook_phrase,
     owner_phrase,
     percentage_text,
-    phase_counts,
     pods_phrase,
     state_phrase,
-    status_phrase,
     target_phrase,
     trouble_phrases,
 )
@@ -63,6 +69,9 @@ class Tree(NamedTuple):
     is_alarm: bool
     """It has a most urgent problem, such as a target that no worker polls for."""
     draw: Callable[[], Drawn]
+    cells: Callable[[], list[Text]]
+    """The cells of its line, if it has one line only: name, phase, and what comes next or why."""
+    warnings: int
 
 
 class Layout(NamedTuple):
@@ -74,18 +83,23 @@ class Layout(NamedTuple):
     ascii_only: bool
     rows: int | None = None
     """The most lines to print; None: all that there are."""
+    detailed: bool = True
+    """Draw a tree for each worker, also if there are several."""
 
 
 def trees_text(trees: Iterable[Tree], warnings: Sequence[str], layout: Layout) -> str:
-    """The trees, worst first.
+    """The trees, worst first; without details, a line for each of several workers, worst last.
 
-    If there is no room for all of them, settled workers share a line, and the others are counted.
+    If there is no room for all trees, settled workers share a line, and the others are counted.
     """
     width, rows = layout.width, layout.rows
-    ordered = sorted(trees, key=lambda tree: urgency(tree.phase, is_alarm=tree.is_alarm))
-    lines = list(islice(_lines(ordered, warnings, width), rows and rows + 1))
-    if rows and len(lines) > rows:
-        lines = _worst(ordered, warnings, width, rows)
+    ordered = sorted(trees, key=_urgency)
+    if len(ordered) > 1 and not layout.detailed:
+        lines = _one_line_each(ordered, warnings, width, rows)
+    else:
+        lines = list(islice(_lines(ordered, warnings, width), rows and rows + 1))
+        if rows and len(lines) > rows:
+            lines = _worst(ordered, warnings, width, rows)
     text = written(lines, colour=layout.colour)
     return in_ascii(text) if layout.ascii_only else text
 
@@ -113,6 +127,29 @@ def _lines(trees: Sequence[Tree], warnings: Sequence[str], width: int) -> Iterat
         yield from _tree(tree.draw(), width)
     for text in warnings:
         yield from warning(text, width)
+
+
+def _one_line_each(
+    trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int | None
+) -> list[Text]:
+    """A line for each worker, the most urgent last; those that have no room are counted above them."""
+    warned = sum(tree.warnings for tree in trees)
+    head = [*workers_line([tree.phase for tree in trees], warned, width)]
+    ends = [line for text in warnings for line in warning(text, width)]
+    if rows and len(ends) > 1 and len(head) + len(trees) + len(ends) > rows:
+        ends = [Text(f"and {counted(len(warnings), 'warning')}", "bold yellow")]
+    room = len(trees) if rows is None else max(1, rows - len(head) - len(ends))
+    # counting them takes a line too
+    shown = trees if len(trees) <= room else trees[: max(1, room - 1)]
+    if more := trees[len(shown) :]:
+        left_out = f"{len(more)} more: {phase_counts([tree.phase for tree in more])}"
+        head.append(_named(left_out, more, "dim", width))
+    worst_last = sorted(shown, key=_urgency, reverse=True)
+    return [*head, *lines_of_rows([tree.cells() for tree in worst_last], width), *ends]
+
+
+def _urgency(tree: Tree) -> tuple[bool, int]:
+    return urgency(tree.phase, is_alarm=tree.is_alarm)
 
 
 def _summary(trees: Sequence[Tree], width: int) -> Iterator[Text]:
@@ -197,7 +234,7 @@ def _aligned(row: Sequence[Text], widths: Sequence[int]) -> Text:
     return line
 
 
-_STATES = {
+STATE_STYLES: Mapping[VersionStatus, str] = {
     VersionStatus.CURRENT: "green",
     VersionStatus.RAMPING: "cyan",
     VersionStatus.DRAINING: "yellow",
@@ -205,15 +242,14 @@ _STATES = {
 }
 _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
-_TROUBLES = {AttachedState.MISSING, AttachedState.FAILING}
-_Document = Mapping[str, Any]
 
 
-def _style(phase: Phase, alarm: str) -> tuple[str, str]:
+def sign_and_style(phase: Phase, alarm: str) -> tuple[str, str]:
+    """The sign before the name of a worker, and the style of its line."""
     return ALARM if alarm else (SIGNS[phase], STYLES[phase])
 
 
-def _head(
+def head_lines(
     title: Text, alarm: str, labels: Iterable[tuple[str, str, str]], warnings: Iterable[str], width: int
 ) -> Iterator[Text]:
     """The lines of a worker above its versions; `labels` are names with a text and its style."""
@@ -227,7 +263,7 @@ def _head(
         yield from warning(text, width, "  ")
 
 
-def _blocks(
+def version_blocks(
     versions: Sequence[tuple[list[Text], Block]], unversioned: float | None, width: int
 ) -> list[Block]:
     """The lines of each version, from its cells and the lines below them."""
@@ -248,6 +284,8 @@ def status_text(status: Status, layout: Layout) -> str:
             worker.plan.routing.phase,
             bool(worker.plan.unserved),
             partial(_worker, worker, status.now, layout.width),
+            partial(_cells_of_worker, worker, status.now),
+            len([*folded_warnings(worker.plan)]),
         )
         for worker in status.workers
     ]
@@ -257,7 +295,7 @@ def status_text(status: Status, layout: Layout) -> str:
 def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
     plan = worker.plan
     spec, phase = plan.spec, plan.routing.phase
-    sign, style = _style(phase, plan.unserved)
+    sign, style = sign_and_style(phase, plan.unserved)
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
         (f"  {phase_phrase(plan.routing)}", style),
@@ -271,16 +309,27 @@ def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
         ("next", next_phrase(worker, now), style),
         ("gate", gate_phrase(worker), ""),
         *(("metric", judgement_phrase(judged), "") for judged in plan.judgements),
-        *(("drains", endings_phrase(endings, now), "") for endings in endings_of_versions(plan)),
+        *(
+            ("drains", actions_phrase(scheduled_actions, now), "")
+            for scheduled_actions in actions_of_versions(plan)
+        ),
         ("owner", owner_phrase(worker), ""),
         ("pods", "" if cluster_was_read else "the cluster was not read", ""),
     )
-    head = [*_head(title, plan.unserved, labels, folded_warnings(plan), width)]
+    head = [*head_lines(title, plan.unserved, labels, folded_warnings(plan), width)]
     versions = [
         (_cells(group, now), [*_below(group[0], spec.namespace, now)])
         for group in folded(worker.versions, _likeness)
     ]
-    return head, _blocks(versions, worker.unversioned_percentage, width)
+    return head, version_blocks(versions, worker.unversioned_percentage, width)
+
+
+def _cells_of_worker(worker: WorkerView, now: datetime) -> list[Text]:
+    plan = worker.plan
+    sign, style = sign_and_style(plan.routing.phase, plan.unserved)
+    because = plan.unserved or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
+    name = Text(f"{sign} {plan.spec.worker_deployment}", f"bold {style}")
+    return [name, Text(phase_phrase(plan.routing), style), Text(because, style if plan.unserved else "")]
 
 
 def _likeness(version: VersionView) -> object:
@@ -300,7 +349,9 @@ def _cells(group: Sequence[VersionView], now: datetime) -> list[Text]:
     return [
         Text(several([item.plan.build_id for item in group]), "bold" if version.is_target else ""),
         Text(percentage_text(version.percentage)),
-        Text(state_phrase(version, now) if len(group) == 1 else status.value, _STATES.get(status, "dim")),
+        Text(
+            state_phrase(version, now) if len(group) == 1 else status.value, STATE_STYLES.get(status, "dim")
+        ),
         Text(pods_phrase(version) if version.cluster_was_read else "", style),
         Text("◀ target" if version.is_target else "", "bold"),
     ]
@@ -313,92 +364,3 @@ def _below(version: VersionView, namespace: str, now: datetime) -> Iterator[Text
         yield Text(outlook, _ACTIONS.get(version.plan.action, "yellow"))
     if ready := [f"{item.kind} {item.name}" for item in version.attached if item.is_ready]:
         yield Text(f"has {listed(ready)}", "dim")
-
-
-def fleet_text(
-    statuses: Sequence[RolloutStatus], strays: Sequence[str], now: datetime, layout: Layout
-) -> str:
-    """A tree for each rollout, from the statuses that they wrote in their cluster.
-
-    `strays` are lines about objects that are no longer rendered.
-    """
-    trees = [
-        Tree(
-            printable(status.worker),
-            status.phase,
-            bool(status.failing),
-            partial(_rollout_if_readable, status, now, layout.width),
-        )
-        for status in statuses
-    ]
-    return trees_text(trees, strays, layout)
-
-
-def _rollout_if_readable(status: RolloutStatus, now: datetime, width: int) -> Drawn:
-    """The tree; without the version data if another release or a person wrote it in another form."""
-    try:
-        return _rollout(status, now, width)
-    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
-        unread = "the version data in its status cannot be read"
-        return _rollout(replace(status, document={}, failing=status.failing or unread), now, width)
-
-
-def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
-    worker: _Document = next(iter(status.document.get("workers") or ()), {})
-    sign, style = _style(status.phase, status.failing)
-    is_blocked = status.phase is Phase.BLOCKED
-    why = f" ({status.reason})" if is_blocked else ""
-    namespace = worker.get("temporalNamespace")
-    title = Text.assemble(
-        (f"{sign} {printable(status.worker)}", f"bold {style}"),
-        (printable(f"  {status.phase}{why} for {spoken(now - status.since)}"), style),
-        (printable(f"  Temporal namespace {namespace}") if namespace else "", "dim"),
-    )
-    owner = (worker.get("owner") or {}).get("identity")
-    labels = (
-        ("target", printable(f"{status.target}: {status.message}"), style if is_blocked else ""),
-        ("next", printable(_next(worker.get("next"), now)), style),
-        ("owner", printable(owner or ""), ""),
-    )
-    warnings = map(printable, worker.get("warnings") or ())
-    head = [*_head(title, printable(status.failing), labels, warnings, width)]
-    versions = [
-        (_cells_of(version, now), [Text(printable(trouble), "red") for trouble in _troubles(version)])
-        for version in worker.get("versions") or ()
-    ]
-    return head, _blocks(versions, worker.get("unversionedPercentage"), width)
-
-
-def _next(change: _Document | None, now: datetime) -> str:
-    if not change:
-        return ""
-    described = described_change(RoutingAction(change["action"]), change["buildID"], change["percentage"])
-    if not change["at"]:
-        return f"{described} now"
-    at = parse_time(change["at"])
-    return f"{described} in {spoken(at - now)} ({clock_time(at, now)})"
-
-
-def _cells_of(version: _Document, now: datetime) -> list[Text]:
-    status, share, pods = VersionStatus(version["status"]), version["percentage"], version["pods"]
-    since = parse_time(version["since"]) if version["since"] else None
-    are_missing = pods and pods["available"] < pods["wanted"]
-    of_pods = f"{pods['available']}/{pods['wanted']} pods" if pods else ""
-    return [
-        Text(printable(version["buildID"]), "bold" if version["isTarget"] else ""),
-        Text(percentage_text(None if share is None else plain_percentage(share))),
-        Text(status_phrase(status, since, version["openWorkflows"], now), _STATES.get(status, "dim")),
-        Text(of_pods, "yellow" if are_missing else ""),
-        Text("◀ target" if version["isTarget"] else "", "bold"),
-    ]
-
-
-def _troubles(version: _Document) -> Iterator[str]:
-    pods = version["pods"] or {}
-    if stalled := pods.get("stalled"):
-        yield f"its Deployment cannot progress: {stalled}"
-    if problem := pods.get("problem"):
-        yield f"its newest Pod {problem}"
-    for item in version["attached"]:
-        if item["state"] in _TROUBLES:
-            yield f"{item['kind']} {item['name']}: {item['message']}"
