@@ -58,10 +58,10 @@ class _Printed:
             warn([f"{failure}; trying again"])
         before, self._told = self._told, seen.statuses
         if before is None:
-            _print(seen, self._output, "never")
+            _print(seen, self._output, "never", detailed=True)
         elif news := [status for status in seen.statuses if status not in before]:
             shown = seen.statuses if self._output == "json" else news
-            _print(replace(seen, statuses=shown, strays=()), self._output, "never")
+            _print(replace(seen, statuses=shown, strays=()), self._output, "never", detailed=True)
 
     def repaint(self) -> None:
         """Nothing: what is printed stays."""

@@ -86,8 +86,8 @@ def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, *
 def command(output: str, color: str, watch: bool, interval: float, verbose: bool, **params: Any) -> None:  # noqa: FBT001
     """Show the state of every worker and its versions, and the next change. Changes nothing.
 
-    On a terminal, prints a tree of one worker, and a line for each of several, the worst last; -v prints all
-    trees. Elsewhere, it prints one line for each worker, version and warning.
+    On a terminal, prints a tree, or a line for each of several workers, the worst last. Elsewhere, it prints
+    a line for each worker, version and warning.
 
     \b
     twgen status .
@@ -133,10 +133,8 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         from twgen.cli.following import Standing, follow
 
         # without a worker, a script would continue as if its rollout had ended
-        with (
-            Observer(settings, needs_worker=True) as observer,
-            display(output, color, detailed=verbose) as shown,
-        ):
+        shown_as = display(output, color, detailed=verbose)
+        with Observer(settings, needs_worker=True) as observer, shown_as as shown:
             follow(
                 observer.observe(),
                 observer.observe,
