@@ -70,7 +70,7 @@ def _forms(secret: str) -> Iterable[str]:
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     for quoted in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
         yield quoted
-        yield _PERCENT.sub(lambda escape: escape[0].lower(), quoted)
+        yield _PERCENT.sub(lambda code: code[0].lower(), quoted)
     yield escape(secret)
     content = secret.encode(errors="replace")
     whole = b64encode(content).decode()

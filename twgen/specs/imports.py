@@ -223,7 +223,7 @@ def _of_people(texts: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
     """A worker and its connection; what a Deployment does not tell is left to be filled in."""
-    metadata, pods = _metadata(value), value["spec"]["template"]
+    metadata, pod_template = _metadata(value), value["spec"]["template"]
     name = metadata["name"]
     where = {"namespace": text} if (text := metadata.get("namespace") or namespace) else {}
     spec = without_server_fields({"metadata": {"annotations": {}}, "spec": dict(value["spec"])})["spec"]
@@ -234,11 +234,11 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     address = place.address or (next(iter(addresses)) if len(addresses) == 1 else "")
     labels = {
         key: text
-        for key, text in _of_people(value_at(pods, "metadata", "labels")).items()
+        for key, text in _of_people(value_at(pod_template, "metadata", "labels")).items()
         # the old Deployment, and what scales or guards it, would take the new pods for its own
         if key not in (value_at(value, "spec", "selector", "matchLabels") or {}) and key != _POD_HASH
     }
-    marks = {"labels": labels, "annotations": _of_people(value_at(pods, "metadata", "annotations"))}
+    marks = {"labels": labels, "annotations": _of_people(value_at(pod_template, "metadata", "annotations"))}
     of_pods = {field: texts for field, texts in marks.items() if texts}
     pace = _pace(spec)
     size = {"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}
@@ -262,7 +262,7 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
             f"the first, {first}, is taken as the worker: the build ID comes from its image"
         )
     missing = [f"{name}.yaml: {note}" for note in pods.notes]
-    left_out = (value_at(pods, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
+    left_out = (value_at(pod_template, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
     for label in sorted(left_out & _selecting_labels([pods.spec.get(field) for field in _SCHEDULING])):
         instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
         why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
