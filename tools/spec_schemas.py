@@ -8,6 +8,7 @@ from tools.descriptions import described
 from twgen.model.analysis import PrometheusQuery, WorkflowFailures
 from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.forms import LABEL, NAME, PERCENTAGE, SHARE
+from twgen.model.histories import Sample
 from twgen.model.policy import Policy, VersionPatch
 from twgen.model.record_shapes import (
     Mark,
@@ -24,6 +25,7 @@ from twgen.model.spec import Connection, Encoding, Gate, GateInput, Rollout, Sec
 from twgen.specs import kinds, spec_document
 from twgen.specs.attached import AttachedFields
 from twgen.specs.deployments import DeploymentFields, RollingUpdate
+from twgen.specs.replay import BYTES
 from twgen.specs.workers import WorkerFields, WorkerOptions
 from twgen.versioning.names import CONTROLLER_API, WHEN
 
@@ -46,7 +48,7 @@ def _not_both(*names: str) -> Schema:
 
 
 def _when(name: str, condition: Schema, then: Schema, *, otherwise: Schema | None = None) -> Schema:
-    """A rule for mappings of which one field fits a condition; one that is absent does not."""
+    """A rule for a mapping whose field fits a condition. An absent field does not."""
     rule = {"if": {"properties": {name: condition}, "required": [name]}, "then": then}
     return rule | ({"else": otherwise} if otherwise else {})
 
@@ -216,7 +218,7 @@ def _field(kind: Any, attribute: str, path: Sequence[str], default: Any) -> Sche
 
 
 def _nested(kind: Any, **_: Any) -> Shape:
-    """The shape of a class, of which only the schema is asked for."""
+    """A shape of a class that has only a schema."""
     return Shape(_unused, _unused, _GIVEN.get(kind, {}).get("") or _mapping(kind))
 
 
@@ -286,6 +288,7 @@ _GIVEN |= {
             **_exactly_one("configMapKeyRef", "secretKeyRef"),
         }
     },
+    Sample: {"most_bytes": {"type": "string", "pattern": BYTES, "default": "64Mi"}},
     RollingUpdate: {"max_surge": _pods(PERCENTAGE), "max_unavailable": _pods(SHARE)},
     DeploymentFields: {
         "replicas": _same("replicas"),

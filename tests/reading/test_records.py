@@ -123,5 +123,5 @@ def test_very_many_problems_are_cut_and_told_in_bounded_time(write: Write) -> No
     path = write(f"{HEAD}" + "- 7\n" * 200_000)
     assert (
         refusal(path)
-        == f"{path}:5: workers[0]: must be a mapping, not a whole number (and 100 more problems)"
+        == f"{path}:5: workers[0]: must be a mapping, not a whole number (and 1000 more problems)"
     )

@@ -13,8 +13,8 @@ from twgen.cli.output import write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable
 from twgen.model.diagnosis import Severity
+from twgen.model.problem import counted
 from twgen.planning.diagnosis.findings import findings
-from twgen.planning.sentences import counted
 from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines
 from twgen.reporting.json_text import json_text
 

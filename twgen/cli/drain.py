@@ -30,7 +30,7 @@ from twgen.model.draining import (
 )
 from twgen.model.forms import WORKFLOW_TYPE
 from twgen.model.plan import WorkerVersions
-from twgen.model.problem import quoted
+from twgen.model.problem import counted, quoted
 from twgen.model.shapes import fits
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
@@ -41,7 +41,6 @@ from twgen.planning.draining.schedule import begun_mark, scheduled_as
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_versions, worker_world
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import counted
 from twgen.planning.visibility import still_open
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.pinned_workflows import Draining

@@ -18,10 +18,10 @@ from twgen.clients.profiles import usual_profile
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.histories import Written, write_histories
 from twgen.model.histories import Sample
-from twgen.model.problem import quoted
+from twgen.model.problem import counted, quoted
 from twgen.model.spec import Connection, InTemporal, NamedWorker
 from twgen.planning.histories import left_out_altogether
-from twgen.planning.sentences import counted, listed
+from twgen.planning.sentences import listed
 from twgen.reading.temporal.histories import Histories
 from twgen.reading.temporal.reader import SharedReads
 

@@ -14,8 +14,8 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
 from twgen.executing.ledger import write_files
-from twgen.model.problem import Document
-from twgen.planning.sentences import counted, listed
+from twgen.model.problem import Document, counted
+from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.importing import InCluster, objects_to_import
 from twgen.specs.imports import Imported, existing_identities, identity_of, imported, live_versions

@@ -12,9 +12,8 @@ from twgen.cli.options import INPUT, options, output_option, paths_argument
 from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
-from twgen.model.problem import Problem
+from twgen.model.problem import Problem, counted
 from twgen.planning.drivers import LEFT_OUT, lacking_image
-from twgen.planning.sentences import counted
 from twgen.reading.documents import Documents, located
 from twgen.reading.input import DIRECTORY, Input, NotRendered, read_input
 from twgen.reporting.problems import (

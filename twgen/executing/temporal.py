@@ -10,12 +10,12 @@ from twgen.clients.temporal import Call, OneAtATime, TemporalClients
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
+from twgen.model.problem import counted
 from twgen.model.spec import WorkerSpec
 from twgen.planning.draining.batch_operations import batch_of, in_words
 from twgen.planning.draining.schedule import announced_mark, begun_mark
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import counted
 from twgen.planning.visibility import still_open
 
 if TYPE_CHECKING:

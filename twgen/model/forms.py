@@ -3,12 +3,7 @@
 `$` alone would let the end of a line pass.
 """
 
-import re
-from typing import Any
-
-from twgen.model.paths import Path
-from twgen.model.problem import noun, wrong_type
-from twgen.model.shapes import UNFILLED, Findings, Shape, text
+from twgen.model.shapes import UNFILLED, text
 
 RAMP_PERCENTAGES = (1, 99)
 MOST_STEPS = 20
@@ -87,31 +82,3 @@ ONLY_PLACEHOLDERS = (
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"
 SHARE = "^0{0,6}(100|[0-9]{1,2})%$(?!\\n)"
 """A percentage of what there is at most."""
-
-
-_BYTES = re.compile("^([1-9][0-9]{0,9})(k|M|G|Ki|Mi|Gi)?$(?!\\n)")
-_UNITS = {"Gi": 2**30, "Mi": 2**20, "Ki": 2**10, "G": 10**9, "M": 10**6, "k": 10**3, "": 1}
-
-
-def number_of_bytes(most: str) -> Shape:
-    """A whole number of bytes, with the suffixes that anybody needs; `most` is written so too."""
-
-    def amount(text: str) -> int | None:
-        matched = _BYTES.match(text)
-        return int(matched[1]) * _UNITS[matched[2] or ""] if matched else None
-
-    def read(value: Any, path: Path, findings: Findings) -> int | None:
-        if value.__class__ is not str:
-            findings.problem(path, wrong_type(noun(str), value))
-            return None
-        number = amount(value)
-        if number is None:
-            findings.problem(path, "is not a number of bytes such as 64Mi")
-        elif number > (amount(most) or 0):
-            findings.problem(path, f"is more than {most}")
-        return number
-
-    def write(value: int) -> str:
-        return next(f"{value // unit}{suffix}" for suffix, unit in _UNITS.items() if value % unit == 0)
-
-    return Shape(read, write, {"type": "string", "pattern": _BYTES.pattern})

@@ -4,8 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
-from twgen.model.forms import WORDS, number_of_bytes
-from twgen.model.record_shapes import Each, Hint, Mark, Named
+from twgen.model.record_shapes import Each, Hint, Mark, Name, Named
 from twgen.model.shapes import duration, whole_number
 from twgen.model.values import dataclass
 
@@ -26,7 +25,7 @@ class Sample(NamedTuple):
 
     of_each_type: Annotated[int, Named("sample"), whole_number(1, 10_000)] = 50
     """How many histories of each workflow type, open workflows first."""
-    most_bytes: Annotated[int, Named("maxBytes"), number_of_bytes("10Gi")] = 64 * 2**20
+    most_bytes: Annotated[int, Named("maxBytes")] = 64 * 2**20
     """The total size of the histories."""
 
 
@@ -43,7 +42,7 @@ class Replay:
     """How a version replays histories before it takes traffic, or workflows of older versions."""
 
     command: Annotated[
-        tuple[Annotated[str, WORDS], ...],
+        tuple[Name, ...],
         Each(least=1),
         Hint("a program in the worker's image that replays histories"),
     ]

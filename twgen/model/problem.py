@@ -171,6 +171,13 @@ def wrong_type(wanted: str, value: Any) -> str:
     return f"must be {wanted}, not {noun(type(value))}{hint}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 workflow`, `2 workflows`, `2 policies`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
 def quoted(text: str) -> str:
     """The text in quotes and on one line, cut when it is long; of credentials before an @ nothing is left."""
     text = _CREDENTIALS.sub("...@", text)

@@ -17,6 +17,7 @@ from twgen.model.problem import (
     MOST_TOLD,
     Finding,
     Place,
+    counted,
     did_you_mean,
     hidden_character,
     noun,
@@ -27,6 +28,9 @@ from twgen.model.problem import (
 from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 
 Schema = dict[str, Any]
+
+MOST_OF_A_RECORD = 1000
+"""Findings of one record, which a person does not write."""
 
 UNFILLED = "contains a variable that was not filled in: render the file first"
 """What is wrong with a text that a tool should have completed."""
@@ -110,8 +114,8 @@ def described(value: Any) -> str:
 def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 0, most: int = 0) -> Shape:
     """A string of at least so many characters; one that does not match is not `such_as`, or is `wrong`.
 
-    A string with a limit (`most`) is one of a spec. What is wrong with it is told to whoever writes it: an
-    invisible character, or a tool should have completed it. What stands for a Secret's name is not shown.
+    A string with a limit (`most`) is one of a spec. Its messages also name an invisible character, and a tool
+    that should have completed it. They do not show the name of a Secret: it may be the secret itself.
     """
     wrong = wrong or f"is not {such_as}"
 
@@ -120,9 +124,12 @@ def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 
             findings.problem(path, wrong_type(noun(str), value))
             return None
         if most:
-            is_secret = "secret" in written_path(path).lower()
-            if why := _why_not(value, pattern, wrong, most, is_secret=is_secret):
-                findings.problem(path, why if is_secret or not value else f"{quoted(value)} {why}")
+            if value[:1] in {"", "$"} or not (
+                value.isascii() and len(value) <= most and re.search(pattern, value)
+            ):
+                is_secret = "secret" in written_path(path).lower()
+                if why := _why_not(value, pattern, wrong, most, is_secret=is_secret):
+                    findings.problem(path, why if is_secret or not value else f"{quoted(value)} {why}")
         elif len(value) < least:
             findings.problem(path, "must not be empty")
         elif pattern and not re.match(pattern, value):
@@ -143,16 +150,13 @@ def _why_not(  # noqa: PLR0911 - one reason after the other
     """Why a spec must not have this string; empty: it may."""
     if not value:
         return "must not be empty"
-    fits = bool(re.search(pattern, value))
-    if len(value) <= most and value.isascii() and value[:1] != "$" and fits:
-        return ""
     if hidden := hidden_character(value):
         return f"contains an invisible character{f' ({hidden})' if is_secret else ''}: retype it"
     if len(value) > most:
         return f"is longer than {most} characters"
     if pattern and value.startswith("$"):
         return UNFILLED
-    if fits:
+    if re.search(pattern, value):
         return ""
     if "{{" in value:
         return "is a Helm template: run `helm template` first"
@@ -307,8 +311,7 @@ def listing(  # noqa: PLR0913 - the limits of a list
         if len(value) < least:
             findings.problem(path, "must not be empty")
         if most and len(value) > most:
-            nouns = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-            findings.problem(path, f"has {len(value)} {nouns}: at most {most} are allowed")
+            findings.problem(path, f"has {counted(len(value), noun)}: at most {most} are allowed")
             return None
         if is_set:
             _refuse_twins(value, path, findings)
@@ -333,9 +336,12 @@ def listing(  # noqa: PLR0913 - the limits of a list
 
 
 def _refuse_twins(items: Sequence[Any], path: Path, findings: Findings) -> None:
+    seen: set[str] = set()
     for index, item in enumerate(items):
-        if item.__class__ is str and item in items[:index]:
-            findings.problem((path, index), f"{quoted(item)} appears twice")
+        if item.__class__ is str:
+            if item in seen:
+                findings.problem((path, index), f"{quoted(item)} appears twice")
+            seen.add(item)
 
 
 def mapping(item: Shape | None = None) -> Shape:
@@ -375,10 +381,8 @@ def _read_flag(value: Any, path: Path, findings: Findings) -> Any:
 
 
 def fits(shape: Shape, value: str) -> bool:
-    """The text has a form."""
-    findings = Findings()
-    shape.read(value, None, findings)
-    return not findings.problems
+    """The text has the pattern and the length of a shape."""
+    return len(value) <= shape.schema["maxLength"] and bool(re.search(shape.schema["pattern"], value))
 
 
 _LIST = noun(list)

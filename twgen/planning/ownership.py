@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.operator import Caller
+from twgen.model.problem import counted
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.sentences import counted, listed
+from twgen.planning.sentences import listed
 from twgen.planning.version_status import routed_build_ids
 from twgen.versioning.build_ids import may_be_ours
 

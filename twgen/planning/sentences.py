@@ -44,13 +44,6 @@ def untimed(sentence: str) -> str:
     return _UNTIL.sub(r"\1)", sentence)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 workflow`, `2 workflows`, `2 policies`."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
-
-
 def listed(names: Sequence[str]) -> str:
     """Names as a sentence has them: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -13,6 +13,7 @@ from twgen.model.paths import Path, parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, path_in_file
 from twgen.model.record_shapes import Each, Field, Name, document_of, excerpt, record, record_of
 from twgen.model.shapes import (
+    MOST_OF_A_RECORD,
     TEXTS,
     Findings,
     Shape,
@@ -225,7 +226,7 @@ def parse_ledgers(
     for document in documents:
         if len(problems) > MOST_TOLD_IN_ALL:
             break
-        findings = Findings()
+        findings = Findings(MOST_OF_A_RECORD)
         ledger = LEDGER.read(document.value, None, findings)
         problems += (Problem.at(document, finding.path, finding.message) for finding in findings.shown())
         for index, entry in enumerate(() if findings.problems else ledger.versions):

@@ -14,7 +14,7 @@ from twgen.model.operator import (
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, document_of, record_of
-from twgen.model.shapes import Findings, Shape, listing, mapping, text, unchanged
+from twgen.model.shapes import MOST_OF_A_RECORD, Findings, Shape, listing, mapping, text, unchanged
 from twgen.records.prometheus import PROMETHEUS
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
@@ -107,6 +107,6 @@ OPERATOR_CONFIG = document_of(
 
 def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
     """The operator's configuration, and all that is wrong with it; None when anything is."""
-    findings = Findings()
+    findings = Findings(MOST_OF_A_RECORD)
     operator = OPERATOR_CONFIG.read(document, None, findings)
     return (None, findings.shown()) if findings.problems else (operator, [])

@@ -9,7 +9,7 @@ from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Each, Field, document_of, excerpt, record_of
-from twgen.model.shapes import Findings, Shape, constant, described, listing
+from twgen.model.shapes import MOST_OF_A_RECORD, Findings, Shape, constant, described, listing
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.times import later
 from twgen.model.values import dataclass
@@ -101,7 +101,7 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
     if api_version != TWGEN_API:
         message = f"has apiVersion {described(api_version)}, but this twgen reads {TWGEN_API}: upgrade twgen"
         return None, [Finding("", message)]
-    findings = Findings()
+    findings = Findings(MOST_OF_A_RECORD)
     read = SNAPSHOT.read(document, None, findings)
     if problems := findings.shown() or list(_late_times(read)):
         return None, [_with_names(document, problem) for problem in problems]

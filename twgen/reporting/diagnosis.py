@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from twgen.model.diagnosis import Finding, Severity
+from twgen.model.problem import counted
 from twgen.model.times import format_time
-from twgen.planning.sentences import counted
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
 

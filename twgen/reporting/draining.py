@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from twgen.model.draining import AGES, DrainReport, VersionInUse
+from twgen.model.problem import counted
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
-from twgen.planning.sentences import counted, in_days
+from twgen.planning.sentences import in_days
 from twgen.reporting.plan.markdown import code, sentence
 from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API

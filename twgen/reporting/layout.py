@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from twgen.model.plan import Phase
-from twgen.planning.sentences import counted
+from twgen.model.problem import counted
 
 STYLES: Mapping[Phase, str] = {
     Phase.SETTLED: "green",
@@ -90,11 +90,15 @@ def phase_counts(phases: Sequence[Phase]) -> str:
     return ", ".join(f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases)
 
 
-def workers_line(phases: Sequence[Phase], warnings: int, width: int) -> Iterator[Text]:
-    """How many workers there are above a line for each: `30 workers: 1 Blocked, 29 Settled; details: -v`."""
-    warned = f"; {counted(warnings, 'warning')}" if warnings else ""
-    summary = f"{counted(len(phases), 'worker')}: {phase_counts(phases)}{warned}; details: -v"
-    return wrapped(Text(summary, "bold"), width)
+def workers_line(phases: Sequence[Phase], width: int, hidden_warnings: int | None = None) -> Iterator[Text]:
+    """How many workers there are: `30 workers: 1 Blocked, 29 Settled`.
+
+    If their details are hidden, with so many warnings, the line says how they are shown.
+    """
+    parts = [f"{counted(len(phases), 'worker')}: {phase_counts(phases)}"]
+    if hidden_warnings is not None:
+        parts += [*([counted(hidden_warnings, "warning")] if hidden_warnings else ()), "details: -v"]
+    return wrapped(Text("; ".join(parts), "bold"), width)
 
 
 def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:

@@ -6,11 +6,11 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from twgen.model.marks import MarkKey
+from twgen.model.problem import counted
 from twgen.model.temporal import GateStatus, VersionStatus, WorkerDeployment
 from twgen.model.timeline import Event, Happening, Lane, Span, Stage
 from twgen.planning.routing.gates import worst
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import counted
 from twgen.planning.version_status import ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker
 

@@ -41,11 +41,7 @@ def _check_key(fields: Fields, reference: SecretKey) -> None:
 
 SECRET_KEY = spec_shape(SecretKey, _check_key)
 """A reference to one key of a Secret or a ConfigMap."""
-CONNECTION = spec_shape(
-    Connection,
-    _check,
-    shapes={SecretKey: SECRET_KEY},
-)
+CONNECTION = spec_shape(Connection, _check, shapes={SecretKey: SECRET_KEY})
 
 
 def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:

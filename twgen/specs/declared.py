@@ -1,7 +1,7 @@
 """How the mapping of a spec is read into the class that declares its fields.
 
-The class is declared as that of a record is (model.record_shapes). A spec differs from a record: what is
-wrong does not end its reading, so that rules between fields can tell what else is wrong.
+A class of a spec is declared like one of a record (model.record_shapes). But a mistake does not end the
+reading of a spec, so that rules between fields can report others.
 """
 
 from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ def _reader(
         if one_of:
             inline[attribute] = _one_of(one_of, shapes)
         elif Mark.INLINE in marks:
-            inline[attribute] = _reader(get_args(annotation)[0], shapes)
+            inline[attribute] = _reader(get_args(annotation)[0], shapes, given)
         else:
             entry = _Entry(
                 attribute,

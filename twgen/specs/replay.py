@@ -1,13 +1,37 @@
 """What a RolloutPolicy has replayed before a version takes traffic or workflows."""
 
+import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from twgen.model.histories import Replay
+from twgen.model.paths import Path
 from twgen.model.problem import Problem
+from twgen.model.shapes import TEXT, Findings, Shape, unchanged
 from twgen.model.spec import WorkerSpec
 from twgen.specs.declared import spec_shape
+from twgen.versioning.quantities import quantity_nanos
 
-REPLAY = spec_shape(Replay)
+BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
+"""A whole number of bytes, with the suffixes of a quantity that anybody needs."""
+_MOST_BYTES = 10 * 2**30
+"""Of a folder that every node has."""
+
+
+def _read_bytes(value: Any, path: Path, findings: Findings) -> int | None:
+    text = TEXT.read(value, path, findings)
+    if text is None:
+        return None
+    if not re.search(BYTES, text):
+        findings.problem(path, "is not a number of bytes such as 64Mi")
+        return None
+    number = quantity_nanos(text) // 10**9
+    if number > _MOST_BYTES:
+        findings.problem(path, "is more than 10Gi")
+    return number
+
+
+REPLAY = spec_shape(Replay, fields={"most_bytes": Shape(_read_bytes, unchanged, {})})
 
 
 def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:

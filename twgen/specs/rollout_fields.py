@@ -17,7 +17,7 @@ _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
 
 
 def _check_rollout(fields: Fields, rollout: Rollout) -> None:
-    # an unknown strategy is told already, and may be one with steps
+    # an unknown strategy is reported already, and may be one with steps
     if fields.raw("strategy") != rollout.strategy:
         return
     if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:
@@ -82,10 +82,6 @@ ROLLOUT = spec_shape(
     _check_rollout,
     shapes={
         RolloutStep: spec_shape(RolloutStep, _check_step),
-        Gate: spec_shape(
-            Gate,
-            _check_gate,
-            shapes={GateInput: _GATE_INPUT},
-        ),
+        Gate: spec_shape(Gate, _check_gate, shapes={GateInput: _GATE_INPUT}),
     },
 )

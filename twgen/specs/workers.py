@@ -204,7 +204,7 @@ def _connection(
     place: ConnectionReference | ObjectReference = reference
     if reference.object_ref:
         place, fields = reference.object_ref, fields.mapping("objectRef")
-    # of a kind that is none, only that is told
+    # if the kind is wrong, nothing else is reported
     is_known = not fields.has("kind") or fields.raw("kind") in ("", *ConnectionKind)
     kinds = (str(place.kind),) if place.kind and is_known else tuple(map(str, ConnectionKind))
     connection = connection_of(place.name, kinds)

@@ -10,7 +10,7 @@ import math
 from functools import lru_cache
 
 from twgen.model.analysis import Failures, Judgement, Verdict, WorkflowFailures
-from twgen.planning.sentences import counted
+from twgen.model.problem import counted
 
 _ALTERNATIVES = 24
 """Ratios that the bound is tested against, spaced evenly in log-odds."""

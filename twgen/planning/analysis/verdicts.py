@@ -18,10 +18,11 @@ from twgen.model.analysis import (
     Verdict,
     WorkflowFailures,
 )
+from twgen.model.problem import counted
 from twgen.model.times import later
 from twgen.planning.analysis.failures import judged_failures
 from twgen.planning.analysis.prometheus import judged_points
-from twgen.planning.sentences import counted, listed, spoken
+from twgen.planning.sentences import listed, spoken
 
 _SECOND = timedelta(seconds=1)
 _KEEPS_UP = 0.8

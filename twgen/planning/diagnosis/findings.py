@@ -11,6 +11,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.operator import Operator
 from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS
+from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus
@@ -21,7 +22,7 @@ from twgen.planning.diagnosis.rights import of_rights
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.registration import DEFAULT_LIMIT, polls_instead
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import counted, listed, spoken
+from twgen.planning.sentences import listed, spoken
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)

@@ -5,12 +5,13 @@ from datetime import datetime
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import Driver
+from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Strategy
 from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.table import wanted_change
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import counted, described_change, plain_percentage
+from twgen.planning.sentences import described_change, plain_percentage
 from twgen.planning.version_status import routed_build_ids
 from twgen.versioning.build_ids import may_be_ours
 

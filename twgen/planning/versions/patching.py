@@ -6,11 +6,11 @@ from typing import Any
 from twgen.cluster.comparison import compare
 from twgen.cluster.patches import Containers, changed_fields, container_names, patched_template, reaching
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
-from twgen.model.problem import did_you_mean, quoted
+from twgen.model.problem import counted, did_you_mean, quoted
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.planning.sentences import counted, listed
+from twgen.planning.sentences import listed
 from twgen.planning.versions.attached import autoscalers_of
 from twgen.planning.versions.facts import VersionFacts
 from twgen.planning.versions.table import Decision

@@ -9,13 +9,14 @@ from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
 from twgen.model.plan import LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import Driver, HistorySource, MissingTemplate
+from twgen.model.problem import counted
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.drivers import is_applied_by_hook
 from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
-from twgen.planning.sentences import counted, listed
+from twgen.planning.sentences import listed
 from twgen.planning.version_status import may_have_work
 from twgen.planning.versions.attached import AttachedTo, attached_to, objects_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts, version_facts

@@ -16,11 +16,12 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from twgen.model.plan import VersionAction
+from twgen.model.problem import counted
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import RecordedDeployment
 from twgen.planning.row import Row, first_match
-from twgen.planning.sentences import counted, in_days, spoken
+from twgen.planning.sentences import in_days, spoken
 from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE, may_have_work
 from twgen.planning.versions.attached import autoscalers_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts

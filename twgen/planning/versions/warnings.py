@@ -6,12 +6,12 @@ from twgen.cluster.marks import waits_to_recreate
 from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.policy import Driver, OwnerReferences
-from twgen.model.problem import quoted
+from twgen.model.problem import counted, quoted
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus, WorkerDeployment
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.planning.sentences import counted, listed
+from twgen.planning.sentences import listed
 from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
 from twgen.planning.versions.patching import patch_warnings

@@ -5,9 +5,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from twgen.model.problem import counted
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import parse_time
-from twgen.planning.sentences import counted, in_days, plain_percentage
+from twgen.planning.sentences import in_days, plain_percentage
 
 _ACTIONS = {"ScaleDown": "no pods", "Drop": "gone"}
 """What becomes of a version's Deployment, by what its sunset brings."""

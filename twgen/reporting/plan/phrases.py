@@ -10,9 +10,10 @@ from typing import TypeVar
 from twgen.model.analysis import Judgement
 from twgen.model.draining import BatchAction, ScheduledAction
 from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.problem import counted
 from twgen.planning.draining.batch_operations import in_words
 from twgen.planning.draining.schedule import MOST_REPEATS, is_due
-from twgen.planning.sentences import counted, described_change, listed, spoken
+from twgen.planning.sentences import described_change, listed, spoken
 
 Item = TypeVar("Item")
 

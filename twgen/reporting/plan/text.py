@@ -54,7 +54,7 @@ def plan_text(plan: Plan, *, colour: bool, width: int, detailed: bool = True) ->
     if len(plan.workers) > 1 and not detailed:
         by_urgency = sorted(plan.workers, key=_urgency, reverse=True)
         warned = sum(len([*folded_warnings(worker)]) for worker in by_urgency)
-        lines += workers_line([worker.routing.phase for worker in by_urgency], warned, width)
+        lines += workers_line([worker.routing.phase for worker in by_urgency], width, warned)
         lines += lines_of_rows([_cells(worker, plan.now) for worker in by_urgency], width)
     else:
         for worker in plan.workers:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
+from twgen.model.problem import counted
 from twgen.model.status import AttachedState, Ownership, Status, VersionView, WorkerView
 from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.model.values import dataclass
-from twgen.planning.sentences import clock_time, counted, how_to_resume, in_days, spoken
+from twgen.planning.sentences import clock_time, how_to_resume, in_days, spoken
 from twgen.reporting.plan.phrases import (
     actions_of_versions,
     actions_phrase,

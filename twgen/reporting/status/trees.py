@@ -10,9 +10,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from twgen.model.plan import Phase, VersionAction
+from twgen.model.problem import counted
 from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
-from twgen.planning.sentences import counted, listed
+from twgen.planning.sentences import listed
 from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import (
     ALARM,
@@ -119,7 +120,7 @@ def in_columns(rows: Sequence[Sequence[Text]], width: int) -> list[Text]:
 
 def _lines(trees: Sequence[Tree], warnings: Sequence[str], width: int) -> Iterator[Text]:
     if len(trees) > 1:
-        yield from _summary(trees, width)
+        yield from workers_line([tree.phase for tree in trees], width)
         yield Text()
     for index, tree in enumerate(trees):
         if index:
@@ -134,7 +135,7 @@ def _one_line_each(
 ) -> list[Text]:
     """A line for each worker, the most urgent last; those that have no room are counted above them."""
     warned = sum(tree.warnings for tree in trees)
-    head = [*workers_line([tree.phase for tree in trees], warned, width)]
+    head = [*workers_line([tree.phase for tree in trees], width, warned)]
     ends = [line for text in warnings for line in warning(text, width)]
     if rows and len(ends) > 1 and len(head) + len(trees) + len(ends) > rows:
         ends = [Text(f"and {counted(len(warnings), 'warning')}", "bold yellow")]
@@ -152,14 +153,9 @@ def _urgency(tree: Tree) -> tuple[bool, int]:
     return urgency(tree.phase, is_alarm=tree.is_alarm)
 
 
-def _summary(trees: Sequence[Tree], width: int) -> Iterator[Text]:
-    summary = f"{counted(len(trees), 'worker')}: {phase_counts([tree.phase for tree in trees])}"
-    return wrapped(Text(summary, "bold"), width)
-
-
 def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int) -> list[Text]:
     """As much as fits: the most urgent workers, then a line for the settled and one for the others."""
-    lines = list(_summary(trees, width)) if len(trees) > 1 else []
+    lines = [*workers_line([tree.phase for tree in trees], width)] if len(trees) > 1 else []
     urgent: list[Tree] = []
     settled: list[Tree] = []
     for tree in trees:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
+from twgen.model.problem import counted
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.timeline import Happening, Notice, Noticing, Outcome, Timeline, WorkerTimeline
-from twgen.planning.sentences import counted, spoken
+from twgen.planning.sentences import spoken
 
 OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
     Outcome.SETTLED: ("✓", "green"),

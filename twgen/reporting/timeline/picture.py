@@ -10,8 +10,9 @@ from textwrap import wrap
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from twgen.model.problem import counted
 from twgen.model.timeline import Happening, Lane, Span, Stage, Timeline, WorkerTimeline
-from twgen.planning.sentences import counted, spoken
+from twgen.planning.sentences import spoken
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.phrases import (
     OUTCOMES,
