@@ -50,3 +50,8 @@ def test_replay_before_a_move_lets_a_policy_move_without_further_consent() -> No
     for when, problems in (("BeforeMove", 0), ("Both", 0), ("BeforeRamp", 1)):
         specs = parsed(worker(), CONNECTION, policy(draining=move, replay={"command": COMMAND, "when": when}))
         assert len(specs.problems) == problems, when
+
+
+def test_word_of_a_command_may_be_a_whole_script() -> None:
+    specs = found(command=["sh", "-c", "replay /histories\n" * 200])
+    assert told(specs.problems) == []

@@ -124,12 +124,8 @@ def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 
             findings.problem(path, wrong_type(noun(str), value))
             return None
         if most:
-            if value[:1] in {"", "$"} or not (
-                value.isascii() and len(value) <= most and re.search(pattern, value)
-            ):
-                is_secret = "secret" in written_path(path).lower()
-                if why := _why_not(value, pattern, wrong, most, is_secret=is_secret):
-                    findings.problem(path, why if is_secret or not value else f"{quoted(value)} {why}")
+            if wrong_text := _wrong_text(value, path, pattern, wrong, most):
+                findings.problem(path, wrong_text)
         elif len(value) < least:
             findings.problem(path, "must not be empty")
         elif pattern and not re.match(pattern, value):
@@ -144,23 +140,27 @@ def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 
     return Shape(read, unchanged, schema, plain, may_be_empty=bool(most))
 
 
-def _why_not(  # noqa: PLR0911 - one reason after the other
-    value: str, pattern: str, wrong: str, most: int, *, is_secret: bool
-) -> str:
-    """Why a spec must not have this string; empty: it may."""
+def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> str:
+    """What is wrong with a string of a spec; empty: nothing."""
     if not value:
         return "must not be empty"
-    if hidden := hidden_character(value):
-        return f"contains an invisible character{f' ({hidden})' if is_secret else ''}: retype it"
-    if len(value) > most:
-        return f"is longer than {most} characters"
-    if pattern and value.startswith("$"):
-        return UNFILLED
-    if re.search(pattern, value):
+    fits_pattern = bool(re.search(pattern, value))
+    if fits_pattern and value.isascii() and len(value) <= most and value[0] != "$":
         return ""
-    if "{{" in value:
-        return "is a Helm template: run `helm template` first"
-    return UNFILLED if "${" in value or "$(" in value else wrong
+    is_secret = "secret" in written_path(path).lower()
+    if hidden := hidden_character(value):
+        wrong = f"contains an invisible character{f' ({hidden})' if is_secret else ''}: retype it"
+    elif len(value) > most:
+        wrong = f"is longer than {most} characters"
+    elif pattern and value[0] == "$":
+        wrong = UNFILLED
+    elif fits_pattern:
+        return ""
+    elif "{{" in value:
+        wrong = "is a Helm template: run `helm template` first"
+    elif "${" in value or "$(" in value:
+        wrong = UNFILLED
+    return wrong if is_secret else f"{quoted(value)} {wrong}"
 
 
 def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too_many: str = "") -> Shape:
