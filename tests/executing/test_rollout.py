@@ -1,5 +1,6 @@
 """Rollouts of one worker against a model of Temporal whose answers get lost, and where people interrupt."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +48,25 @@ def test_rollout_gates_claims_ramps_and_promotes_in_this_order() -> None:
         "25% of new workflows go to v3 now",
         "v3 is current now",
     ]
+
+
+@pytest.mark.parametrize(("lost", "gates"), [(1, 1), (2, 2)])
+def test_record_of_a_change_is_written_again_when_it_gets_lost_since_gates_run_again_without_it(
+    lost: int, gates: int
+) -> None:
+    class Losing(Client):
+        lost = 0
+
+        async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
+            self.lost += 1
+            if self.lost <= lost:
+                raise OutOfTime("nobody knows")
+            await super().mark(build_id, marks)
+
+    client = Losing(server := Server(), GATED)
+    assert rolled_out(client).routing.phase is Phase.SETTLED
+    assert sum(name.startswith("gate") for name in server.done) == gates
+    assert any("could not record what moved v3" in line for line in client.said) == (lost == 2)
 
 
 def test_pause_of_a_step_is_one_small_read_in_30_seconds() -> None:

@@ -139,10 +139,16 @@ async def _record(
     """Write the cause of a change into the version's metadata; a failure does not undo the change."""
     if not change.build_id:
         return
-    try:
-        await writer.mark(change.build_id, moved)
-    except TwgenError as error:
-        say(f"could not record what moved {change.build_id}: {error}")
+    failure: TwgenError
+    # without the record the gates run again; to write it a second time changes nothing
+    for _ in range(2):
+        try:
+            await writer.mark(change.build_id, moved)
+        except TwgenError as error:
+            failure = error
+        else:
+            return
+    say(f"could not record what moved {change.build_id}: {failure}")
 
 
 async def _wait(rollout: WorkerRollout, plan: WorkerPlan, world: WorkerWorld, now: datetime) -> None:
