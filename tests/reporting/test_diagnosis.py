@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from tests.strategies import NOW
 from twgen.model.diagnosis import Finding, Severity
-from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines
+from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines, diagnosis_text
 
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "diagnosis.json").read_text())
@@ -32,6 +32,27 @@ def test_question_is_followed_by_no_full_stop() -> None:
     asks = Finding("shop/orders", Severity.PROBLEM, "is it off?", "it waits", "turn it on")
     [line, _] = diagnosis_lines([asks], {}, "1 worker")
     assert line == "✗ shop/orders: is it off? It waits. Fix: turn it on"
+
+
+def test_terminal_gets_the_problems_last_and_no_line_broken_inside_a_command() -> None:
+    command = "`kubectl create role payments-list-pods -n shop --verb=list --resource=pods`"
+    refused = Finding("account", Severity.PROBLEM, "it is not allowed to list pods", "its Jobs fail", command)
+    text = diagnosis_text([refused, *FOUND], NOT_CHECKED, "2 workers", colour=False, width=40)
+    assert text.splitlines() == [
+        "- not checked: Kubernetes: no",
+        "    cluster is read",
+        "! Argo CD: it does not heal.",
+        "    `plan` waits.",
+        "    Fix: set selfHeal",
+        "✗ account: it is not allowed to list",
+        "    pods.",
+        "    Its Jobs fail.",
+        f"    Fix: {command}",
+        "✗ clocks: they differ\\x1b[2J.",
+        "    Pauses last longer.",
+        "    Fix: let NTP set both",
+        "checked 2 workers: 2 problems, 1 piece of advice",
+    ]
 
 
 def test_document_is_as_its_schema_says() -> None:

@@ -94,6 +94,12 @@ def test_text_says_what_is_not_known_or_not_all(facts: dict[str, Any], line: str
     assert list(SCHEMA.iter_errors(draining_document(report(held(**facts))))) == []
 
 
+def test_lines_fit_a_terminal_and_say_the_same() -> None:
+    text = draining_text(report(held()), width=60)
+    assert max(map(len, text.splitlines())) <= 60
+    assert text.split() == draining_text(report(held())).split()
+
+
 def test_name_that_a_terminal_would_carry_out_is_shown_as_text() -> None:
     groups = (WorkflowGroup("a\x1b[2Jb", "q|r", 1),)
     assert "\x1b" not in draining_text(report(held(groups=groups)))

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from rich.text import Text
 
 from tests.reporting.statuses import of_story, tree
 from twgen.model.plan import Phase
 from twgen.model.status import Status, WorkerView
+from twgen.reporting.layout import lines_of_rows
 from twgen.reporting.status.trees import Layout, status_text
 
 
@@ -66,6 +68,23 @@ def test_several_workers_have_a_line_each_and_the_worst_is_last() -> None:
     assert head.endswith("; details: -v")
     assert [line.split()[1] for line in lines] == ["shop/a", "shop/e", "shop/b", "shop/c", "shop/d"]
     assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize("width", range(30, 90, 7))
+def test_line_that_is_too_long_ends_after_a_whole_word(width: int) -> None:
+    words = ["it", "is", "the", "target,", "and", "a", "part", "of", "its", "workflows", "waits"]
+    [line] = lines_of_rows([[Text("✗"), Text("shop/payments"), Text(" ".join(words))]], width)
+    name, *shown = line.plain.removeprefix("✗  ").removesuffix(" …").split()
+    assert name == "shop/payments"
+    assert shown == words[: len(shown)]
+    assert len(line.plain) <= width
+    following = words[len(shown) : len(shown) + 1]
+    assert not following or len(line.plain) + len(following[0]) + 1 > width, "there was room for another word"
+
+
+def test_single_word_that_is_too_long_is_cut() -> None:
+    [line] = lines_of_rows([[Text("payments" * 5)]], 20)
+    assert line.plain == f"{('payments' * 5)[:18]} …"
 
 
 def test_one_worker_has_its_tree_without_asking_for_details() -> None:

@@ -1,5 +1,6 @@
 """`twgen doctor`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,21 +10,21 @@ from twgen.cli.examination import Examination, Examined
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
-from twgen.cli.output import write
+from twgen.cli.output import wants_colour, wants_tree, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable
-from twgen.model.diagnosis import Severity
+from twgen.model.diagnosis import Finding, Severity
 from twgen.model.problem import counted
 from twgen.planning.diagnosis.findings import findings
-from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines
+from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines, diagnosis_text
 from twgen.reporting.json_text import json_text
 
 
 @click.command()
 @paths_argument
 @output_option("text", "json")
-@options("argocd_namespace", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
-def command(output: str, argocd_namespace: str, **params: Any) -> None:
+@options("argocd_namespace", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet", "color")
+def command(output: str, argocd_namespace: str, color: str, **params: Any) -> None:
     """Find problems before they happen: rights, clocks, Argo CD's settings, Temporal, workers, rollouts.
 
     With PATHs, it checks the workers of these specs. Without PATHs, it checks the workers that have a
@@ -48,11 +49,17 @@ def command(output: str, argocd_namespace: str, **params: Any) -> None:
     if output == "json":
         write(json_text(diagnosis_document(found, not_checked, seen.plan.now)))
     else:
-        lines = diagnosis_lines(found, not_checked, counted(seen.workers, "worker"))
-        write("".join(f"{line}\n" for line in lines))
+        write(_text(found, not_checked, counted(seen.workers, "worker"), color))
     beside_workers = seen.installation.argocd or seen.installation.tick
     if not seen.workers and not found and not_checked and not beside_workers:
         raise StateUnavailable("nothing was checked: give PATHs, or access to a cluster")
     problems = sum(one.severity is Severity.PROBLEM for one in found)
     if problems:
         raise NegativeAnswer(f"{counted(problems, 'problem')} found")
+
+
+def _text(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str, color: str) -> str:
+    """A line for each finding, or for eyes some lines."""
+    if wants_tree(color):
+        return diagnosis_text(findings, not_checked, checked, colour=wants_colour(color), width=width())
+    return "".join(f"{line}\n" for line in diagnosis_lines(findings, not_checked, checked))

@@ -14,7 +14,7 @@ from twgen.cli.inputs import load_specs
 from twgen.cli.intervention import confirm, the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, OPTIONS, READING, given_options, options, output_option, paths_argument
-from twgen.cli.output import say, say_for_now, write
+from twgen.cli.output import say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
@@ -49,10 +49,16 @@ from twgen.reading.world import first_failure
 from twgen.reporting.draining import draining_document, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
 
-_REPORTS: dict[str, Callable[[DrainReport], str]] = {
-    "text": draining_text,
-    "json": lambda report: json_text(draining_document(report)),
-    "markdown": draining_markdown,
+
+def _text(report: DrainReport, color: str) -> str:
+    columns = width() if wants_tree(color) else None
+    return draining_text(report, colour=wants_colour(color), width=columns)
+
+
+_REPORTS: dict[str, Callable[[DrainReport, str], str]] = {
+    "text": _text,
+    "json": lambda report, _: json_text(draining_document(report)),
+    "markdown": lambda report, _: draining_markdown(report),
 }
 _NEEDS = {
     "to_version": "move",
@@ -71,8 +77,8 @@ _BETWEEN_LOOKS = 1.0
 @options("window", "from_cluster", "all_namespaces", from_cluster="Report on the workers of a cluster.")
 @options("of_version", "workflow_types", "older_than", "move", "to_version", "without_replay")
 @options("signal", "signal_input", "cancel", "terminate", "again", "wait", "yes")
-@options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
-def command(output: str, window: timedelta, **params: Any) -> None:
+@options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet", "color")
+def command(output: str, window: timedelta, color: str, **params: Any) -> None:
     """Show which workflows keep old versions running, and the cost of these versions.
 
     \b
@@ -96,7 +102,7 @@ def command(output: str, window: timedelta, **params: Any) -> None:
     # of nothing there is no report: it would say that no version is held
     if failure and not report.workers:
         raise failure
-    write(_REPORTS[output](report))
+    write(_REPORTS[output](report, color))
     if failure:
         raise failure
 

@@ -1,33 +1,74 @@
 """A diagnosis as text for people, and as a document for programs (`schemas/diagnosis.json`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+
+from rich.text import Text
 
 from twgen.model.diagnosis import Finding, Severity
 from twgen.model.problem import counted
 from twgen.model.times import format_time
-from twgen.reporting.printable import printable
+from twgen.reporting.layout import wrapped, written
+from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
 
 _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 
 
+_STYLES = {Severity.PROBLEM: "bold red", Severity.ADVICE: "yellow"}
+_INDENT = "    "
+
+
 def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str) -> list[str]:
     """A line for each finding and for each check that was not possible, then the totals."""
-    lines = [printable(_line(finding)) for finding in findings]
+    lines = [
+        printable(f"{_head(finding)} {_sentence(finding.because)} Fix: {finding.remedy}")
+        for finding in findings
+    ]
     lines += [printable(f"- not checked: {subject}: {why}") for subject, why in not_checked.items()]
+    return [*lines, _totals(findings, checked)]
+
+
+def diagnosis_text(
+    findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str, *, colour: bool, width: int
+) -> str:
+    """The same for a terminal: some lines for each finding, problems last, then the totals."""
+    lines = [
+        line
+        for subject, why in not_checked.items()
+        for line in wrapped(Text(printable(f"- not checked: {subject}: {why}"), "dim"), width, "", _INDENT)
+    ]
+    for finding in sorted(findings, key=lambda finding: finding.severity is Severity.PROBLEM):
+        lines += _block(printable_copy(finding), width)
+    return written([*lines, Text(_totals(findings, checked), "bold")], colour=colour)
+
+
+def _block(finding: Finding, width: int) -> Iterator[Text]:
+    head = Text(_head(finding))
+    head.stylize(_STYLES[finding.severity], 0, 1)
+    head.stylize("bold", 2, 2 + len(finding.about))
+    yield from wrapped(head, width, "", _INDENT)
+    yield from wrapped(Text(_sentence(finding.because)), width, _INDENT)
+    # not wrapped: a command that is copied must stay one line
+    yield Text.assemble(_INDENT, ("Fix: ", "bold"), finding.remedy)
+
+
+def _head(finding: Finding) -> str:
+    end = "" if finding.says.endswith("?") else "."
+    return f"{_SIGNS[finding.severity]} {finding.about}: {finding.says}{end}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text}." if text.startswith("`") else f"{text[0].upper()}{text[1:]}."
+
+
+def _totals(findings: Sequence[Finding], checked: str) -> str:
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
-    totals = f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'piece')} of advice"
-    return [*lines, f"checked {checked}: {totals}"]
-
-
-def _line(finding: Finding) -> str:
-    because, end = finding.because, "" if finding.says.endswith("?") else "."
-    if not because.startswith("`"):
-        because = f"{because[0].upper()}{because[1:]}"
-    about = f"{_SIGNS[finding.severity]} {finding.about}"
-    return f"{about}: {finding.says}{end} {because}. Fix: {finding.remedy}"
+    return (
+        f"checked {checked}: {counted(problems, 'problem')},"
+        f" {counted(len(findings) - problems, 'piece')} of advice"
+    )
 
 
 def diagnosis_document(

@@ -1,13 +1,16 @@
 """The workflows that keep old versions running, as text, JSON or Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from rich.text import Text
 
 from twgen.model.draining import AGES, DrainReport, VersionInUse
 from twgen.model.problem import counted
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
 from twgen.planning.sentences import in_days
+from twgen.reporting.layout import wrapped, written
 from twgen.reporting.plan.markdown import code, sentence
 from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
@@ -17,16 +20,29 @@ _MOST_GROUPS = 10
 _COLUMNS = ("version", "status", "workflows", "oldest", "pods", "drained within")
 
 
-def draining_text(report: DrainReport) -> str:
-    """A paragraph for each version."""
-    paragraphs = [
-        "\n".join(map(printable, _paragraph(worker.worker, version, report)))
+def draining_text(report: DrainReport, *, colour: bool = False, width: int | None = None) -> str:
+    """A paragraph for each version, in lines of at most `width` characters; None: of any length."""
+    lines = [
+        printable(line)
         for worker in report.workers
         for version in worker.versions
+        for line in _paragraph(worker.worker, version, report)
     ]
-    paragraphs = paragraphs or [_none_held(report)]
-    unread = [f"not read: {printable(why)}" for why in report.unread]
-    return "".join(f"{paragraph}\n" for paragraph in (*paragraphs, *unread))
+    lines = lines or [_none_held(report)]
+    lines += [f"not read: {printable(why)}" for why in report.unread]
+    return written(_laid_out(lines, width), colour=colour)
+
+
+def _laid_out(lines: Iterable[str], width: int | None) -> Iterator[Text]:
+    for line in lines:
+        text = line.lstrip()
+        indent = line[: len(line) - len(text)]
+        # the first line of a paragraph names its version
+        style = "" if indent else "bold"
+        if width is None:
+            yield Text(line, style)
+        else:
+            yield from wrapped(Text(text, style), width, indent, f"{indent}  ")
 
 
 def draining_markdown(report: DrainReport) -> str:

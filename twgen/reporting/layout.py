@@ -25,6 +25,8 @@ ALARM = ("✗", "bold red")
 """The sign and the style of what comes before everything else."""
 
 _GAP = "  "
+_CUT = " …"
+"""At the end of a line that is longer than there is room for."""
 _NARROWEST = 20
 """Characters of the last column below which a table is no table."""
 
@@ -109,8 +111,20 @@ def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
         for cell, column in zip(row, widths, strict=True):
             line.append_text(cell).append(" " * (column - cell_len(cell.plain)) + _GAP)
         line.rstrip()
-        line.truncate(width, overflow="ellipsis")
-        yield line
+        yield _cut(line, width)
+
+
+def _cut(line: Text, width: int) -> Text:
+    """The line, or as many of its words as there is room for."""
+    if cell_len(line.plain) <= width:
+        return line
+    room = line.copy()
+    room.truncate(width - len(_CUT))
+    # a word that ends exactly there is whole
+    is_whole = line.plain[len(room) :].startswith(" ")
+    words = room.plain if is_whole else room.plain.rpartition(" ")[0]
+    # a single word that is longer than the line is cut all the same
+    return line[: len(words.rstrip()) or len(room)].append(_CUT)
 
 
 def _blocks(
