@@ -12,7 +12,7 @@ from tests.terminal import terminal
 from tools.fields import KINDS, fields_page
 from tools.monitoring import dashboard_text, prometheus_rule_text
 from tools.pictures import write as write_pictures
-from tools.plugin import chart_values_text, plugin_text
+from tools.plugin import actions_values_text, chart_values_text, plugin_text
 from tools.printed import json_page
 from tools.published_schemas import CATALOG, catalog_text
 from tools.ramps import TITLE, ramps_text
@@ -82,6 +82,7 @@ def main() -> None:
     (ROOT / "deploy" / "values.yaml").write_text(chart_values_text())
     templating = ROOT / "deploy" / "templating"
     (templating / "values.yaml").write_text(chart_values_text(with_programs=True))
+    (ROOT / "deploy" / "actions" / "values.yaml").write_text(actions_values_text())
     operator = ROOT / "deploy" / "tick" / "prometheus-operator"
     (operator / "prometheusrule.yaml").write_text(prometheus_rule_text())
     (ROOT / "deploy" / "grafana-dashboard.json").write_text(dashboard_text())

@@ -45,6 +45,13 @@ def plugin_text() -> str:
     return "# Written by `make documentation` from the options of twgen.\n" + write_documents([plugin])
 
 
+def actions_values_text() -> str:
+    """`deploy/actions/values.yaml`: the buttons of rollouts, for the argo-cd Helm chart."""
+    [config_map] = read_documents((_DEPLOY / "actions" / "argocd-cm.yaml").read_text())
+    head = "# For the argo-cd Helm chart; written by `make documentation` from argocd-cm.yaml.\n"
+    return head + write_documents([{"configs": {"cm": config_map["data"]}}])
+
+
 def chart_values_text(*, with_programs: bool = False) -> str:
     """`deploy/values.yaml`: the sidecar and its account's rights, for the argo-cd Helm chart.
 

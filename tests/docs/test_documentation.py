@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tools.documentation import PLANS, diagnosed, objects, on_terminal
-from tools.plugin import chart_values_text, plugin_text
+from tools.plugin import actions_values_text, chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
 from twgen.model.operator import Application
@@ -271,6 +271,7 @@ def test_page_names_lines_that_twgen_prints() -> None:
 def test_values_of_the_chart_are_those_of_the_patches() -> None:
     deploy = ROOT / "deploy"
     assert (deploy / "values.yaml").read_text() == chart_values_text()
+    assert (deploy / "actions" / "values.yaml").read_text() == actions_values_text()
     assert (deploy / "templating" / "values.yaml").read_text() == chart_values_text(with_programs=True)
 
 

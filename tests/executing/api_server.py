@@ -1,9 +1,13 @@
 """The part of an API server that rollouts speak to, in memory."""
 
+import json
 from collections.abc import Mapping
 from copy import deepcopy
 from itertools import count
 from typing import Any
+
+from twgen.clients.kubernetes import MergePatch
+from twgen.records.requests import ANSWER_ENTRY
 
 Manifest = dict[str, Any]
 INTENT = "/api/v1/namespaces/shop/configmaps/payments-rollout"
@@ -23,6 +27,8 @@ class ApiServer:
 
     def __init__(self) -> None:
         self.objects: dict[str, Manifest] = {}
+        self.answers: list[Manifest] = []
+        """What was written of requests."""
         self._numbers = count(1)
 
     def put(self, path: str, manifest: Mapping[str, Any]) -> Manifest:
@@ -88,12 +94,7 @@ class ApiServer:
             case "PATCH" if query and query.get("dryRun") == "All":
                 status, answer = 200, deepcopy(body)
             case "PATCH":
-                spec = {**(found or {}).get("spec", {}), **body.get("spec", {})}
-                before = (found or {}).get("metadata", {})
-                metadata = {**before, **body["metadata"]}
-                metadata["annotations"] = {**before.get("annotations", {}), **metadata.get("annotations", {})}
-                changed = {**(found or {}), **body, "metadata": metadata}
-                status, answer = 200, self.put(path, {**changed, "spec": spec} if spec else changed)
+                status, answer = 200, deepcopy(self.put(path, self._patched(found or {}, body)))
             case "POST":
                 name = f"{body['metadata']['generateName']}{next(self._numbers)}"
                 metadata = {**body["metadata"], "name": name}
@@ -103,6 +104,34 @@ class ApiServer:
             case "DELETE" if found:
                 status, answer = 200, self.objects.pop(path)
         return status, answer
+
+    def _patched(self, found: Manifest, body: Mapping[str, Any]) -> Manifest:
+        if isinstance(body, MergePatch):
+            if text := body.get("data", {}).get(ANSWER_ENTRY):
+                self.answers.append(json.loads(text))
+            return _merged(found, body)
+        parts = {
+            "spec": {**found.get("spec", {}), **body.get("spec", {})},
+            # what another field manager has stays
+            "data": {name: text for name, text in found.get("data", {}).items() if name == ANSWER_ENTRY}
+            | body.get("data", {}),
+        }
+        before = found.get("metadata", {})
+        metadata = {**before, **body["metadata"]}
+        metadata["annotations"] = {**before.get("annotations", {}), **metadata.get("annotations", {})}
+        kept = {name: part for name, part in parts.items() if part}
+        return {**found, **body, "metadata": metadata, **kept}
+
+
+def _merged(found: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
+    """RFC 7386."""
+    merged = dict(found)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merged(merged.get(name) or {}, value) if isinstance(value, dict) else value
+    return merged
 
 
 def _fits(item: Mapping[str, Any], part: str) -> bool:

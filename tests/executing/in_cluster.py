@@ -1,6 +1,7 @@
 """Jobs that carry out the intents of one worker in a modelled cluster, where intents change and Pods die."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,11 +21,14 @@ from twgen.executing.cluster import restart_job
 from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.policy import Driver
+from twgen.model.requests import AnswerState, Request, Verb
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.times import format_time
 from twgen.records.intent import Intent, write_intent
+from twgen.records.requests import write_request
 from twgen.versioning.names import (
     INTENT_HASH,
+    REQUEST,
     attached_resource_name,
     rollout_labels,
     rollout_selector,
@@ -50,8 +54,10 @@ SPECS: Mapping[str, WorkerSpec] = {
     "back": replace(_scaled(RAMPS, "v1"), rollout=Rollout(Strategy.ALL_AT_ONCE)),
 }
 """What Git says at one time or another."""
+REQUESTS = {f"request {verb}" for verb in Verb}
 HANDS = {"kill", "copy", "annotate", "go on", "another image", "made again", "gone for a while"}
-INTERRUPTIONS = (*(f"apply {name}" for name in SPECS), *sorted(HANDS), *DEEDS)
+INTERRUPTIONS = (*(f"apply {name}" for name in SPECS), *sorted(HANDS | REQUESTS), *DEEDS)
+PERMITTED = (Verb.PROMOTE, Verb.RETRY)
 _HOLD_FOR = 20 * MINUTE
 _LINGERS = 20 * SECOND
 """From the end of a Job to the end of its Pods."""
@@ -69,6 +75,7 @@ class Cluster(Server):
     """Hook: a sync waits for the end of the Job before, which has a time limit."""
     beside: list[str] = field(default_factory=list)
     """Troubles, too: met when one reads its intent beside its looks, or tells how it goes."""
+    requested: int = 0
     plans: list[WorkerPlan] = field(default_factory=list)
     """The last of every Pod that ended by itself."""
 
@@ -115,7 +122,7 @@ class Cluster(Server):
         """The intent, its Job, and no other one."""
         self.name = name
         spec = SPECS[name]
-        intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": name},))
+        intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": name},), requests=PERMITTED)
         manifest = write_intent(intent)
         annotations = {MarkKey.PAUSED: "true"} if self.is_paused else {}
         self.api.put(INTENT, manifest)
@@ -137,7 +144,13 @@ class Cluster(Server):
         self.start_pod()
 
     async def ask(
-        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        deadline: Deadline,
+        *,
+        query: Any = None,
+        body: Any = None,
     ) -> tuple[int, Mapping[str, Any]]:
         """As a person's KubernetesClient."""
         if method == "DELETE":
@@ -168,7 +181,7 @@ class Cluster(Server):
         if not job:
             return
         spec = SPECS[self.name]
-        intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": self.name},), uid="uid")
+        intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": self.name},), requests=PERMITTED)
         path = f"{PODS}/pod-{len(self.running)}"
         owners = [{"uid": job["metadata"]["uid"]}]
         metadata = {
@@ -226,6 +239,36 @@ class Cluster(Server):
             if self.api.objects[path]["metadata"]["ownerReferences"] == [{"uid": job_uid}]:
                 running.cancel()
 
+    async def _interrupt(self, deed: str) -> None:
+        if deed in {"made again", "gone for a while"}:
+            await self.make_again((1 if deed == "made again" else 40) * SECOND)
+        elif deed in REQUESTS:
+            self.request(Verb(deed.partition(" ")[2]))
+        elif deed in {"annotate", "go on"}:
+            self.api.annotate(INTENT, **{MarkKey.PAUSED: "true" if deed == "annotate" else None})
+
+    def request(self, verb: Verb) -> str:
+        """Ask for something, as anyone does who may patch the status; the ID of the request."""
+        if STATUS not in self.api.objects or SPECS[self.name].build_id != "v3":
+            return ""  # nothing to annotate, or a version whose metadata is not modelled
+        self.requested += 1
+        request = Request(f"r{self.requested}", verb, "v3", self.model.now, "a person")
+        self.api.annotate(STATUS, **{REQUEST: write_request(request)})
+        return request.id
+
+    def taken(self, verb: Verb) -> set[str]:
+        """The IDs of the requests of a verb that were carried out, be it in part."""
+        return {
+            answer["request"]["id"]
+            for answer in self.api.answers
+            if answer["state"] == AnswerState.TAKEN and answer["request"]["verb"] == verb
+        }
+
+    def ends(self) -> Counter[str]:
+        """How often each request was answered, by its ID."""
+        finals = (answer for answer in self.api.answers if answer["state"] != AnswerState.TAKEN)
+        return Counter(answer["request"]["id"] for answer in finals)
+
     async def life(self, first: str, deeds: Sequence[tuple[int, str]]) -> None:
         """Begin with an intent; then each deed so many seconds after the one before; at last let it go on."""
         await self.sync(first)
@@ -240,14 +283,12 @@ class Cluster(Server):
             elif deed == "another image":
                 self.images += 1
                 await self.sync(self.name)
-            elif deed in {"made again", "gone for a while"}:
-                await self.make_again((1 if deed == "made again" else 40) * SECOND)
-            elif deed in {"annotate", "go on"}:
-                self.api.annotate(INTENT, **{MarkKey.PAUSED: "true" if deed == "annotate" else None})
             else:
-                await self._do(deed)
+                await self._do(deed) if deed in DEEDS else await self._interrupt(deed)
         await self.sleep(10 * MINUTE)
         self.api.annotate(INTENT, **{MarkKey.PAUSED: None})
+        if STATUS in self.api.objects:
+            self.api.annotate(STATUS, **{REQUEST: None})
         # what people did to a rollout that had ended, or made it end; each gate may fail once more
         for _ in range(2 + len(self.gates_end_as)):
             for deed in ("resume", "retry", "release"):

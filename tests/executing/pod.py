@@ -22,7 +22,7 @@ from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.world import LiveDeployment, World
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_status
+from twgen.reading.rollouts import RolloutReader, read_intent, read_request, read_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH
 
@@ -73,6 +73,7 @@ class Pod(Client):
         """What its cluster says, without which a read of Temporal justifies nothing."""
         read, self.read_last = self.read_last, None
         found = await self.reader.read(Deadline(9))
+        self.is_requested = self.server.requested > 0
         self.was_alone, self.read_last = not self._others(), read
         return found
 
@@ -95,7 +96,13 @@ class Pod(Client):
         return self.is_own and MarkKey.PAUSED not in annotations
 
     async def ask(
-        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        deadline: Deadline,
+        *,
+        query: Any = None,
+        body: Any = None,
     ) -> tuple[int, Mapping[str, Any]]:
         """As a KubernetesClient, with trouble."""
         if path == STATUS or path.startswith(EVENTS):
@@ -136,6 +143,9 @@ class Pod(Client):
             raise asyncio.CancelledError
         return trouble
 
+    async def _replays_nothing(self) -> str:
+        raise AssertionError("none of its specs has a replay")
+
     def carrying_out(self) -> Coroutine[Any, Any, WorkerPlan | None]:
         """As `twgen rollout --intent` does it."""
         beside: Any = self.beside
@@ -155,11 +165,14 @@ class Pod(Client):
     def _ways(self, intent: Intent) -> Ways:
         assert intent.hash == self.intent.hash, "another one than the Job is for"
         self.reader = RolloutReader(self, intent)
+        beside: Any = self.beside
         kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
         return Ways(
             rollout=self.rollout(),
             state=self.state,
             attached=lambda: attached_objects(self, replace(intent, attached_kinds=kinds), Deadline(9)),
+            pending=lambda: read_request(beside, intent, Deadline(9)),
+            replay_again=self._replays_nothing,
         )
 
 
@@ -170,7 +183,13 @@ class Beside:
     pod: Pod
 
     async def ask(
-        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        deadline: Deadline,
+        *,
+        query: Any = None,
+        body: Any = None,
     ) -> tuple[int, Mapping[str, Any]]:
         """As a KubernetesClient, with trouble."""
         server = self.pod.server

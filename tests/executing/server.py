@@ -34,6 +34,8 @@ class Server:
     done: list[str] = field(default_factory=list)
     stays: int = 1
     """Of v3, of which each has a gate of its own."""
+    promotions: int = 0
+    """How often traffic moved because a person asked for it."""
     gate_inputs: list[bytes | None] = field(default_factory=list)
     gate_requests: set[str] = field(default_factory=set)
     gates_end_as: list[GateStatus] = field(default_factory=list)

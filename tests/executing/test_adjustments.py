@@ -12,7 +12,7 @@ from tests.planning.times import MINUTE, SECOND
 from tests.strategies import AUTOSCALER, with_policy
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.adjustments import Adjustments
-from twgen.executing.unattended import Journal
+from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.policy import OwnerReferences

@@ -15,7 +15,7 @@ from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.unattended import Journal
+from twgen.executing.journal import Journal
 from twgen.model import credentials
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan

@@ -145,7 +145,7 @@ def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> 
             raise AssertionError
 
         reads.clear()
-        tick = Tick(read, unused, unused, print, drain=drain if may else None, begun=seen)
+        tick = Tick(read, unused, unused, unused, print, drain=drain if may else None, begun=seen)
         known = worker("shop", spec=spec)
         known = known._replace(intent=replace(known.intent, is_paused=paused))
         assert asyncio.run(tick.act([known])).failures == []

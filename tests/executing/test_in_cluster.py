@@ -13,6 +13,7 @@ from tests.executing.trouble import TROUBLES
 from tests.planning.times import MINUTE, SECOND
 from twgen.model.plan import Phase
 from twgen.model.policy import Driver
+from twgen.model.requests import Verb
 from twgen.model.temporal import GateStatus
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.versioning.names import INTENT_HASH
@@ -70,6 +71,8 @@ def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_
     routing = cluster.model.routing
     assert (routing.current and routing.current.build_id, routing.ramping) == (newest.build_id, None)
     assert cluster.plans[-1].routing.phase is Phase.SETTLED
+    assert cluster.promotions <= len(cluster.taken(Verb.PROMOTE)), "each is carried out once"
+    assert all(number == 1 for number in cluster.ends().values()), "each is answered once"
     told = parse_rollout_status(cluster.api.objects[STATUS])
     stands = cluster.api.objects[INTENT]["metadata"]
     assert (told.phase, told.intent) == (Phase.SETTLED, stands["annotations"][INTENT_HASH])

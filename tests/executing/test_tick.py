@@ -14,6 +14,7 @@ from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase
 from twgen.model.policy import Driver, HistorySource
+from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -40,6 +41,7 @@ def look(
     *workers: Worker,
     records: Callable[[RolloutStatus], None] | None = None,
     deletes: Callable[[str], None] | None = None,
+    answers: Callable[[Answer], None] | None = None,
 ) -> Seen:
     async def delete(_: Intent, job: JobReference) -> None:
         assert deletes
@@ -49,8 +51,13 @@ def look(
         assert records
         records(status)
 
+    async def answer(_: Intent, answer: Answer, over: str) -> None:
+        assert answers
+        assert over == "7"
+        answers(answer)
+
     async def story() -> Seen:
-        return await asyncio.wait_for(Tick(read, delete, record, print).act(workers), 30)
+        return await asyncio.wait_for(Tick(read, delete, record, answer, print).act(workers), 30)
 
     return asyncio.run(story())
 
@@ -220,7 +227,7 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
         return {"shop": AttachedRead((AttachedInCluster(kind, "", "", name, "uid", frozenset()),))}
 
     def states(spec: WorkerSpec) -> list[str]:
-        tick = Tick(read, _unasked, _unasked, print, attached=attached)
+        tick = Tick(read, _unasked, _unasked, _unasked, print, attached=attached)
         seen = asyncio.run(tick.act([worker("shop", spec=spec)]))
         [told] = seen.statuses["shop/payments"].document["workers"]
         return [item["state"] for item in told["versions"][0]["attached"]]
@@ -233,3 +240,69 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
 
 async def _unasked(*_: object) -> None:
     raise AssertionError
+
+
+ENDED = EndedJob(JobReference("job", "uid"), NOW - timedelta(minutes=5))
+ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
+
+
+@pytest.mark.parametrize(
+    ("driver", "ended", "phase", "request_", "answer"),
+    [
+        (Driver.JOB, None, Phase.WAITING, ABORT, "nothing"),
+        (Driver.JOB, ENDED, Phase.BLOCKED, ABORT, "its Job is deleted"),
+        (Driver.JOB, ENDED, Phase.SETTLED, ABORT, "to go back, commit the spec of an older version"),
+        (Driver.JOB, ENDED, Phase.BLOCKED, ABORT._replace(target="v0"), "the request is for v0"),
+        (
+            Driver.HOOK,
+            ENDED._replace(is_hook=True),
+            Phase.BLOCKED,
+            ABORT,
+            "its hook has ended, and only a sync",
+        ),
+        (
+            Driver.NONE,
+            None,
+            Phase.WAITING,
+            ABORT,
+            "its policy has driver None, so no Job takes requests: run `twgen abort PATH`",
+        ),
+    ],
+)
+def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_for_another(
+    driver: Driver, ended: EndedJob | None, phase: Phase, request_: Request, answer: str
+) -> None:
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return empty(specs), []
+
+    spec = with_policy(SPEC, driver=driver)
+    status = not_begun(None, spec.worker_deployment, spec.build_id, "", NOW)
+    pending = PendingRequest(request_, "", None, "7")
+    status = replace(status, phase=phase, pending=pending)
+    asked = worker("shop", spec=spec)._replace(ended=ended, kept=status)
+    policy = {"spec": {"driver": driver.value}}
+    asked = asked._replace(intent=replace(asked.intent, documents=(policy,)))
+    said: list[str] = []
+    seen = look(
+        read,
+        asked,
+        records=lambda _: None,
+        deletes=lambda name: said.append(f"{name}: its Job is deleted"),
+        answers=lambda answer: said.append(f"{answer.state}: {answer.message}"),
+    )
+    assert seen.failures == []
+    if answer == "nothing":
+        assert said == []
+    else:
+        assert answer in said[0]
+        assert said[0].startswith("job" if "deleted" in answer else AnswerState.REFUSED)
+
+
+def test_request_that_was_answered_is_left_to_the_job() -> None:
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return empty(specs), []
+
+    status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
+    pending = PendingRequest(ABORT, "", Answer(ABORT, AnswerState.DONE, "done"), "7")
+    asked = worker("shop")._replace(ended=ENDED, kept=replace(status, phase=Phase.BLOCKED, pending=pending))
+    assert look(read, asked).failures == []

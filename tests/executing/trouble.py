@@ -40,6 +40,8 @@ class Client:
     said: list[str] = field(default_factory=list)
     looks: int = 0
     glances: int = 0
+    is_requested: bool = False
+    """A person has ever requested something of it."""
     read_last: WorkerDeployment | None = None
     """Until it has justified a write."""
 
@@ -92,6 +94,7 @@ class Client:
                 raise StateUnavailable("no such version")
             assert self._is_in_turn(change), f"{change} comes before its time"
             self.server.change(move, self.identity)
+            self.server.promotions += change.reason is Reason.MANUAL
 
         if change.action is not RoutingAction.CLEAR_RAMP:
             assert not self._is_marked(MarkKey.ABORTED), "it was aborted"
@@ -126,8 +129,10 @@ class Client:
         await self._write(f"gate {gate.workflow_id.rpartition('-')[2]}", apply)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        assert list(marks) == [MarkKey.MOVED_BY], "only people mark a version"
-        assert self.server.done[-1].split()[1] == build_id, "of the version that it has just moved"
+        if MarkKey.MOVED_BY in marks:
+            assert self.server.done[-1].split()[1] == build_id, "of the version that it has just moved"
+        else:
+            assert self.is_requested, "only people mark a version"
         await self._trouble()
         self.server.marks |= marks
 
@@ -136,6 +141,7 @@ class Client:
         if change.action is RoutingAction.CLEAR_RAMP or change.reason in {
             Reason.ROLLBACK,
             Reason.ALL_AT_ONCE,
+            Reason.MANUAL,
         }:
             return True
         ramp, steps = self.server.model.routing.ramping, self.spec.rollout.steps

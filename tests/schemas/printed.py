@@ -33,6 +33,15 @@ STATUS = {
                     "heldBy": "",
                 }
             ],
+            "request": {
+                "id": "r1",
+                "verb": "Abort",
+                "targetBuildID": "a",
+                "by": "ana",
+                "at": NOW,
+                "state": "Refused",
+                "message": "it is current",
+            },
             "unversionedPercentage": 95,
             "versionCount": {"deployed": 1, "maxVersions": 75, "registered": 2, "mostRegistered": 100},
             "versions": [

@@ -132,7 +132,7 @@ class ApplicationStory:
         self.application.create()
         self.stands("Settled", "v1")
 
-    def stands(self, phase: str, target: str) -> dict[str, str]:
+    def stands(self, phase: str, target: str, within: float = SOON) -> dict[str, str]:
         """The status, once the rollout of this target is in that phase."""
 
         def reached() -> dict[str, str]:
@@ -144,7 +144,7 @@ class ApplicationStory:
             )
             return status
 
-        return eventually(reached, SOON)
+        return eventually(reached, within)
 
     def ramps_to(self, percentage: str) -> None:
         """Wait until its rollout has given its target this share."""

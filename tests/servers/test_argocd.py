@@ -224,6 +224,7 @@ def test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refres
 
     commit = story.argo.repository.revert()
     story.application.refresh()
-    story.stands("Settled", "v1")
+    # a hook holds its sync for five minutes first
+    story.stands("Settled", "v1", 2 * SOON)
     assert story.application.get()["status"]["sync"]["revision"] == commit
     assert story.share("v1") == 100

@@ -11,10 +11,10 @@ import click
 
 from twgen.cli.fleet import namespace_of
 from twgen.cli.inputs import load_specs
-from twgen.cli.intervention import confirm, the_worker
+from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, OPTIONS, READING, given_options, options, output_option, paths_argument
-from twgen.cli.output import say, say_for_now, wants_colour, wants_tree, width, write
+from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
@@ -83,6 +83,7 @@ def command(output: str, window: timedelta, color: str, **params: Any) -> None:
 
     \b
     twgen drain .
+    twgen drain worker/payments -n shop
     twgen drain --from-cluster -A -o markdown
     twgen drain . --version v1 --type Poller --signal stop --wait
 
@@ -115,7 +116,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
     if in_cluster and params["paths"]:
         raise InvalidInput("--from-cluster reads the workers from the cluster: leave out PATH")
     namespace = namespace_of(settings, everywhere=everywhere) if in_cluster else ""
-    specs = () if in_cluster else load_specs(settings).workers
+    specs = () if in_cluster else load_specs(settings, or_name=True).workers
     with Servers(settings) as servers:
 
         async def story(opened: Connections) -> DrainReport:

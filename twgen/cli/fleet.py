@@ -74,6 +74,8 @@ class Selection(NamedTuple):
     """An empty one: all."""
     expected: Sequence[WorkerSpec] = ()
     """Those of these workers alone, for the build IDs that their specs have."""
+    worker: str = ""
+    """Of this one alone, as namespace/name."""
 
 
 def show_fleet(  # noqa: PLR0913 - the options of a command
@@ -90,12 +92,16 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
     With patience, follow them until none can go on by itself; on a terminal without an end, for ever. Raises
     as `Patience.goes_on` does.
     """
-    (namespaces, expected), asked_at, warned = wanted, clock(), set[str]()
+    namespaces, expected, worker = wanted
+    asked_at, warned = clock(), set[str]()
 
     async def read(opened: Connections) -> Statuses:
         client = opened.cluster_for("--from-cluster")
         found = [
-            status for namespace in namespaces for status in await _read(client, settings, namespace, warned)
+            status
+            for namespace in namespaces
+            for status in await _read(client, settings, namespace, warned)
+            if worker in {"", status.worker}
         ]
         return as_expected(found, expected, asked_at) if expected else found
 
@@ -104,7 +110,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 
     with Servers(settings) as servers:
         found = servers.run((), read)
-        is_reported = output in _TELLS_STRAYS and not expected
+        is_reported = output in _TELLS_STRAYS and not (expected or worker)
         seen = _Fleet(found, servers.run((), strays) if is_reported else (), clock())
         if patience is None:
             _print(seen, output, color, detailed=detailed)
@@ -124,7 +130,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
     if not found and not settings.quiet:
         where = namespaces[0] or "any namespace"
         doubt = "is it the right cluster, and did Argo CD sync the Application (`argocd app get NAME`)?"
-        warn([f"there is no rollout status in {where}: {doubt}"])
+        warn([f"there is no rollout status {f'of {worker}' if worker else f'in {where}'}: {doubt}"])
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:

@@ -11,16 +11,16 @@ from twgen.cli.rolling import judge, rollout_of, sleep
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
-from twgen.executing.cluster import ClusterWriter
+from twgen.executing.cluster import ClusterWriter, restart_job
 from twgen.executing.unattended import Unattended, Ways, carry_out
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.world import World
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_status, specs_of
+from twgen.reading.rollouts import RolloutReader, read_intent, read_request, read_status, specs_of
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
-from twgen.versioning.names import PROMETHEUS_SECRETS
+from twgen.versioning.names import PROMETHEUS_SECRETS, replay_selector
 
 _TERMINATION_LOG = Path("/dev/termination-log")
 """Where Kubernetes reads the last word of a container, unless its Pod names another place."""
@@ -78,6 +78,10 @@ def _unattended(
             rollout=rollout_of(spec, intent.caller, settings, servers, asked, show=show, say=log.say),
             state=lambda: reader.read(Deadline(timeout)),
             attached=lambda: attached_objects(client, intent, Deadline(timeout)),
+            pending=lambda: read_request(client, intent, Deadline(timeout)),
+            replay_again=lambda: restart_job(
+                client, intent.namespace, replay_selector(intent.worker), Deadline(timeout)
+            ),
         )
 
     return Unattended(

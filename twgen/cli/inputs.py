@@ -48,11 +48,17 @@ _MOST_REPEATED = 20
 """Warnings of documents in the intent of one worker: each becomes an Event."""
 
 
-def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
+def load_specs(settings: Settings, *, needs_worker: bool = False, or_name: bool = False) -> Specs:
     """The specs of the paths; raises InvalidDocuments with every problem, and prints the warnings.
 
-    No worker is a warning too; raises InvalidInput where one is needed.
+    No worker is a warning too; raises InvalidInput where one is needed. With `or_name`, `worker/NAME` means
+    the specs that the rollout of a worker in the cluster was rendered with.
     """
+    if or_name:
+        from twgen.cli.by_name import named_worker, specs_of_named
+
+        if named := named_worker(settings):
+            return specs_of_named(settings, named)
     # a file alone is planned by the same ledger as its folder, and as it is locked by
     read = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
     specs = parse(settings, read)

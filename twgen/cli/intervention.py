@@ -1,22 +1,26 @@
-"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: what a person does to one worker."""
+"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: what a person does to one worker.
 
-import sys
+With PATHs, they change Temporal themselves. With `worker/NAME`, they request it of the rollout's Job.
+"""
+
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import click
 
+from twgen.cli import by_name
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, MEASURING, options, paths_argument
-from twgen.cli.output import say, write
+from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
+from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
 from twgen.executing.cluster import restart_job
 from twgen.executing.rollout import intervene
 from twgen.executing.temporal import TemporalWriter
+from twgen.model.requests import Verb
 from twgen.model.world import World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
@@ -24,73 +28,97 @@ from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
+from twgen.reporting.json_text import json_text
+from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
 from twgen.versioning.names import replay_selector, rollout_selector
 
-_common = options("worker", *MEASURING, *INPUT, "identity", "namespace", "operator_config", "quiet")
+_common = options(
+    "dry_run", "yes", "worker", *MEASURING, *INPUT, "identity", "namespace", "operator_config", "quiet"
+)
 
 
 @click.command()
 @paths_argument
+@output_option("text", "json")
 @options("full", "skip_gate")
 @_common
 def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     """Take the next step of a rollout now, even if its pause is not over.
 
     \b
-    twgen promote .
+    twgen promote worker/payments -n shop
     twgen promote . --worker payments --full
+
+    On a terminal, --full and --skip-gate ask for confirmation. With worker/NAME, the operator must permit
+    it, and --skip-gate is not possible.
     """
-    _intervene(params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate))
+    if by_name.request(params, Verb.PROMOTE, full=full, skip_gate=skip_gate):
+        return
+    asks = "all traffic at once" if full else "no gate" if skip_gate else ""
+    _intervene(params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate), asks)
 
 
-def _command(decide: Callable[[Target], Intervention], text: str) -> click.Command:
+def _command(decide: Callable[[Target], Intervention], verb: Verb | None, text: str) -> click.Command:
     """A command without options of its own."""
 
     @click.command(help=text)
     @paths_argument
+    @output_option("text", "json")
     @_common
     def command(**params: Any) -> None:
-        _intervene(params, decide)
+        if not by_name.request(params, verb):
+            _intervene(params, decide)
 
     return command
 
 
 abort = _command(
     interventions.abort,
+    Verb.ABORT,
     """End the ramp of a target, and keep traffic from it until `twgen retry`.
 
     \b
+    twgen abort worker/payments -n shop
     twgen abort . --worker payments
     """,
 )
 retry = _command(
     interventions.retry,
+    Verb.RETRY,
     """Continue with an aborted target, or restart a failed gate or replay.
 
     \b
+    twgen retry worker/payments -n shop
     twgen retry .
+
+    With worker/NAME, the operator must permit it.
     """,
 )
 pause = _command(
     interventions.pause,
+    Verb.PAUSE,
     """Keep the traffic of a rollout as it is until `twgen resume`.
 
     \b
+    twgen pause worker/payments -n shop
     twgen pause .
     """,
 )
 resume = _command(
     interventions.resume,
+    Verb.RESUME,
     """Continue a paused rollout.
 
     \b
+    twgen resume worker/payments -n shop
     twgen resume .
     """,
 )
 retire = _command(
     interventions.retire,
+    None,
     """Send all new workflows to unversioned workers, and let every version drain.
 
     It is refused unless unversioned workers poll the same task queues as the current version. To bring the
@@ -104,13 +132,16 @@ retire = _command(
 )
 
 
-def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:
-    """Change what is decided, and show what came of it; where the rollout goes on, so does its Job."""
+def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention], asks: str = "") -> None:
+    """Change what is decided, and show what came of it; where the rollout goes on, so does its Job.
+
+    `asks` is why the person is asked first; empty: nobody is.
+    """
     settings, specs = the_worker(params)
     [spec] = specs.workers
     caller = settings.planning_caller
 
-    async def story(opened: Connections) -> World:
+    async def story(opened: Connections) -> World | None:
         async def look() -> Target:
             world = await servers.read_soon(opened, [spec], for_routing=True)
             worker = worker_world(spec, world)
@@ -119,6 +150,12 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention])
         def writer(identity: str) -> TemporalWriter:
             return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
 
+        if asks or params["dry_run"]:
+            change = f"{spec.worker_deployment}: {decide(await look()).will}"
+            if params["dry_run"]:
+                write(f"{change}\n")
+                return None
+            confirm(f"{change} ({asks})", yes=params["yes"], always=False)
         done = await intervene(look, decide, writer, say)
         again = [replay_selector(spec.name)] if done.replays else []
         again += [rollout_selector(spec.name)] if done.goes_on else []
@@ -132,8 +169,11 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention])
 
     with Servers(settings) as servers:
         world = servers.run([spec], story)
+    if not world:
+        return
     status = make_status(make_plan(specs.workers, world, clock(), caller), world, caller)
-    write(f"{status_lines(status)[0].text}\n")
+    as_json = params["output"] == "json"
+    write(json_text(status_document(status)) if as_json else f"{status_lines(status)[0].text}\n")
 
 
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
@@ -144,7 +184,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     settings, name = settings_of(params), params["worker"] or ""
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
-    specs = load_specs(replace(settings, quiet=True), needs_worker=True)
+    specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
     found = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
     if len(found) == 1:
         return settings, specs._replace(workers=found)
@@ -152,12 +192,3 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     if not found:
         raise InvalidInput(f"there is no worker {name!r}; the workers are: {names}")
     raise InvalidInput(f"there are several workers: choose one with --worker: {names}")
-
-
-def confirm(change: str, *, yes: bool) -> None:
-    """Ask the person at the terminal, unless yes is said; InvalidInput where nobody is there to ask."""
-    if yes:
-        return
-    if not sys.stdin or not sys.stdin.isatty():
-        raise InvalidInput(f"{change}? There is no terminal to ask at: -y confirms")
-    click.confirm(change, abort=True, err=True)

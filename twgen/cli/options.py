@@ -280,6 +280,7 @@ OPTIONS: Mapping[str, Option] = {
     "owner": Option(("--from",), "The current manager, to take the worker over from.", NAME),
     "yes": _flag("-y", "--yes", text="Do not ask for confirmation."),
     "full": _flag("--full", text="Send all traffic to the target, and skip the remaining steps."),
+    "dry_run": _flag("--dry-run", text="Say what would be changed, and change nothing."),
     "skip_gate": _flag("--skip-gate", text="Continue even if the gate or the replay has not passed."),
     "once": _flag(
         "--once/--until-settled", text="Make one change at most, or continue until settled (the default)."

@@ -123,3 +123,18 @@ def width() -> int:
     from shutil import get_terminal_size
 
     return get_terminal_size((_WIDE, 0)).columns
+
+
+def confirm(change: str, *, yes: bool, always: bool = True) -> None:
+    """Ask the person at the terminal, unless `yes` was given.
+
+    Raises InvalidInput if nobody is there to be asked, unless it need not `always` be confirmed.
+    """
+    if yes:
+        return
+    if sys.stdin and sys.stdin.isatty():
+        from click import confirm as ask
+
+        ask(change, abort=True, err=True)
+    elif always:
+        raise InvalidInput(f"{change}? There is no terminal to ask at: -y confirms")

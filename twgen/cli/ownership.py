@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.intervention import confirm, the_worker
+from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, options, paths_argument
-from twgen.cli.output import write
+from twgen.cli.output import confirm, write
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.world import WorkerWorld
 from twgen.planning.ownership import acting_identity, claimed, manager_of, released
@@ -33,6 +33,7 @@ def show(**params: Any) -> None:
 
     \b
     twgen ownership show .
+    twgen ownership show worker/payments -n shop
     """
     _manage(params, lambda worker, _: manager_of(worker), yes=True)
 

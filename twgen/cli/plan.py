@@ -54,10 +54,11 @@ def command(output: str, color: str, exit_code: bool, verbose: bool, **params: A
 
     \b
     twgen plan .
+    twgen plan worker/payments -n shop
     twgen plan . --snapshot world.yaml
     """
     settings = settings_of(params)
-    specs = load_specs(settings)
+    specs = load_specs(settings, or_name=True)
     world = load_world(settings, specs, for_routing=True)
     refuse_cluster_scoped(settings, specs)
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)

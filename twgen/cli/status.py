@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from twgen.cli.by_name import Named, named_worker
 from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs
 from twgen.cli.observer import Observer, observe
@@ -61,9 +62,13 @@ _REPORTS: Mapping[str, Callable[..., str | bytes]] = {
 _SERVED_BY = {"openmetrics": "twgen tick", "html": "twgen dashboard"}
 
 
-def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, **_: Any) -> "Selection":
+def _wanted(
+    settings: Settings, named: Named | None, *, paths: Sequence[str], all_namespaces: bool, **_: Any
+) -> "Selection":
     from twgen.cli.fleet import Selection, namespace_of
 
+    if named:
+        return Selection([named.namespace], worker="/".join(named))
     if not paths:
         return Selection([namespace_of(settings, everywhere=all_namespaces)])
     if all_namespaces:
@@ -92,7 +97,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     \b
     twgen status .
     twgen status . --snapshot world.yaml
-    twgen status . -w
+    twgen status worker/payments -n shop
     twgen status --from-cluster -A
     twgen status workers/ --from-cluster -w --within 30m
 
@@ -119,12 +124,13 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         patience = Patience(params["within"], interval)
     elif params["within"]:
         raise InvalidInput("--within needs -w: without it, nothing waits")
-    if params["from_cluster"]:
+    named = named_worker(settings)
+    if params["from_cluster"] or named:
         from twgen.cli.fleet import show_fleet
 
         if settings.snapshot or settings.now:
             raise InvalidInput("--from-cluster reads a cluster: leave out --snapshot and --now")
-        show_fleet(settings, _wanted(settings, **params), output, color, patience, detailed=verbose)
+        show_fleet(settings, _wanted(settings, named, **params), output, color, patience, detailed=verbose)
     elif not patience:
         write(_REPORTS[output](observe(settings).status, color, verbose=verbose))
     elif settings.snapshot or settings.now:

@@ -185,6 +185,9 @@ async def _look(looks: _Looks, opened: Connections) -> tuple[Sequence[RolloutSta
         read=partial(looks.servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
         record=partial(_keep, client, timeout, looks.forbidden),
+        answer=lambda intent, answer, version: ClusterWriter(client, intent, timeout).answer(
+            answer, over=version
+        ),
         say=_say,
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
         attached=partial(_attached, client, timeout, looks.unlisted),

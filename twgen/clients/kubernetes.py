@@ -73,6 +73,10 @@ class Forbidden(StateUnavailable):
     """The account lacks a right."""
 
 
+class MergePatch(dict[str, Any]):
+    """The body of a PATCH that changes single fields of an object, whoever has applied the others."""
+
+
 class KubernetesClient:
     """Reads from one cluster; its connections outlive a reading, and belong to one event loop.
 
@@ -133,7 +137,7 @@ class KubernetesClient:
         query: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> tuple[int, Mapping[str, Any]]:
-        """The status and the document of one answer; a PATCH is a server-side apply."""
+        """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch."""
         who = f"Kubernetes ({self._access.described}), {path}"
         deadline, budget = deadline.for_answer(), Budget(WORLD)
         request = _request(who, deadline, method, path, query or {}, body)
@@ -248,7 +252,8 @@ def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
     who: str, deadline: Deadline, method: str, path: str, query: Mapping[str, str], body: Any = None
 ) -> Request:
     """A request by its path alone: the session knows the server, and the header that says who asks."""
-    content_type = "application/apply-patch+yaml" if method == "PATCH" else "application/json"
+    patch = "merge-patch+json" if isinstance(body, MergePatch) else "apply-patch+yaml"
+    content_type = f"application/{patch if method == 'PATCH' else 'json'}"
     return Request(
         who=who,
         method=method,

@@ -7,19 +7,22 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, jobs_path
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.requests import Answer, AnswerState
 from twgen.model.rollout import JobReference
 from twgen.model.times import format_time
 from twgen.planning.cluster_changes import AttachedInCluster, Owning, ReplicasChange
 from twgen.records.intent import Intent
+from twgen.records.requests import ANSWER_ENTRY, write_answer
 from twgen.versioning.names import (
     DEPLOYMENT_API,
     GONE,
+    REQUEST,
     resource_of_kind,
     rollout_labels,
     rollout_name,
@@ -32,6 +35,8 @@ _OWNER_MANAGER = "twgen-owner"
 """The field manager of owners only: the manager of the rest of an attached object may leave them out."""
 _ATTACHED_MANAGER = "twgen-attached"
 """The field manager of a Deployment's annotation about attached objects: it does not own the replicas."""
+_REQUESTS_MANAGER = "twgen-requests"
+"""The field manager of answers to requests."""
 _ARGO_CD, _KUBECTL = "argocd-controller", "kubectl"
 """The field managers of Argo CD, and of `kubectl apply --server-side`."""
 _DONE = range(200, 300)
@@ -144,6 +149,21 @@ class ClusterWriter:
         path = f"/api/v1/namespaces/{intent.namespace}/configmaps/{name}"
         newer = set() if over is None else {HTTPStatus.CONFLICT}
         await self._apply(path, manifest, newer, force=over != "")
+
+    async def answer(self, answer: Answer | None, *, over: str) -> str:
+        """Write the answer to a request in place of that resource version of the status; its new one.
+
+        The request is removed in the same call, once its answer is final; None: it is removed, and no more.
+        """
+        name = rollout_status_name(self._intent.worker)
+        is_final = not answer or answer.state is not AnswerState.TAKEN
+        annotations = {"annotations": {REQUEST: None}} if is_final else {}
+        entry = {"data": {ANSWER_ENTRY: without_credentials(write_answer(answer))}} if answer else {}
+        patch = MergePatch(metadata={"resourceVersion": over, **annotations}, **entry)
+        path = f"/api/v1/namespaces/{self._intent.namespace}/configmaps/{name}"
+        # applying a status leaves out the entry, so another field manager has it
+        patched = await self._send("PATCH", path, patch, query={"fieldManager": _REQUESTS_MANAGER})
+        return str(value_at(patched, "metadata", "resourceVersion"))
 
     async def add_event(self, kind: EventType, reason: str, message: str, at: datetime) -> None:
         """Write a Kubernetes Event about the intent."""

@@ -32,6 +32,8 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 
 _AFTER_A_CHANGE = timedelta(seconds=1)
+_BETWEEN_REQUESTS = timedelta(seconds=4)
+"""A person who requests something waits for at most 5 seconds until it is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,10 @@ class WorkerRollout:
     """Makes the changes in the cluster; False: another look is due soon."""
     tell_failure: Callable[[str, RoutingReason], Awaitable[None]] | None = None
     """Gets every failure, each time, and its reason; raises no TwgenError."""
+    is_asked: Callable[[], Awaitable[bool]] | None = None
+    """Whether a person requests something of it; one cheap call, which raises no TwgenError."""
+    answer: Callable[[World], Awaitable[bool]] | None = None
+    """Answers such a request, by what was just read; True: look again."""
     cause: Mapping[str, str] = field(default_factory=dict)
     """The origin of the rollout, recorded with every change; an empty text: not known."""
     is_unattended: bool = False
@@ -80,6 +86,9 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             await rollout.show(planned, world)
             [plan] = planned.workers
             own, is_first = worker_world(rollout.spec, world), False
+            if rollout.answer and await rollout.answer(world):
+                await rollout.sleep(_AFTER_A_CHANGE)
+                continue
             is_done = takes_back(plan) or not rollout.adjust or await rollout.adjust(plan, own.rollout)
             temporal = own.temporal
             write = next_write(plan) if temporal else None
@@ -155,12 +164,26 @@ async def _wait(rollout: WorkerRollout, plan: WorkerPlan, world: WorkerWorld, no
     """Sleep until the plan can change; while only time has to pass, read only the token."""
     until = only_time_passes_until(plan, now)
     if not until or not world.temporal:
-        return await rollout.sleep(until_next_look(plan, now))
+        await _sleep(rollout, until_next_look(plan, now))
+        return
     while (now := rollout.clock()) < until:
-        await rollout.sleep(until_next_look(plan, now))
+        if await _sleep(rollout, until_next_look(plan, now)):
+            break
         if rollout.clock() < until and await rollout.conflict_token() != world.temporal.conflict_token:
             break
-    return None
+
+
+async def _sleep(rollout: WorkerRollout, length: timedelta) -> bool:
+    """Let a length of time pass; True: a request came, so it is not over yet."""
+    if not rollout.is_asked:
+        await rollout.sleep(length)
+        return False
+    ends = rollout.clock() + length
+    while (rest := ends - rollout.clock()) > timedelta():
+        await rollout.sleep(min(rest, _BETWEEN_REQUESTS))
+        if await rollout.is_asked():
+            return True
+    return False
 
 
 async def intervene(

@@ -17,6 +17,7 @@ from twgen.model.draining import ScheduledAction
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import Plan
+from twgen.model.requests import Answer, AnswerState
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -45,6 +46,7 @@ from twgen.planning.refresh import (
     rendered_by,
     runs_again,
 )
+from twgen.planning.requests import refused_without_job
 from twgen.planning.rollout import brought_up_to_date, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
@@ -157,6 +159,8 @@ class Tick:
     delete: Callable[[Intent, JobReference], Awaitable[None]]
     record: Callable[[Intent, RolloutStatus], Awaitable[None]]
     """Writes the status of a worker into the cluster."""
+    answer: Callable[[Intent, Answer, str], Awaitable[object]]
+    """Answers a request in place of that resource version of the status."""
     say: Callable[[str], None]
     """Gets every change that was made."""
     drain: Callable[[Target, ScheduledAction], Awaitable[bool]] | None = None
@@ -183,6 +187,8 @@ class Tick:
                 unsettled = []
                 for look in await self._read(group, seen):
                     worker, by_hand = look.worker, look.worker.intent.is_rolled_out_by_hand
+                    with seen.whatever_fails():
+                        await self._answer(worker)
                     with seen.whatever_fails():
                         look.note(seen)
                         # reads for routing are only made if there may be something to do
@@ -232,7 +238,8 @@ class Tick:
             return
         # the resource version, since a Job may have taken over in the meantime
         since, version = (since_when(kept, now), kept.resource_version) if kept else (now.since, "")
-        now = replace(now, since=since, resource_version=version)
+        permits = worker.intent.requests
+        now = replace(now, since=since, resource_version=version, permits=permits)
         seen.kept[now.worker] = now
         if not kept or is_news(kept, now):
             await self.record(worker.intent, now)
@@ -244,6 +251,23 @@ class Tick:
             return
         if runs_again(plan, ended.ended_at, look.plan.now):
             await self._delete(worker, ended, plan.routing.because)
+
+    async def _answer(self, worker: Worker) -> None:
+        """Refuse a request that no Job will take, or let a Job that has ended run again for it."""
+        status, ended, by_hand = worker.kept, worker.ended, worker.intent.is_rolled_out_by_hand
+        pending = status.pending if status else None
+        if not status or not pending or pending.is_answered or not pending.request:
+            return
+        if not by_hand and not ended:
+            return  # its Job takes it
+        is_hook = ended is not None and ended.is_hook
+        why = refused_without_job(pending.request, status, by_hand=by_hand, is_hook=is_hook)
+        if why:
+            refusal = Answer(pending.request, AnswerState.REFUSED, why)
+            await self.answer(worker.intent, refusal, pending.resource_version)
+            self.say(f"{status.worker}: refused {pending.request}: {why}")
+        elif ended:
+            await self._delete(worker, ended, f"it is to take a request: {pending.request}")
 
     async def _delete(self, worker: Worker, ended: EndedJob, because: str) -> None:
         await self.delete(worker.intent, ended.job)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from twgen.model.paths import value_at
 from twgen.model.problem import quoted
 from twgen.model.record_shapes import Each, Example, Mark, Name
+from twgen.model.requests import Verb
 from twgen.model.shapes import text
 from twgen.model.values import dataclass
 
@@ -189,6 +190,17 @@ class RolloutPod(NamedTuple):
     """The CA certificates that the Jobs trust for Temporal. They are used if the connection uses TLS and
     names no caCertSecretRef. If absent, the Jobs trust the certificates of the image.
     """
+    requests: tuple[Verb, ...] = ()
+    """What people may request of a rollout in addition to Pause, Resume and Abort, which are always taken:
+    Promote, Retry. Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can
+    request it.
+    """
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Fields that cannot go together, each with the reason."""
+        for verb in self.requests:
+            if not verb.needs_permission:
+                yield "requests", f"must not list {verb}, which is always taken"
 
 
 _PROMETHEUS = text(

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
+from twgen.model.requests import Answer, PendingRequest, Verb
 from twgen.model.temporal import GateStatus, TaskQueue
 from twgen.model.values import dataclass
 
@@ -170,6 +171,12 @@ class RolloutStatus:
     """The hash of the intent that is carried out."""
     failing: str = ""
     """What fails at its looks, or after them; empty: nothing does."""
+    permits: tuple[Verb, ...] = ()
+    """The requests that the operator permits beside those that are always taken."""
+    pending: PendingRequest | None = field(default=None, compare=False)
+    """What a person requests of it; None: nothing."""
+    answer: Answer | None = None
+    """To the last request; None: there was none, or it cannot be read."""
     intent_uid: str = field(default="", compare=False)
     """Of the intent's ConfigMap, as its own ConfigMap names its owner; empty: it names none."""
     resource_version: str = field(default="", compare=False)

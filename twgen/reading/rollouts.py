@@ -15,6 +15,7 @@ from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import MissingTemplate
 from twgen.model.problem import Document
+from twgen.model.requests import PendingRequest
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -22,6 +23,7 @@ from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
 from twgen.reading.kubernetes import config_map_path, owners_of, pods_path, read_list, read_path
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
+from twgen.records.requests import parse_pending
 from twgen.records.rollout_status import is_of, parse_rollout_status
 from twgen.reporting.problems import problem_lines
 from twgen.specs.parse import Specs, parse_specs
@@ -60,9 +62,22 @@ async def read_intent(
 
 async def read_status(client: KubernetesClient, intent: Intent, timeout: float) -> RolloutStatus | None:  # noqa: ASYNC109 - of each request
     """What the rollouts of the intent's worker left to read; None: nothing yet."""
-    name = rollout_status_name(intent.worker)
-    manifest = await _config_map(client, intent.namespace, name, Deadline(timeout))
+    return await read_rollout_status(client, intent.namespace, intent.worker, Deadline(timeout))
+
+
+async def read_rollout_status(
+    client: KubernetesClient, namespace: str, worker: str, deadline: Deadline
+) -> RolloutStatus | None:
+    """What the rollouts of a worker left to read; None: nothing yet."""
+    manifest = await _config_map(client, namespace, rollout_status_name(worker), deadline)
     return parse_rollout_status(manifest) if manifest else None
+
+
+async def read_request(client: KubernetesClient, intent: Intent, deadline: Deadline) -> PendingRequest | None:
+    """What a person requests of the intent's rollout; None: nothing. Also raises InvalidInput."""
+    name = rollout_status_name(intent.worker)
+    manifest = await _config_map(client, intent.namespace, name, deadline)
+    return parse_pending(manifest) if manifest else None
 
 
 def specs_of(intent: Intent) -> Specs:

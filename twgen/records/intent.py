@@ -13,6 +13,7 @@ from twgen.model.operator import Caller, GroupKind, PrometheusServer
 from twgen.model.paths import value_at
 from twgen.model.policy import Driver
 from twgen.model.problem import Document
+from twgen.model.requests import Verb
 from twgen.model.spec import WorkerSpec
 from twgen.model.values import dataclass
 from twgen.versioning.names import (
@@ -54,6 +55,8 @@ class Intent:
     """The kinds of what is attached to its versions, or was; no part of what is hashed."""
     applies_autoscalers: bool = field(default=False, compare=False)
     """Its Job does, as one of a hook: no sync does. No part of what is hashed."""
+    requests: tuple[Verb, ...] = field(default=(), compare=False)
+    """The requests that its Job takes beside those that slow it down. No part of what is hashed."""
     prometheus: tuple[PrometheusServer, ...] = ()
     """Those that its metrics may mean and whoever rendered it may use."""
     uid: str = field(default="", compare=False)
@@ -152,6 +155,7 @@ def write_intent(intent: Intent) -> dict[str, Any]:
         "warnings": intent.warnings,
         "attachedKinds": intent.attached_kinds,
         "autoscalers": (_BY_JOB,) if intent.applies_autoscalers else (),
+        "requests": intent.requests,
         "prometheus": _lines_of(intent.prometheus) if intent.prometheus else (),
     }
     entries = {name: "".join(f"{line}\n" for line in lines) for name, lines in beside.items() if lines}
@@ -204,6 +208,10 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
         applies_autoscalers=_BY_JOB in data.get("autoscalers", "").splitlines(),
+        # another release may permit what this one does not know
+        requests=tuple(
+            Verb(line) for line in data.get("requests", "").splitlines() if line in Verb.__members__.values()
+        ),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
         # where Argo CD is told to track by a label; nobody else gives an intent one

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
+from twgen.model.requests import Answer, PendingRequest, Verb
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
 from twgen.records.intent import Intent
+from twgen.records.requests import parse_answer, parse_pending
 from twgen.versioning.names import is_dns_name, rollout_status_name
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
@@ -33,6 +36,7 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
+        "permits": " ".join(status.permits),
         # one entry for one condition: a phase alone may still be that of the intent before
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
@@ -57,6 +61,9 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
             document=document,
             intent=data.get("intent", ""),
             failing=data.get("failing", ""),
+            permits=tuple(verb for verb in Verb if verb in data.get("permits", "").split()),
+            answer=_answer_in(manifest),
+            pending=_request_in(manifest),
             intent_uid=next((owner["uid"] for owner in metadata.get("ownerReferences") or ()), ""),
             resource_version=metadata.get("resourceVersion", ""),
         )
@@ -75,6 +82,18 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
             raise InvalidInput(f"{where}: {error}") from error
         why = error
     raise InvalidInput(f"{where} does not hold the status of a rollout: delete it") from why
+
+
+def _answer_in(manifest: Mapping[str, Any]) -> Answer | None:
+    with suppress(InvalidInput):
+        return parse_answer(manifest)
+    return None
+
+
+def _request_in(manifest: Mapping[str, Any]) -> PendingRequest | None:
+    with suppress(InvalidInput):
+        return parse_pending(manifest)
+    return None
 
 
 def is_of(status: RolloutStatus, intent: Intent) -> bool:

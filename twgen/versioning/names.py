@@ -69,6 +69,8 @@ PROMETHEUS_KEYS = (PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROME
 
 PAUSED = MarkKey.PAUSED.value
 """Of an intent: it freezes the whole rollout, also what gives a share back."""
+REQUEST = "twgen.io/request"
+"""Of the status of a rollout: what a person asks of it, as JSON; whoever answers it removes it."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"

@@ -18,6 +18,7 @@ from twgen.planning.worker_status import URGENCY, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
+from twgen.reporting.status.fleet import request_phrase
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, version_name
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -116,6 +117,7 @@ def _values(status: RolloutStatus, now: datetime) -> Mapping[str, Any]:
         "since": status.since,
         "reason": status.reason,
         "says": status.message,
+        "request": request_phrase(status, now),
         "document": document,
         "lanes": lanes_of(document, now) if is_read else Lanes((), ()),
         "changes": _changes(document, now),

@@ -113,6 +113,7 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
         ],
         "analysis": judgement_items(worker.plan),
         "draining": action_items(worker.plan),
+        "request": None,
         "unversionedPercentage": worker.unversioned_percentage,
         "versionCount": {
             "deployed": worker.count.deployed,

@@ -1,15 +1,19 @@
 """The state of many rollouts, from the statuses that they wrote in their cluster."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from twgen.model.requests import PendingRequest
 from twgen.model.status import Ownership, RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.diagnosis.findings import findings_of_strays
 from twgen.planning.sentences import plain_percentage, spoken
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
+
+_RECENT = timedelta(hours=1)
+"""People are shown the answer to a request for so long."""
 
 
 def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
@@ -18,9 +22,45 @@ def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
         printable(
             f"{status.worker}: {status.phase} for {spoken(now - status.since)}, target {status.target}"
             f"{_shares(status)}; {status.reason}: {status.message}"
+            f"{f'; {request_phrase(status, now)}' if status.pending else ''}"
         )
         for status in statuses
     ]
+
+
+def request_phrase(status: RolloutStatus, now: datetime) -> str:
+    """What a person requested of a rollout, and how that was answered; empty: nothing, or long ago."""
+    pending, answer = status.pending, status.answer
+    if pending and not pending.is_answered:
+        if not pending.request:
+            return pending.wrong
+        age = spoken(now - pending.request.at)
+        return f"{pending.request} {age} ago: {pending_state(pending)}"
+    is_recent = answer is not None and now - answer.request.at < _RECENT
+    return f"{answer.request}: {answer.state}: {answer.message}" if answer and is_recent else ""
+
+
+def pending_state(pending: PendingRequest) -> str:
+    """How far a request is that is not answered."""
+    return "it is being carried out" if pending.answer_to_it else "its Job has not taken it yet"
+
+
+def _request(status: RolloutStatus) -> dict[str, Any] | None:
+    """The last request, and its answer."""
+    pending, answer = status.pending, status.answer
+    request = (pending.request if pending else None) or (answer.request if answer else None)
+    if not request:
+        return None
+    is_answered = answer is not None and answer.request.id == request.id
+    return {
+        "id": request.id,
+        "verb": request.verb.value,
+        "targetBuildID": request.target,
+        "by": request.by,
+        "at": format_time(request.at),
+        "state": answer.state.value if answer and is_answered else "Pending",
+        "message": answer.message if answer and is_answered else "",
+    }
 
 
 def stray_lines(strays: Mapping[str, Sequence[str]]) -> list[str]:
@@ -46,7 +86,9 @@ def fleet_document(
         "kind": "Status",
         "now": format_time(now),
         "workers": [
-            worker for status in statuses for worker in status.document.get("workers") or [_unread(status)]
+            {**worker, "request": _request(status)}
+            for status in statuses
+            for worker in status.document.get("workers") or [_unread(status)]
         ],
         "warnings": [
             f"{status.worker}: {status.phase}: {status.message}"

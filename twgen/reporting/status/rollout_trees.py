@@ -14,6 +14,7 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, described_change, plain_percentage, spoken
 from twgen.reporting.printable import printable
+from twgen.reporting.status.fleet import request_phrase
 from twgen.reporting.status.lines import percentage_text, status_phrase
 from twgen.reporting.status.trees import (
     STATE_STYLES,
@@ -91,6 +92,7 @@ def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
         ("target", printable(f"{status.target}: {status.message}"), style if is_blocked else ""),
         ("next", printable(_next(worker.get("next"), now)), style),
         ("owner", printable(owner or ""), ""),
+        ("request", printable(request_phrase(status, now)), ""),
     )
     warnings = map(printable, worker.get("warnings") or ())
     head = [*head_lines(title, printable(status.failing), labels, warnings, width)]

@@ -1,0 +1,120 @@
+"""The buttons of Argo CD: the scripts themselves, in the version of Lua that Argo CD runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lupa import lua51
+
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.requests import Verb
+from twgen.records.requests import parse_pending
+from twgen.yaml.reader import read_documents
+
+[CONFIG] = read_documents((Path(__file__).parents[2] / "deploy" / "actions" / "argocd-cm.yaml").read_text())
+[ACTIONS] = read_documents(CONFIG["data"]["resource.customizations.actions.ConfigMap"])
+FASTER = "Promote Retry"
+
+
+def status(phase: str, reason: str, permits: str = FASTER, **annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "payments-rollout-status",
+            "namespace": "shop",
+            "resourceVersion": "4711",
+            "labels": {"twgen.io/rollout": "payments"},
+            **({"annotations": annotations} if annotations else {}),
+        },
+        "data": {"phase": phase, "reason": reason, "target": "v2.0.1-c656", "permits": permits},
+    }
+
+
+def run(script: str, manifest: dict[str, Any]) -> Any:
+    """What a script returns, with `obj` as Argo CD gives it."""
+    lua = lua51.LuaRuntime(unpack_returned_tuples=True)
+    # Argo CD opens no other libraries than base, table, package and a part of os
+    lua.execute('debug.setmetatable("", nil); string, math, io, coroutine, debug = nil')
+    lua.globals().obj = lua.table_from(manifest, recursive=True)
+    return _plain(lua.execute(script))
+
+
+def _plain(value: Any) -> Any:
+    if lua51.lua_type(value) == "table":
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def enabled(manifest: dict[str, Any]) -> set[str]:
+    found = run(ACTIONS["discovery.lua"], manifest)
+    assert not found or set(found) == {f"twgen-{verb.lower()}" for verb in Verb}
+    return {name.removeprefix("twgen-") for name, action in found.items() if not action["disabled"]}
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "permits", "expected"),
+    [
+        ("Settled", "Settled", FASTER, set()),
+        ("Waiting", "RampPaused", FASTER, {"pause", "abort", "promote"}),
+        ("Waiting", "RampPaused", "", {"pause", "abort"}),
+        ("Waiting", "UntilPromoted", "Promote", {"pause", "abort", "promote"}),
+        ("Moving", "NextStep", "Retry", {"pause", "abort"}),
+        ("Waiting", "Paused", FASTER, {"resume", "abort", "promote"}),
+        ("Blocked", "Aborted", FASTER, {"retry"}),
+        ("Blocked", "Aborted", "Promote", set()),
+        ("Blocked", "GateFailed", FASTER, {"abort", "retry"}),
+        ("Blocked", "RolloutEnded", "Retry", {"retry"}),
+    ],
+)
+def test_button_is_enabled_only_where_it_makes_sense(
+    phase: str, reason: str, permits: str, expected: set[str]
+) -> None:
+    assert RoutingReason(reason)
+    assert enabled(status(phase, reason, permits)) == expected
+
+
+def test_abort_can_be_pressed_in_every_state_in_which_a_rollout_moves_traffic() -> None:
+    for reason in RoutingReason:
+        for phase in ("Moving", "Waiting"):
+            expected = reason not in {"Aborted", "RolloutEnded", "InvalidIntent"}
+            assert ("abort" in enabled(status(phase, reason.value))) == expected, reason
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"metadata": {"name": "settings"}, "data": {"phase": "Waiting"}},
+        {"metadata": {"name": "settings", "labels": {"app": "shop"}}},
+        {
+            "metadata": {"name": "payments-rollout", "labels": {"twgen.io/rollout": "payments"}},
+            "data": {"target": "v2"},
+        },
+    ],
+)
+def test_other_config_map_has_no_buttons(manifest: dict[str, Any]) -> None:
+    assert run(ACTIONS["discovery.lua"], manifest) == {}
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_button_makes_a_request_that_a_rollout_reads(verb: Verb) -> None:
+    scripts = {action["name"]: action["action.lua"] for action in ACTIONS["definitions"]}
+    for manifest in (status("Waiting", "RampPaused"), status("Waiting", "RampPaused", other="kept")):
+        pressed = run(scripts[f"twgen-{verb.lower()}"], manifest)
+        pending = parse_pending(pressed)
+        assert pending
+        assert pending.wrong == ""
+        request = pending.request
+        assert request
+        assert (request.id, request.verb, request.target) == ("argocd-4711", verb, "v2.0.1-c656")
+        assert request.by == "Argo CD"
+        others = {name for name in pressed["metadata"]["annotations"] if name != "twgen.io/request"}
+        assert others == set(manifest["metadata"].get("annotations", ()))
+
+
+def test_while_a_request_waits_only_an_abort_takes_its_place() -> None:
+    scripts = {action["name"]: action["action.lua"] for action in ACTIONS["definitions"]}
+    pressed = run(scripts["twgen-pause"], status("Waiting", "RampPaused"))
+    actions = run(ACTIONS["discovery.lua"], pressed)
+    assert {action["displayName"] for action in actions.values()} == {
+        f"{verb} (a request waits)" for verb in Verb
+    }
+    assert enabled(pressed) == {"abort"}

@@ -1,0 +1,246 @@
+"""Requests to a rollout in a cluster: each is taken soon, by the rules of its command, and once."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.executing.api_server import EVENTS, INTENT, STATUS
+from tests.executing.in_cluster import Cluster
+from tests.planning.times import HOUR, MINUTE, SECOND
+from twgen.model.marks import MarkKey
+from twgen.model.requests import Request, Verb
+from twgen.planning.requests import not_permitted
+from twgen.records.requests import write_request
+from twgen.versioning.names import REQUEST
+
+RAMPING = 30 * SECOND
+"""After so long the target has its first share."""
+
+
+def story(
+    tell: Callable[[Cluster], Any],
+    *,
+    first: str = "gated",
+    troubles: tuple[str, ...] = (),
+    beside: tuple[str, ...] = (),
+) -> Cluster:
+    """A cluster in which a rollout has begun to ramp, after what is told."""
+    cluster = Cluster()
+
+    async def life() -> None:
+        await cluster.sync(first)
+        await cluster.sleep(RAMPING)
+        cluster.troubles += troubles
+        cluster.beside += beside
+        try:
+            await tell(cluster)
+        finally:
+            cluster.end_job(cluster.job_name)
+
+    cluster.run(life())
+    return cluster
+
+
+def share(cluster: Cluster) -> float:
+    ramping = cluster.model.routing.ramping
+    return ramping.percentage if ramping else 0
+
+
+def answer(cluster: Cluster) -> tuple[str, str]:
+    found = json.loads(cluster.api.objects[STATUS]["data"]["request.json"])
+    assert "conflictToken" not in found
+    return found["state"], found["message"]
+
+
+async def ask(cluster: Cluster, verb: Verb, **changes: Any) -> None:
+    request = Request("r1", verb, "v3", cluster.model.now, "ana")._replace(**changes)
+    cluster.requested += 1
+    cluster.api.annotate(STATUS, **{REQUEST: write_request(request)})
+
+
+def test_request_is_taken_within_five_seconds_although_a_step_pauses() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.ABORT)
+        await cluster.sleep(5 * SECOND)
+        assert share(cluster) == 0
+        await cluster.sleep(HOUR)
+
+    cluster = story(told)
+    assert answer(cluster) == (
+        "Done",
+        "no longer send 5% of new workflows to v3, until `twgen retry` or a new build ID",
+    )
+    assert share(cluster) == 0
+    assert REQUEST not in cluster.api.objects[STATUS]["metadata"]["annotations"]
+    [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestDone"]
+    assert event["message"].startswith("Abort of v3, requested by ana: no longer send 5%")
+
+
+def test_paused_rollout_stays_until_it_is_resumed() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PAUSE)
+        await cluster.sleep(HOUR)
+        assert (share(cluster), answer(cluster)[0]) == (5, "Done")
+        await ask(cluster, Verb.RESUME, id="r2")
+        await cluster.sleep(5 * SECOND)
+        assert answer(cluster)[0] == "Done"
+        await cluster.sleep(HOUR)
+
+    current = story(told).model.routing.current
+    assert current
+    assert current.build_id == "v3"
+
+
+def test_pause_of_a_version_does_not_stop_the_way_back_from_it() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PAUSE)
+        await cluster.sleep(MINUTE)
+        await cluster.sync("back")
+        await cluster.sleep(MINUTE)
+
+    assert share(story(told)) == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "changes", "sentence"),
+    [
+        (Verb.RESUME, {}, "shop/payments, target v3: it is not paused"),
+        (Verb.RETRY, {}, "shop/payments, target v3: it is not aborted, and no gate failed"),
+        (Verb.ABORT, {"target": "v2"}, "the request is for v2, which is no longer the target"),
+        (
+            Verb.ABORT,
+            {"at": timedelta(days=2)},
+            "the request is 48h old, so it no longer counts: make another one",
+        ),
+        (Verb.PROMOTE, {"at": timedelta(hours=1)}, "the request is 1h old, so it no longer counts"),
+    ],
+)
+def test_request_that_changes_nothing_is_refused_with_the_sentence_of_its_command(
+    verb: Verb, changes: dict[str, Any], sentence: str
+) -> None:
+    async def told(cluster: Cluster) -> None:
+        if age := changes.pop("at", None):
+            changes["at"] = cluster.model.now - age
+        await ask(cluster, verb, **changes)
+        await cluster.sleep(5 * SECOND)
+
+    cluster = story(told)
+    state, message = answer(cluster)
+    assert (state, share(cluster)) == ("Refused", 5)
+    assert sentence in message
+    [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
+    assert (event["type"], message in event["message"]) == ("Warning", True)
+
+
+def test_request_to_a_frozen_rollout_names_what_freezes_it() -> None:
+    async def told(cluster: Cluster) -> None:
+        cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
+        await ask(cluster, Verb.ABORT)
+        await cluster.sleep(40 * SECOND)
+
+    cluster = story(told)
+    assert (answer(cluster)[0], share(cluster)) == ("Refused", 5)
+    assert "its intent has the annotation twgen.io/paused: remove that first" in answer(cluster)[1]
+
+
+@pytest.mark.parametrize("permitted", [True, False])
+def test_promotion_needs_the_operators_permission(
+    monkeypatch: pytest.MonkeyPatch, *, permitted: bool
+) -> None:
+    if not permitted:
+        monkeypatch.setattr("tests.executing.in_cluster.PERMITTED", ())
+
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(5 * SECOND)
+
+    cluster = story(told)
+    assert share(cluster) == (25 if permitted else 5)
+    assert answer(cluster) == (
+        ("Done", "send 25% of the new workflows to v3")
+        if permitted
+        else (
+            "Refused",
+            f"shop/payments, target v3: {not_permitted(Verb.PROMOTE)}",
+        )
+    )
+
+
+def test_all_of_the_traffic_can_be_requested_at_once() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PROMOTE, full=True)
+        await cluster.sleep(5 * SECOND)
+
+    current = story(told).model.routing.current
+    assert current
+    assert current.build_id == "v3"
+
+
+FAILURES = ("killed", "lost answer", "lost request", "refused")
+
+
+@pytest.mark.parametrize(
+    ("where", "trouble"),
+    [(where, trouble) for where in ("troubles", "beside") for trouble in FAILURES] + [("troubles", "late")],
+)
+@pytest.mark.parametrize("call", range(14))
+def test_whatever_call_fails_while_a_promotion_is_carried_out_it_is_made_at_most_once(
+    call: int, where: str, trouble: str
+) -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(100 * SECOND)
+        assert share(cluster) in {5, 25}
+        assert (share(cluster) == 25) == (answer(cluster)[0] == "Done"), answer(cluster)
+
+    calls = (*[""] * call, trouble)
+    cluster = story(told, **{where: calls})
+    assert cluster.promotions <= 1
+    assert cluster.ends() == {"r1": 1}
+
+
+def test_answered_request_that_comes_back_is_not_carried_out_again() -> None:
+    async def told(cluster: Cluster) -> None:
+        for _ in range(3):
+            await ask(cluster, Verb.PROMOTE, at=cluster.model.now)
+            await cluster.sleep(20 * SECOND)
+        assert share(cluster) == 25
+
+    assert story(told).promotions == 1
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"id": "r1"}', '{"id": 1}', "9" * 9000, '"Abort"'])
+def test_annotation_that_is_no_request_is_reported_and_removed(text: str) -> None:
+    async def told(cluster: Cluster) -> None:
+        cluster.api.annotate(STATUS, **{REQUEST: text})
+        await cluster.sleep(10 * SECOND)
+
+    cluster = story(told)
+    assert REQUEST not in cluster.api.objects[STATUS]["metadata"]["annotations"]
+    [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
+    assert event["message"].startswith("its annotation twgen.io/request cannot be read: ")
+    assert share(cluster) == 5
+
+
+def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PROMOTE)
+        await ask(cluster, Verb.ABORT, id="r2")
+        await cluster.sleep(5 * SECOND)
+
+    cluster = story(told)
+    assert (share(cluster), cluster.ends()) == (0, {"r2": 1})
+
+
+def test_request_of_yesterday_says_nothing_about_the_target_of_today() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.ABORT, target="v2", at=cluster.model.now - timedelta(days=1))
+        await cluster.sleep(HOUR)
+
+    cluster = story(told)
+    assert answer(cluster)[0] == "Refused"
+    assert replace(cluster.plans[-1].routing).phase == "Settled"

@@ -1,0 +1,89 @@
+"""Buttons of Argo CD, pressed over its API by accounts that may and by accounts that may not."""
+
+import re
+import time
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.argocd.argocd import NAMESPACE, ArgoCD
+from testing.argocd.server import ArgoServer
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
+from testing.servers import TemporalServer
+from tests.servers.gitops import ApplicationStory, new_story
+from tests.servers.rollouts import SOON, outlast
+from twgen.yaml.reader import read_documents
+
+pytestmark = pytest.mark.server
+_ROOT = Path(__file__).parents[2]
+ACCOUNTS = ("on-call", "leads", "guest")
+
+
+def install(argo: ArgoCD) -> None:
+    """The buttons as they are installed, the roles of the page, and three accounts."""
+    [config_map] = read_documents((_ROOT / "deploy" / "actions" / "argocd-cm.yaml").read_text())
+    maps = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    accounts = {f"accounts.{name}": "apiKey" for name in ACCOUNTS}
+    argo.cluster.api.patch(f"{maps}/argocd-cm", {"data": config_map["data"] | accounts})
+    page = (_ROOT / "docs" / "buttons.md").read_text()
+    [text] = re.findall(r"^```yaml\n(data:\n  policy.csv.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    [roles] = read_documents(text)
+    policy = roles["data"]["policy.csv"].replace("shop/*", "default/*")
+    guest = "p, guest, applications, get, default/*, allow\n"
+    argo.cluster.api.patch(f"{maps}/argocd-rbac-cm", {"data": {"policy.csv": policy + guest}})
+
+
+def press(server: ArgoServer, story: ApplicationStory, account: str, verb: str) -> int:
+    """The status that the press of a button is answered with."""
+    body = {
+        "name": story.application.name,
+        "namespace": story.namespace,
+        "resourceName": "greeter-rollout-status",
+        "version": "v1",
+        "kind": "ConfigMap",
+        "action": f"twgen-{verb}",
+    }
+    path = f"/api/v1/applications/{story.application.name}/resource/actions/v2"
+    return server.request(server.token(account), "POST", path, body)
+
+
+def events(story: ApplicationStory) -> list[Any]:
+    path = f"/api/v1/namespaces/{story.namespace}/events"
+    return [
+        event
+        for event in story.cluster.api.get(path)["items"]
+        if event["reason"].startswith(("Request", "ResourceAction"))
+    ]
+
+
+def test_bad_version_is_back_at_zero_ten_seconds_after_on_call_pressed_abort(
+    argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer
+) -> None:
+    argo.configure([newest_temporal.address])
+    install(argo)
+    with argo.server() as server, new_story(argo, node, newest_temporal) as story:
+        story.settled()
+        commit = story.commit("v2")
+        story.application.refresh()
+        story.reaches("v2", 25)
+        assert press(server, story, "guest", "abort") == HTTPStatus.FORBIDDEN
+        assert press(server, story, "on-call", "promote") == HTTPStatus.FORBIDDEN
+        tokens = {name: server.token(name) for name in ACCOUNTS}
+        assert tokens
+        began = time.monotonic()
+        assert press(server, story, "on-call", "abort") == HTTPStatus.OK
+        eventually(lambda: story.share("v2") == 0, SOON)
+        assert time.monotonic() - began < 10
+        story.application.refresh("hard")
+        story.application.synced(commit)
+        outlast(20)
+        assert story.share("v2") == 0, "neither a sync nor self-heal brings it back"
+        reasons = [event["reason"] for event in events(story)]
+        assert sorted(set(reasons)) == ["RequestDone", "ResourceActionRan"]
+        [answer] = [event for event in events(story) if event["reason"] == "RequestDone"]
+        assert answer["message"].startswith("Abort of v2, requested by Argo CD: no longer send 25%")
+        assert any("on-call" in event["message"] for event in events(story))
+        assert story.application.get()["status"]["sync"]["status"] == "Synced"

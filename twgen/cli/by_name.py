@@ -1,0 +1,190 @@
+"""`worker/NAME` in place of PATHs: a rollout that the cluster carries out, without specs and Temporal."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from twgen.cli.live import Connections, Servers
+from twgen.cli.options import given_options
+from twgen.cli.output import confirm, say, write
+from twgen.cli.settings import Settings, clock, settings_of
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime
+from twgen.executing.cluster import restart_job
+from twgen.executing.requests import send
+from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.status import RolloutStatus
+from twgen.planning.requests import refused_at_once
+from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.sentences import spoken
+from twgen.reading.rollouts import read_intent, read_rollout_status, specs_of
+from twgen.reporting.json_text import json_text
+from twgen.reporting.printable import printable
+from twgen.specs.parse import Specs
+from twgen.versioning.names import rollout_name, rollout_selector
+
+_KIND = "worker/"
+_BETWEEN_LOOKS = 1.0
+_TAKEN_WITHIN = timedelta(seconds=60)
+"""The Job looks every few seconds."""
+_NOT_BY_NAME = ("input", "release", "value_files", "values", "operator_config", "worker", "identity")
+
+
+class Named(NamedTuple):
+    """A worker by its name in a cluster."""
+
+    namespace: str
+    worker: str
+
+
+def named_worker(settings: Settings) -> Named | None:
+    """The worker that `worker/NAME` means; None: PATHs are given. Raises InvalidInput for a mixture."""
+    paths = settings.paths
+    names = [path for path in paths if path.startswith(_KIND) and not Path(path).exists()]
+    if not names:
+        return None
+    if len(paths) > 1:
+        raise InvalidInput(f"give one {_KIND}NAME, and no PATHs beside it")
+    name = names[0].removeprefix(_KIND)
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+        raise InvalidInput(f"{names[0]} is neither a file nor the name of a worker, such as worker/payments")
+    if odd := given_options(_NOT_BY_NAME):
+        raise InvalidInput(f"{', '.join(odd)} is for PATHs: leave it out with {names[0]}")
+    if settings.no_cluster:
+        raise InvalidInput(f"{names[0]} is read from the cluster: leave out --no-cluster")
+    if not (namespace := settings.namespace_rule.default):
+        raise InvalidInput(f"choose the namespace of {names[0]} with -n NAMESPACE")
+    return Named(namespace, name)
+
+
+def specs_of_named(settings: Settings, named: Named) -> Specs:
+    """The specs in the intent of a worker's rollout."""
+
+    async def read(opened: Connections) -> Specs:
+        client, deadline = opened.cluster_for(f"{_KIND}{named.worker}"), Deadline(settings.timeout)
+        intent = await read_intent(client, named.namespace, rollout_name(named.worker), "", deadline)
+        if not intent:
+            raise _no_rollout(named)
+        return specs_of(intent)
+
+    with Servers(settings) as servers:
+        return servers.run((), read)
+
+
+def request(
+    params: Mapping[str, Any], verb: Verb | None, *, full: bool = False, skip_gate: bool = False
+) -> bool:
+    """Request it of the rollout that `worker/NAME` means, and print the answer; False: PATHs are given."""
+    settings = settings_of(params)
+    named = named_worker(settings)
+    if not named:
+        return False
+    if not verb or skip_gate:
+        raise InvalidInput(
+            f"{'--skip-gate' if skip_gate else 'this'} cannot be requested by name: give PATHs"
+        )
+
+    with Servers(settings) as servers:
+        answer = servers.run(
+            (),
+            lambda opened: _requested(
+                opened, settings, named, _Wanted(verb, full, params["dry_run"], params["yes"])
+            ),
+        )
+    if answer and params["output"] == "json":
+        write(json_text(answer_document(named, answer)))
+    elif answer and answer.state is AnswerState.DONE:
+        write(printable(f"{named.namespace}/{named.worker}: Done: {answer.message}") + "\n")
+    if answer and answer.state is AnswerState.REFUSED:
+        raise NegativeAnswer(printable(answer.message))
+    return True
+
+
+class _Wanted(NamedTuple):
+    """What the command line says."""
+
+    verb: Verb
+    full: bool
+    is_dry: bool
+    yes: bool
+
+
+async def _requested(opened: Connections, settings: Settings, named: Named, wanted: _Wanted) -> Answer | None:
+    """The answer to the request that was sent; None: it was only said what would be sent."""
+    client = opened.cluster_for(f"{_KIND}{named.worker}")
+    status = await _status(client, named, settings)
+    identity = settings.planning_caller.identity.removeprefix("twgen/")
+    request = Request(uuid4().hex[:16], wanted.verb, status.target, clock(), identity, wanted.full)
+    if why := refused_at_once(status, wanted.verb):
+        return Answer(request, AnswerState.REFUSED, f"{status.worker}: {why}")
+    share = "" if status.percentage is None else f" at {status.percentage:g}%"
+    change = f"request {wanted.verb} of {status.target}, now {status.phase}{share}"
+    if wanted.is_dry:
+        say(f"would {change}")
+        return None
+    if wanted.full:
+        confirm(f"{status.worker}: {change}, with all traffic at once", yes=wanted.yes, always=False)
+    await send(client, *named, request, Deadline(settings.timeout))
+    say(f"{status.worker}: requested {wanted.verb} of {status.target}")
+    restarted = ""
+    if not needs_a_rollout(status.phase, status.reason):
+        selector, deadline = rollout_selector(named.worker), Deadline(settings.timeout)
+        restarted = await restart_job(client, named.namespace, selector, deadline)
+    return await _answer(client, named, request, settings, restarted)
+
+
+def answer_document(named: Named, answer: Answer) -> dict[str, Any]:
+    """The answer for programs."""
+    return {
+        "worker": "/".join(named),
+        "verb": answer.request.verb.value,
+        "targetBuildID": answer.request.target,
+        "id": answer.request.id,
+        "state": answer.state.value,
+        "message": answer.message,
+    }
+
+
+async def _status(client: KubernetesClient, named: Named, settings: Settings) -> RolloutStatus:
+    status = await read_rollout_status(client, *named, Deadline(settings.timeout))
+    if not status:
+        raise _no_rollout(named)
+    return status
+
+
+def _no_rollout(named: Named) -> NegativeAnswer:
+    return NegativeAnswer(
+        f"{'/'.join(named)} has no rollout in this cluster, or none that has begun:"
+        f" `twgen status --from-cluster -n {named.namespace}` lists the rollouts"
+    )
+
+
+async def _answer(
+    client: KubernetesClient, named: Named, wanted: Request, settings: Settings, restarted: str
+) -> Answer:
+    """The answer, once it is final; raises OutOfTime if no Job takes the request.
+
+    `restarted` is what became of the Job, if it had ended.
+    """
+    while True:
+        await asyncio.sleep(_BETWEEN_LOOKS)
+        status = await _status(client, named, settings)
+        answer, pending = status.answer, status.pending
+        if answer and answer.request.id == wanted.id and answer.state is not AnswerState.TAKEN:
+            return answer
+        if pending and pending.request and pending.request.id != wanted.id:
+            raise NegativeAnswer(f"{status.worker}: another request replaced it: {pending.request}")
+        if not pending and not (answer and answer.request.id == wanted.id):
+            raise NegativeAnswer(f"{status.worker}: somebody took the request back")
+        if clock() - wanted.at > _TAKEN_WITHIN:
+            look = f"kubectl get jobs,pods -n {named.namespace} -l {rollout_selector(named.worker)}"
+            raise OutOfTime(
+                f"{status.worker}: nothing has answered within {spoken(_TAKEN_WITHIN)} ({status.message})."
+                " The request stays: its Job takes it when it runs again, and `twgen tick` starts that Job."
+                f" {restarted or f'`{look}` shows whether it runs'}"
+            )

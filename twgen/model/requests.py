@@ -1,0 +1,96 @@
+"""Requests: what people ask of a rollout that its cluster carries out, and how it answers."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+from twgen.model.forms import BUILD_ID
+from twgen.model.shapes import text
+
+
+class Verb(StrEnum):
+    """What a request asks for: the command of the same name."""
+
+    PAUSE = "Pause"
+    RESUME = "Resume"
+    ABORT = "Abort"
+    PROMOTE = "Promote"
+    RETRY = "Retry"
+
+    @property
+    def needs_permission(self) -> bool:
+        """It is taken only where the operator permits it: it can give a version more traffic at once."""
+        return self in {Verb.PROMOTE, Verb.RETRY}
+
+    @property
+    def counts_for(self) -> timedelta:
+        """The age from which it is refused: what makes a rollout slower may wait long for its Job."""
+        return timedelta(days=1) if self in {Verb.PAUSE, Verb.ABORT} else timedelta(minutes=30)
+
+
+class Request(NamedTuple):
+    """What a person asks of a rollout."""
+
+    id: Annotated[str, text(r"^[-._a-zA-Z0-9]{1,64}$(?!\n)", "an ID of letters, digits, - _ and .")]
+    """Different for each request."""
+    verb: Verb
+    target: Annotated[str, BUILD_ID]
+    """The build ID that it is for."""
+    at: datetime
+    """When it was made, by the clock of whoever made it."""
+    by: Annotated[str, text(r"^[ -~]{0,200}$(?!\n)", "a name of at most 200 printable ASCII characters")] = ""
+    """Who made it, as far as that is known."""
+    full: bool = False
+    """Of Promote: all of the traffic, not only the next step."""
+
+    def __str__(self) -> str:
+        """As a sentence names it."""
+        what = f"{self.verb} {'with all traffic ' if self.full else ''}of {self.target}"
+        return f"{what}, requested by {self.by}" if self.by else what
+
+
+class AnswerState(StrEnum):
+    """How far a request is."""
+
+    TAKEN = "Taken"
+    """It is being carried out."""
+    DONE = "Done"
+    REFUSED = "Refused"
+
+
+class Answer(NamedTuple):
+    """How a rollout answers a request."""
+
+    request: Request
+    state: AnswerState
+    message: str
+    """What was done, or why it was not."""
+    conflict_token: str = ""
+    """The worker's when the request was taken, which permits its change of traffic once."""
+    percentage: float | None = None
+    """The share that the target gets by the change of traffic; None: it makes none."""
+
+
+class PendingRequest(NamedTuple):
+    """The request in a cluster, and the newest answer there."""
+
+    request: Request | None
+    """None: it cannot be read."""
+    wrong: str
+    """Why it cannot be read."""
+    answer: Answer | None
+    """To this request or an earlier one; None: none yet."""
+    resource_version: str
+    """Of the object that has both."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Its answer is there, so nothing is done about it any more."""
+        answer = self.answer_to_it
+        return answer is not None and answer.state is not AnswerState.TAKEN
+
+    @property
+    def answer_to_it(self) -> Answer | None:
+        """The answer to this very request; None: it is not taken yet."""
+        is_to_it = self.answer and self.request and self.answer.request.id == self.request.id
+        return self.answer if is_to_it else None

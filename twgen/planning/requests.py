@@ -1,0 +1,114 @@
+"""Which requests a rollout takes, and what it answers to the others."""
+
+from collections.abc import Collection
+
+from twgen.errors import NegativeAnswer
+from twgen.model.plan import Phase
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.status import RolloutStatus
+from twgen.planning import interventions
+from twgen.planning.interventions import Intervention
+from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.routing.target import Target
+from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
+
+_ALL = 100
+"""Percent."""
+
+
+def requested(request: Request, target: Target, permitted: Collection[Verb]) -> Intervention:
+    """What a request changes, by the rules of the command of its name.
+
+    Raises NegativeAnswer or OwnedBySomebodyElse with the sentence that answers it.
+    """
+    if request.target != target.build_id:
+        raise _refused(target, f"the request is for {request.target}, which is no longer the target")
+    if target.world.rollout.is_paused:
+        raise _refused(target, "its intent has the annotation twgen.io/paused: remove that first")
+    age = target.now - request.at
+    if age >= request.verb.counts_for:
+        raise _refused(
+            target, f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
+        )
+    if request.verb.needs_permission and request.verb not in permitted:
+        raise _refused(target, not_permitted(request.verb))
+    match request.verb:
+        case Verb.PAUSE:
+            return interventions.pause(target)
+        case Verb.RESUME:
+            return interventions.resume(target)
+        case Verb.ABORT:
+            return interventions.abort(target)
+        case Verb.RETRY:
+            return interventions.retry(target)
+        case Verb.PROMOTE:
+            return interventions.promote(target, full=request.full, skip_gate=False)
+
+
+def not_permitted(verb: Verb) -> str:
+    """Why a request of this verb is refused where the operator does not permit it."""
+    return f"the operator does not permit {verb} by request: `rollout.requests` of the OperatorConfig"
+
+
+def taken(request: Request, intervention: Intervention, target: Target) -> Answer:
+    """The answer before a request is carried out: with it another process knows whether that was done."""
+    change = intervention.change
+    gets_all = change is not None and (change.percentage is None or target.is_current)
+    share = _ALL if gets_all else change.percentage if change else None
+    token = target.temporal.conflict_token
+    return Answer(request, AnswerState.TAKEN, intervention.will, token, share)
+
+
+def after_interruption(answer: Answer, target: Target) -> Answer | None:
+    """The end of a promotion that was taken, and then interrupted; None: no traffic was changed since.
+
+    The conflict token changes with the traffic, so that no step is taken twice.
+    """
+    if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
+        return None
+    share = _ALL if target.is_current else target.live_percentage
+    if answer.percentage is not None and rounded_percentage(answer.percentage) == share:
+        return ended(answer, AnswerState.DONE)
+    why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"
+    return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
+
+
+def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
+    """The last answer to a request; without a message that of before."""
+    return Answer(answer.request, state, message or answer.message)
+
+
+def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
+    """Why a request is refused by the status of the rollout alone; empty: a Job may take it."""
+    if verb.needs_permission and verb not in status.permits:
+        return not_permitted(verb)
+    if status.phase is Phase.SETTLED:
+        settled = f"the rollout of {status.target} is settled"
+        if verb is Verb.ABORT:
+            return f"{settled}: to go back, commit the spec of an older version"
+        return f"{settled}, so there is nothing to {verb.lower()}"
+    if verb is Verb.ABORT and status.reason == RoutingReason.ABORTED:
+        return f"{status.target} is already aborted"
+    if verb is Verb.PAUSE and not needs_a_rollout(status.phase, status.reason):
+        return f"nothing moves its traffic: {status.message}"
+    return ""
+
+
+def refused_without_job(request: Request, status: RolloutStatus, *, by_hand: bool, is_hook: bool) -> str:
+    """Why no Job will ever take a request, now that none runs; empty: one would, if it ran again.
+
+    `by_hand`: the policy has driver None. `is_hook`: the Job is the hook of a sync.
+    """
+    if by_hand:
+        command = f"twgen {request.verb.lower()} PATH"
+        return f"its policy has driver None, so no Job takes requests: run `{command}`"
+    if request.target != status.target:
+        return f"the request is for {request.target}, which is no longer the target"
+    if why := refused_at_once(status, request.verb):
+        return why
+    return "its hook has ended, and only a sync starts it again: sync, then request it" if is_hook else ""
+
+
+def _refused(target: Target, because: str) -> NegativeAnswer:
+    return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")

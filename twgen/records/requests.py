@@ -1,0 +1,74 @@
+"""A request to a rollout in a cluster, and its answer: an annotation and an entry of its status ConfigMap."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from twgen.errors import InvalidInput
+from twgen.model.paths import value_at
+from twgen.model.record_shapes import record_of
+from twgen.model.requests import Answer, PendingRequest, Request
+from twgen.model.shapes import Findings, Shape
+from twgen.versioning.names import REQUEST
+
+ANSWER_ENTRY = "request.json"
+"""The entry of the ConfigMap with the newest answer."""
+_LONGEST = 8192
+"""Characters of a request or an answer: anyone who may patch the ConfigMap writes them."""
+_REQUEST = record_of(Request)
+_ANSWER = record_of(Answer)
+
+
+def write_request(request: Request) -> str:
+    """The value of the annotation."""
+    return json.dumps(_REQUEST.write(request))
+
+
+def write_answer(answer: Answer) -> str:
+    """The entry of the ConfigMap."""
+    return json.dumps(_ANSWER.write(answer), ensure_ascii=False, indent=1) + "\n"
+
+
+def parse_pending(manifest: Mapping[str, Any]) -> PendingRequest | None:
+    """The request of a status ConfigMap; None: it has none.
+
+    Raises InvalidInput if its newest answer cannot be read: the request might have been answered.
+    """
+    asked = value_at(manifest, "metadata", "annotations", REQUEST)
+    if asked is None:
+        return None
+    version = str(value_at(manifest, "metadata", "resourceVersion"))
+    answer = parse_answer(manifest)
+    try:
+        return PendingRequest(_parsed(asked, _REQUEST), "", answer, version)
+    except InvalidInput as error:
+        return PendingRequest(None, f"its annotation {REQUEST} cannot be read: {error}", answer, version)
+
+
+def parse_answer(manifest: Mapping[str, Any]) -> Answer | None:
+    """The newest answer in a status ConfigMap; None: it has none. Raises InvalidInput."""
+    written = value_at(manifest, "data", ANSWER_ENTRY)
+    if written is None:
+        return None
+    try:
+        answer: Answer = _parsed(written, _ANSWER)
+    except InvalidInput as error:
+        metadata = manifest["metadata"]
+        where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
+        raise InvalidInput(f"{where}, {ANSWER_ENTRY}: {error}: remove this entry") from error
+    return answer
+
+
+def _parsed(text: Any, shape: Shape) -> Any:
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise InvalidInput(f"it must be JSON of at most {_LONGEST} characters")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("it must be JSON") from error
+    findings = Findings(most=1)
+    parsed = shape.read(value, "", findings)
+    if findings.problems:
+        finding = findings.problems[0]
+        raise InvalidInput(f"{finding.path} {finding.message}".strip())
+    return parsed
