@@ -10,7 +10,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
-from twgen.planning.analysis.verdicts import told
+from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.routing.gates import asked_gates, first_not_passed, gate_attempt, gate_failures
 from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
@@ -59,7 +59,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
             waits = f"in {spoken(until - target.now)} the rollout continues without it"
             raise _refused(target, f"{lacks}, but {target.current} does; {waits}")
         will = f"{will}, although {lacks} of {target.current}"
-    if failing := told(target.judgements, Verdict.FAILS):
+    if failing := metrics_sentence(target.judgements, Verdict.FAILS):
         will = f"{will}, although its analysis fails ({failing})"
     marks = _measured_anew(target, because=failing) if failing else {}
     if not waits_for:

@@ -41,16 +41,18 @@ def judgements(
 
     `is_last`: at its last step.
     """
-    measured = {one.metric: one for one in measurements if one.since == since}
+    measured = {measurement.metric: measurement for measurement in measurements if measurement.since == since}
     young = later(since, analysis.initial_delay) - now if since else timedelta()
     return tuple(
         _judged(metric, measured.get(metric.name), young, is_last=is_last) for metric in analysis.metrics
     )
 
 
-def told(judged: Iterable[Judgement], verdict: Verdict) -> str:
+def metrics_sentence(judged: Iterable[Judgement], verdict: Verdict) -> str:
     """The reasons of all metrics with this verdict, in a sentence; empty: there is none."""
-    return "; ".join(f"{one.metric}: {one.because}" for one in judged if one.verdict is verdict)
+    return "; ".join(
+        f"{judgement.metric}: {judgement.because}" for judgement in judged if judgement.verdict is verdict
+    )
 
 
 def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, is_last: bool) -> Judgement:
