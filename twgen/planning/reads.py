@@ -50,7 +50,7 @@ class Reads:
     """The Worker Deployments of its namespace are listed: it may be full, or have one with a similar name."""
     other_workers: bool = False
     """Pollers that may be this worker under another name are reported."""
-    told_task_queue: TaskQueue | None = None
+    task_queue_of_variables: TaskQueue | None = None
     """The task queue in the variables of its containers, if its other pollers are to be read."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
@@ -115,7 +115,7 @@ def further_reads(
         measured_since=target.measured_since,
         worker_deployments=world.temporal is None and is_missing,
         other_workers=is_missing,
-        told_task_queue=None if queue_of_spec in queues else queue_of_spec,
+        task_queue_of_variables=None if queue_of_spec in queues else queue_of_spec,
         pods_of=tuple(
             live
             for live in world.deployments or ()
