@@ -13,7 +13,7 @@ from twgen.versioning.build_ids import may_be_ours
 
 
 def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
-    """The identity that a worker is planned for; for a person, the one that its live Deployments carry.
+    """The identity that a worker is planned for; for a person, the identity that its live Deployments carry.
 
     So for a person at a terminal, their own Argo CD is not another manager.
     """

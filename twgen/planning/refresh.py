@@ -45,7 +45,7 @@ def plan_hash(worker: WorkerVersions) -> str:
             version.replicas,
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
-            # a render without the cluster keeps it at that, and one that reads the cluster removes it at last
+            # a render without the cluster keeps it like this; a render that reads the cluster removes it
             version.action is VersionAction.SCALE_DOWN and version.live is None,
             version.live.uid if owns and version.attached and version.live else "",
             *((version.attached, version.leaving) if by_status or version.replaced else ()),

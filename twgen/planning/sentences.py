@@ -50,12 +50,12 @@ def listed(names: Sequence[str]) -> str:
 
 
 def rounded_percentage(percentage: float) -> float:
-    """The percentage without the noise of the wire, where it is a float32: 33.3 reads back as 33.2999992."""
+    """The percentage without the error of the float32 on the wire: 33.3 reads back as 33.2999992."""
     return round(percentage, 3)
 
 
 def plain_percentage(percentage: float) -> float:
-    """The percentage as people write it: whole where it is."""
+    """The percentage as people write it: without decimals if it is whole."""
     rounded = rounded_percentage(percentage)
     return int(rounded) if rounded == int(rounded) else rounded
 

@@ -11,7 +11,7 @@ LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
 """Temporal reports that nothing runs on such a version, but does not check all workflows pinned to it."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-"""By `status_of`, where a version that was ever active is Draining, never Inactive."""
+"""By `status_of`: there, a version that was ever active is Draining, never Inactive."""
 WITH_LAST_CURRENT = (1, 30)
 """The first release of a server that reports when a version became current."""
 

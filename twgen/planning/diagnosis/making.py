@@ -1,4 +1,4 @@
-"""How findings are made."""
+"""The constructors of findings."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta

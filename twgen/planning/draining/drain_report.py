@@ -1,4 +1,4 @@
-"""What holds the versions without traffic, what they cost, and when they may be drained."""
+"""The open workflows and pods of versions without traffic, and how long both may stay."""
 
 from bisect import bisect
 from collections import Counter, defaultdict

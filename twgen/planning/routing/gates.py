@@ -12,7 +12,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage
 
 GATE_TIMEOUT = timedelta(hours=1)
-"""How long a gate may run before Temporal ends it."""
+"""The time after which Temporal ends a gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
     began = target.stay_began
     runs: dict[tuple[str, str], list[GateRun]] = {}
     for run in (target.version.gate_runs if target.version else None) or ():
-        # a gate belongs to one stay of its version, but one that still runs holds its workflow ID
+        # a gate belongs to one stay of its version, but a running gate still occupies its workflow ID
         is_running = run.status is GateStatus.RUNNING
         if is_running or run.started_at is None or began is None or run.started_at >= began:
             runs.setdefault((run.task_queue, run.workflow_id), []).append(run)
@@ -119,12 +119,12 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
 
 
 def gate_failures(target: Target) -> list[GateOnQueue]:
-    """The gates that ended without completing, those of the spec first."""
+    """The gates that ended without completing; a gate of the spec comes first."""
     return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.has_failed]
 
 
 def failed_gate_sentence(target: Target) -> str:
-    """How the last failed gate ended; there must be one."""
+    """The status and the failure of the last failed gate; there must be one."""
     failed = gate_failures(target)[-1]
     status, failure = (failed.run.status, failed.run.failure) if failed.run else ("", "")
     why = f" ({failure})" if failure else ""

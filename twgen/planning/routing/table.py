@@ -151,7 +151,7 @@ TABLE: _Table = (
         lambda t: _none(open_replay_sentence(t))),
     Row(Reason.STEP_GATE_FAILED,
         lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
-        and any(one.gate.percentage is not None for one in gate_failures(t)),
+        and any(failure.gate.percentage is not None for failure in gate_failures(t)),
         lambda t: _take_back(t, failed_gate_sentence(t), t.on_failure,
                              t.new_mark(MarkKey.GATE_ATTEMPT, attempt=gate_attempt(t) + 1))),
     Row(Reason.GATE_FAILED,

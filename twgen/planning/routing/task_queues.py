@@ -1,4 +1,4 @@
-"""Which task queues the target does not poll yet, and how long it may take to begin."""
+"""Which task queues the target does not poll yet, and the time that it has for that."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -9,10 +9,10 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed
 
 _QUEUE_LIMIT = timedelta(minutes=5)
-"""How long a new version may take to poll every task queue of the current one, or one for its gate."""
+"""The time for a new version to poll every task queue of the current one, or one for its gate."""
 
 _FIRST_POLLS = timedelta(minutes=1)
-"""How long a worker may take from its first poll to one for workflows; it may have none."""
+"""The time from the first poll of a worker to its first poll for workflows; it may never poll for these."""
 
 
 def missing_queues(target: Target) -> tuple[TaskQueue, ...]:

@@ -1,4 +1,4 @@
-"""The attached resources of which a version gets a copy, and the autoscalers that set its replicas."""
+"""The attached resources that a version gets copies of, and the autoscalers that set its replicas."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class AttachedTo(NamedTuple):
 
     kept: tuple[AttachedResource, ...]
     leaving: tuple[AttachedResource, ...] = ()
-    """The resources of which it has a copy that it should no longer have."""
+    """The resources whose copies it has, and should no longer have."""
     replaced: tuple[AttachedObject, ...] = ()
     """Its objects that no template makes any more."""
     following: tuple[AttachedResource, ...] = ()

@@ -113,7 +113,7 @@ class VersionFacts:
 
     @property
     def is_loose(self) -> bool:
-        """It would be pruned if left out: nothing protects its Deployment, which alone has its manifest."""
+        """It would be pruned if left out: nothing protects its Deployment, and only that has its manifest."""
         # a policy that prefers a failed run is not overruled
         policy = self.spec.policy
         is_held = not self.live or self.live.protected or policy.missing_template is MissingTemplate.FAIL

@@ -1,4 +1,4 @@
-"""Planning the versions of one worker: the version table applied to all that exist."""
+"""The plan for the versions of one worker: the version table applied to all that exist."""
 
 from collections.abc import Iterable
 from dataclasses import replace
