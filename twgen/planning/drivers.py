@@ -68,10 +68,8 @@ def lacking_image(specs: Sequence[WorkerSpec], image: str) -> list[WorkerSpec]:
 def warned_of_image(plan: Plan, image: str) -> Plan:
     """The plan, with a warning for each worker whose rollout objects a render leaves out."""
     warned = versions_warned_of_image([worker.versions for worker in plan.workers], image)
-    workers = (
-        replace(worker, versions=versions) for worker, versions in zip(plan.workers, warned, strict=True)
-    )
-    return replace(plan, workers=tuple(workers))
+    paired = zip(plan.workers, warned, strict=True)
+    return replace(plan, workers=tuple(replace(worker, versions=versions) for worker, versions in paired))
 
 
 def versions_warned_of_image(workers: Sequence[WorkerVersions], image: str) -> tuple[WorkerVersions, ...]:

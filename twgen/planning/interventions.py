@@ -148,14 +148,12 @@ def retire(target: Target) -> Intervention:
         raise _refused(target, "a version ramps; run `twgen abort` first")
     current = target.versions.get(target.current)
     queues = current.own_task_queues if current else ()
-    unserved = [queue for queue in queues if queue.unversioned_pollers is not True]
-    if unserved or not queues:
-        unserved_name = (
-            f"{unserved[0].type.lower()} task queue {unserved[0].name}" if unserved else "its task queues"
-        )
+    lacking = [queue for queue in queues if queue.unversioned_pollers is not True]
+    if lacking or not queues:
+        name = f"{lacking[0].type.lower()} task queue {lacking[0].name}" if lacking else "its task queues"
         raise _refused(
             target,
-            f"no worker without a version is known to poll {unserved_name}, so new workflows would wait there"
+            f"no worker without a version is known to poll {name}, so new workflows would wait there"
             " forever: run one that does, or stop starting workflows there and remove the worker from Git"
             " (docs/remove.md)",
         )

@@ -259,9 +259,8 @@ def _of_draining(plan: Plan, installation: Installation, world: World) -> Iterat
     """Why the policies of workers do not end workflows automatically."""
     for spec in (item.spec for item in plan.workers if item.spec.policy.draining):
         temporal = world.workers[spec.key].temporal
-        for why, remedy in _lacking_to_drain(
-            spec, installation, temporal.manager_identity if temporal else None
-        ):
+        manager = temporal.manager_identity if temporal else None
+        for why, remedy in _lacking_to_drain(spec, installation, manager):
             yield advice(
                 spec.worker_deployment,
                 f"`draining` of its policy has no effect: {why}",

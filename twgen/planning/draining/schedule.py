@@ -200,13 +200,10 @@ def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[Sch
     for number, scheduled in enumerate(schedule, 1):
         types = set(scheduled.what.workflow_types)
         is_covered = any(
-            later_action.is_begun
-            and later_action.what.action in _REPEATED
-            and (
-                not later_action.what.workflow_types
-                or (types and types.issubset(later_action.what.workflow_types))
-            )
-            for later_action in schedule[number:]
+            entry.is_begun
+            and entry.what.action in _REPEATED
+            and (not entry.what.workflow_types or (types and types.issubset(entry.what.workflow_types)))
+            for entry in schedule[number:]
         )
         yield replace(scheduled, repeat=None) if is_covered else scheduled
 

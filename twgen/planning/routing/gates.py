@@ -178,7 +178,7 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[Gate, ...]:
 
 
 def gates_up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
-    """The gates before a share that the target has not passed yet, even if a rollback needs none."""
+    """The gates before a share that are still ahead of the target, even if a rollback needs none."""
     behind = target.gates_behind
     return tuple(
         gate

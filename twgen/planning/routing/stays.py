@@ -63,9 +63,7 @@ def is_in_force(
     return not is_over and _is_of_stay(mark, stay_began(version, temporal))
 
 
-def was_current_recently(
-    version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta
-) -> bool:
+def recently_current(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
     """It was current, is older than the current version, and was replaced within the window."""
     routing = temporal.routing
     current_id = routing.current.build_id if routing.current else None

@@ -22,7 +22,7 @@ from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
-from twgen.planning.routing.stays import is_in_force, stay_began, was_current_recently
+from twgen.planning.routing.stays import is_in_force, recently_current, stay_began
 from twgen.planning.sentences import rounded_percentage, spoken
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
@@ -284,7 +284,7 @@ class Target:
         # the only wait that an early `now` would cut short: the fastest clock decides
         now = later(self.now, self.world.clocks_apart)
         window = self.spec.policy.rollback_window
-        return self.version is not None and was_current_recently(self.version, self.temporal, now, window)
+        return self.version is not None and recently_current(self.version, self.temporal, now, window)
 
     @property
     def goes_back(self) -> bool:

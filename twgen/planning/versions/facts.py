@@ -90,11 +90,10 @@ class VersionFacts:
         default, patch = self.spec.sunset, self.patch
         if not patch:
             return default
+        scaledown_delay, delete_delay = patch.scaledown_delay, patch.delete_delay
         return Sunset(
-            scaledown_delay=default.scaledown_delay
-            if patch.scaledown_delay is None
-            else patch.scaledown_delay,
-            delete_delay=default.delete_delay if patch.delete_delay is None else patch.delete_delay,
+            default.scaledown_delay if scaledown_delay is None else scaledown_delay,
+            default.delete_delay if delete_delay is None else delete_delay,
         )
 
     @property
@@ -260,8 +259,7 @@ def version_facts(
     """Every version that is the target, deployed or known to Temporal, by build ID; only those `among`."""
     live = deployments_of(spec, world)
     versions = known_to_temporal(world)
-    # names have no capitals and fewer characters than build IDs, so two versions may share one; only versions
-    # that Temporal does not know are in doubt
+    # two versions may share a name (shorter, no capitals); only versions that Temporal lacks are in doubt
     names = {
         versioned_deployment_name(spec.name, build_id): build_id
         for build_id, version in (versions.items() if live.keys() - versions.keys() else ())

@@ -40,10 +40,8 @@ def versions_to_record(
         if deployment.build_id == spec.build_id or deployment.build_id in recorded:
             continue
         written = as_written(spec, deployment)
-        if (
-            deployment.name != versioned_deployment_name(spec.name, deployment.build_id)
-            or deployment.other_build_id
-        ):
+        own_name = versioned_deployment_name(spec.name, deployment.build_id)
+        if deployment.name != own_name or deployment.other_build_id:
             why = "it does not belong to the version in its labels"
         elif written is None:
             why = "no hash proves that its pod template is unchanged"

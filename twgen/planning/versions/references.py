@@ -47,9 +47,7 @@ def _lost_references(
 ) -> Iterator[str]:
     for version in worker.versions:
         manifest = version.recorded.manifest if version.recorded and version.action not in _GONE else {}
-        for kind, name in dict.fromkeys(
-            _referenced_objects(value_at(manifest, "spec", "template", "spec") or {})
-        ):
+        for kind, name in dict.fromkeys(_references(value_at(manifest, "spec", "template", "spec") or {})):
             referenced = ObjectName(kind, worker.spec.namespace, name)
             replacement = new_names.get(referenced._replace(name=_name_without_hash(name)), "")
             if replacement and referenced not in rendered:
@@ -67,7 +65,7 @@ def _name_without_hash(name: str) -> str:
     return match[1] if match else ""
 
 
-def _referenced_objects(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Kind and name of all ConfigMaps and Secrets that a pod names."""
     for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
         variables = (item.get("valueFrom") or {} for item in container.get("env") or ())
