@@ -160,17 +160,17 @@ def test_task_queue_of_the_spec_is_asked_for_others_while_nobody_polls_for_the_t
     unknown = temporal(CURRENT, traffic=routing("v1"))
     for says, deployments in ((None, None), (None, [live("v3")]), (unknown, None), (unknown, [live("v3")])):
         wanted = reads(says, deployments, spec=TOLD)
-        assert (wanted.other_workers, wanted.told_task_queue) == (True, asked("main"))
-    assert reads(None, None).told_task_queue is None
+        assert (wanted.other_workers, wanted.task_queue_of_variables) == (True, asked("main"))
+    assert reads(None, None).task_queue_of_variables is None
     for says, deployments in ((None, [live("v3", 0)]), (None, []), (temporal(version("v3")), None)):
         wanted = reads(says, deployments, spec=TOLD)
-        assert (wanted.other_workers, wanted.told_task_queue) == (False, None)
+        assert (wanted.other_workers, wanted.task_queue_of_variables) == (False, None)
 
 
 def test_task_queue_that_the_current_version_polls_too_is_asked_once() -> None:
     polls = version("v1", S.CURRENT, task_queues=(asked("main"),))
     wanted = reads(temporal(polls, traffic=routing("v1")), spec=TOLD)
-    assert (wanted.task_queues, wanted.told_task_queue) == ({asked("main")}, None)
+    assert (wanted.task_queues, wanted.task_queue_of_variables) == ({asked("main")}, None)
 
 
 def test_pods_of_a_worker_that_temporal_has_never_heard_of_are_looked_at() -> None:

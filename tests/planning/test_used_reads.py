@@ -68,7 +68,7 @@ OF_THE_WORKER: dict[str, Callable[[Reads], dict[str, Any]]] = {
     "pods_of": lambda reads: {"pod_problems": {}} if reads.pods_of else {},
     "replay": lambda reads: {"replay": None} if reads.replay else {},
 }
-WITH_ANOTHER = {"measured_since": "metrics", "told_task_queue": "other_workers"}
+WITH_ANOTHER = {"measured_since": "metrics", "task_queue_of_variables": "other_workers"}
 """What is read beside something else, and means nothing without it."""
 
 

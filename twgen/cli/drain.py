@@ -36,7 +36,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
 from twgen.planning.draining.batch_operations import batch_of, in_words
-from twgen.planning.draining.drain_report import held_worker, may_be_held
+from twgen.planning.draining.drain_report import versions_without_traffic, worker_in_use
 from twgen.planning.draining.schedule import begun_mark, scheduled_as
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_versions, worker_world
@@ -159,14 +159,14 @@ async def _reported(
     shared = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
 
     async def held(worker: WorkerVersions) -> WorkerInUse | str:
-        build_ids = [version.build_id for version in may_be_held(worker)]
+        build_ids = [version.build_id for version in versions_without_traffic(worker)]
         try:
             found = await Draining(worker.spec, shared, now, window).pinned(build_ids)
         except (TwgenError, ExceptionGroup) as error:
             if not isinstance(failure := first_failure(error), TwgenError):
                 raise
             return str(failure)
-        return held_worker(worker, found, now)
+        return worker_in_use(worker, found, now)
 
     workers = await asyncio.gather(*map(held, plan.workers))
     told = tuple(one for one in workers if isinstance(one, WorkerInUse))

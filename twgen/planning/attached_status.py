@@ -9,7 +9,7 @@ from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.status import AttachedState, AttachedView, RolloutStatus
 from twgen.planning.cluster_changes import AttachedInCluster
 
-# only known conditions count, and none holds a ramp: the pods may serve all the same
+# only known conditions count, and none holds a ramp: the pods may serve anyway
 _FAILS = {
     "AbleToScale": "False",  # these two of a HorizontalPodAutoscaler
     "ScalingActive": "False",
@@ -17,20 +17,20 @@ _FAILS = {
     "Fallback": "True",
     "DisruptionAllowed": "False",  # of a PodDisruptionBudget
     "ConfigUnsupported": "True",  # of a VerticalPodAutoscaler
-    "Available": "False",  # by custom of other kinds
+    "Available": "False",  # by convention, of other kinds
     "Degraded": "True",
     "Failed": "True",
     "Stalled": "True",
 }
-"""The status by which a condition says that its object does not do what it is for."""
+"""The status by which a condition reports that its object does not work."""
 _FINE = {
     ("ScalingActive", "ScalingDisabled"),  # there are no pods
-    ("DisruptionAllowed", "InsufficientPods"),  # what it is for
+    ("DisruptionAllowed", "InsufficientPods"),  # the budget does its work
 }
-"""Conditions, with their reasons, that are no trouble all the same."""
+"""Conditions, with their reasons, that are not a problem."""
 _WHY_MISSING = "it was deleted, or the API server rejected it: the last sync shows which"
-_LONGEST = 500
-"""Characters of a condition's message."""
+_MOST_CHARACTERS = 500
+"""Of a condition's message."""
 
 
 NamedObject = tuple[str, str, str]
@@ -38,7 +38,7 @@ NamedObject = tuple[str, str, str]
 
 
 class AttachedRead(NamedTuple):
-    """What was read of the objects that twgen attached to versions in one namespace."""
+    """The objects that twgen attached to versions in one namespace, as far as they were read."""
 
     found: tuple[AttachedInCluster, ...]
     unread: Mapping[str, str] = {}
@@ -46,52 +46,52 @@ class AttachedRead(NamedTuple):
 
 
 def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKind]]:
-    """The kinds of what is attached to live versions, by Kubernetes namespace."""
-    wanted: dict[str, set[GroupKind]] = {}
+    """The kinds of the objects that are attached to live versions, by Kubernetes namespace."""
+    kinds_by_namespace: dict[str, set[GroupKind]] = {}
     for worker in workers:
         kinds = {item.kind for version in worker.versions if version.live for item in version.attached}
         groups = {GroupKind.of(resource.template) for resource in worker.spec.attached}
-        if found := {group for group in groups if group.kind in kinds}:
-            wanted.setdefault(worker.spec.namespace, set()).update(found)
-    return wanted
+        if live_groups := {group for group in groups if group.kind in kinds}:
+            kinds_by_namespace.setdefault(worker.spec.namespace, set()).update(live_groups)
+    return kinds_by_namespace
 
 
 def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
     """The state of each object that is attached to a version; None: none of them was read."""
-    found = {(item.kind.kind, item.name): item for item in read.found} if read else {}
+    live_objects = {(item.kind.kind, item.name): item for item in read.found} if read else {}
     rendered = version.live.attached if version.live else ()
     views = []
     for item in version.attached:
-        live, says = found.get((item.kind, item.name)), ""
+        live, message = live_objects.get((item.kind, item.name)), ""
         if not read or item.kind in read.unread:
             state = AttachedState.UNREAD
         elif live:
-            says = _trouble(live)
-            state = AttachedState.FAILING if says else AttachedState.READY
+            message = _problems_of(live)
+            state = AttachedState.FAILING if message else AttachedState.READY
         else:
-            # what was never applied is not missed
+            # an object that was never applied is not missing
             is_applied = f"{item.kind}/{item.name}" in rendered
             state = AttachedState.MISSING if is_applied else AttachedState.PENDING
-            says = _WHY_MISSING if is_applied else ""
-        views.append(AttachedView(item.kind, item.name, state, says))
+            message = _WHY_MISSING if is_applied else ""
+        views.append(AttachedView(item.kind, item.name, state, message))
     return tuple(views)
 
 
 def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> RolloutStatus:
-    """The same with what a sync could not apply, of what is not there."""
+    """The status with the missing objects that a sync could not apply, and why."""
     namespace = status.worker.partition("/")[0]
 
-    def told(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_refusal(item: Mapping[str, Any]) -> Mapping[str, Any]:
         why = refused.get((namespace, str(item.get("kind")), str(item.get("name"))))
         if why is None or item.get("state") not in {AttachedState.MISSING, AttachedState.PENDING}:
             return item
-        return {**item, "state": AttachedState.REFUSED.value, "message": why[:_LONGEST]}
+        return {**item, "state": AttachedState.REFUSED.value, "message": why[:_MOST_CHARACTERS]}
 
     workers = [
         {
             **worker,
             "versions": [
-                {**version, "attached": [told(item) for item in version.get("attached", ())]}
+                {**version, "attached": [with_refusal(item) for item in version.get("attached", ())]}
                 for version in worker.get("versions", ())
             ],
         }
@@ -100,13 +100,13 @@ def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> 
     return replace(status, document={**status.document, "workers": workers}) if workers else status
 
 
-def _trouble(item: AttachedInCluster) -> str:
+def _problems_of(item: AttachedInCluster) -> str:
     """The problems that an object reports about itself; empty: none."""
     if item.is_going:
         return "it is being deleted"
     problems = []
     for kind, status, reason, message in item.conditions:
         if _FAILS.get(kind) == status and (kind, reason) not in _FINE:
-            why = ": ".join(filter(None, (reason, message[:_LONGEST])))
+            why = ": ".join(filter(None, (reason, message[:_MOST_CHARACTERS])))
             problems.append(f"{kind} is {status}" + (f" ({why})" if why else ""))
     return "; ".join(problems)

@@ -1,4 +1,4 @@
-"""What runs the rollouts of a render: one kind of Job for all workers, since a hook holds up the sync."""
+"""The driver of the rollouts of a render: one kind of Job for all workers, since a hook delays the sync."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,14 +16,14 @@ NEEDS_IMAGE = (
 )
 """Why Argo CD does not render a worker whose rollout is a Job."""
 LEFT_OUT = f"a render omits its rollout objects, and fails in Argo CD: {NEEDS_IMAGE}"
-"""The warning of a worker that `lacking_image` has."""
+"""The warning about a worker that `lacking_image` returns."""
 
 
 def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
-    """Hook or Job, for every worker whose policy does not say None.
+    """Hook or Job, for every worker whose policy does not set the driver None.
 
     Only Argo CD runs hooks. Raises InvalidInput if policies contradict each other: a sync with a hook
-    waits for the Jobs of the others too.
+    also waits for the Jobs of the other workers.
     """
     by_driver = {driver: [spec for spec in specs if spec.policy.driver is driver] for driver in Driver}
     hooks = by_driver[Driver.HOOK]
@@ -42,10 +42,10 @@ def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
 
 
 def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *, needs_image: bool) -> Driver:
-    """As `rollout_driver`, if the Job has what it needs: its image, and an identity to act as.
+    """As `rollout_driver`, if the Job has its image, and an identity to act as.
 
-    Without an image people or CI roll out, unless `needs_image` says that there are none: then it raises
-    InvalidInput, as it does without an identity.
+    Without an image, people or CI do the rollouts; if `needs_image` excludes that, it raises InvalidInput. It
+    also raises without an identity.
     """
     driven = _driven(specs)
     if driven and needs_image and not image:
@@ -61,15 +61,15 @@ def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *,
 
 
 def lacking_image(specs: Sequence[WorkerSpec], image: str) -> list[WorkerSpec]:
-    """The workers whose policy names a driver that is a Job, if no image is named for it."""
+    """The workers whose policy names a driver that runs as a Job, if there is no image for it."""
     return [] if image else [spec for spec in _driven(specs) if spec.policy.driver is not Driver.AUTO]
 
 
 def warned_of_image(plan: Plan, image: str) -> Plan:
     """The plan, with a warning for each worker whose rollout objects a render leaves out."""
     warned = versions_warned_of_image([worker.versions for worker in plan.workers], image)
-    workers = (replace(worker, versions=item) for worker, item in zip(plan.workers, warned, strict=True))
-    return replace(plan, workers=tuple(workers))
+    paired = zip(plan.workers, warned, strict=True)
+    return replace(plan, workers=tuple(replace(worker, versions=versions) for worker, versions in paired))
 
 
 def versions_warned_of_image(workers: Sequence[WorkerVersions], image: str) -> tuple[WorkerVersions, ...]:
@@ -93,7 +93,7 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
 
 
 def drivers_with_objects(image: str) -> frozenset[Driver]:
-    """The drivers of a policy by which a worker gets objects for its rollout."""
+    """The drivers with which a worker gets objects for its rollout."""
     return frozenset(Driver if image else {Driver.NONE})
 
 
@@ -109,15 +109,15 @@ def _takes_long(spec: WorkerSpec) -> bool:
 
 
 def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
-    """Where a hook rolls out, its Job applies this one, and no sync: that would wait for its metrics.
+    """If rollouts run in hooks, the hook's Job applies this object: a sync would wait for its metrics.
 
-    Nothing but its owner takes such an object away.
+    Such an object is deleted only together with its owner.
     """
     return resource.autoscales and spec.policy.owner_references is OwnerReferences.RENDER
 
 
 def _needs_syncs(spec: WorkerSpec) -> bool:
-    """An autoscaler of it has to change when time passes, and self-heal runs no hook that could do so."""
+    """One of its autoscalers must change as time passes, and self-heal runs no hook that could do so."""
     return any(
         resource.when or resource.scales_from_zero or not is_applied_by_hook(spec, resource)
         for resource in spec.attached

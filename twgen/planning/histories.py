@@ -1,4 +1,4 @@
-"""Which histories a new version is to replay before it gets traffic."""
+"""The histories that a new version must replay before it gets traffic."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,11 +11,10 @@ Item = TypeVar("Item")
 
 
 def chosen(recorded: Iterable[Recorded], of_each_type: int) -> list[Recorded]:
-    """So many of each type, the types in turn: whatever the bytes are enough for is of all of them.
+    """This many of each type, the types in turn: if only some can be stored, every type is among them.
 
-    Of a type those of open workflows come first, which have to be replayed, the versions that they are pinned
-    to in turn, and one of each version in any case; then what ended lately. Of equals those that come first
-    here.
+    Within a type, open workflows come first, since they must be replayed: the versions to which they are
+    pinned in turn, and at least one of each version. Then come recently ended ones. Equals keep their order.
     """
     of_types: defaultdict[str, list[Recorded]] = defaultdict(list)
     for history in recorded:
@@ -24,31 +23,33 @@ def chosen(recorded: Iterable[Recorded], of_each_type: int) -> list[Recorded]:
 
 
 def left_out_altogether(written: Iterable[Recorded], larger: Iterable[Recorded]) -> list[str]:
-    """The workflow types, and versions that hold open ones, of which all that was chosen is too large."""
+    """The workflow types, and versions with open workflows, whose chosen histories are all too large."""
     types, versions = set(), set()
-    for one in written:
-        types.add(one.workflow_type)
-        if one.is_open:
-            versions.add((one.workflow_type, one.build_id))
+    for history in written:
+        types.add(history.workflow_type)
+        if history.is_open:
+            versions.add((history.workflow_type, history.build_id))
     missing = {
-        f"open {one.workflow_type}" + (f" of {one.build_id}" if one.build_id else "")
-        for one in larger
-        if one.is_open and (one.workflow_type, one.build_id) not in versions
+        f"open {history.workflow_type}" + (f" of {history.build_id}" if history.build_id else "")
+        for history in larger
+        if history.is_open and (history.workflow_type, history.build_id) not in versions
     }
-    return sorted(missing | {one.workflow_type for one in larger if one.workflow_type not in types})
+    return sorted(
+        missing | {history.workflow_type for history in larger if history.workflow_type not in types}
+    )
 
 
 def _of_type(recorded: Iterable[Recorded], number: int) -> list[Recorded]:
     versions: defaultdict[str, list[Recorded]] = defaultdict(list)
     ended = []
-    for one in recorded:
-        if one.is_open:
-            versions[one.build_id].append(one)
+    for history in recorded:
+        if history.is_open:
+            versions[history.build_id].append(history)
         else:
-            ended.append(one)
+            ended.append(history)
     return [*_in_turn(versions.values()), *ended][: max(number, len(versions))]
 
 
 def _in_turn(groups: Collection[Sequence[Item]]) -> Iterator[Item]:
-    """The first of each, then the second of each."""
-    return (one for one in chain.from_iterable(zip_longest(*groups)) if one is not None)
+    """The first item of each group, then the second of each."""
+    return (item for item in chain.from_iterable(zip_longest(*groups)) if item is not None)

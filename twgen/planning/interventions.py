@@ -10,7 +10,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
-from twgen.planning.analysis.verdicts import told
+from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.routing.gates import asked_gates, first_not_passed, gate_attempt, gate_failures
 from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
@@ -20,17 +20,17 @@ from twgen.planning.sentences import plain_percentage, rounded_percentage, spoke
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """What a person's command changes: marks in the metadata of the target, and then traffic."""
+    """The changes of a person's command: marks in the metadata of the target, and then traffic."""
 
     will: str
-    """What it will do, after the name of the worker."""
+    """Its effect as an order, to follow the name of the worker."""
     marks: Mapping[str, Any]
-    """By key; False: it counts no more."""
+    """By key; False: the mark no longer counts."""
     change: RoutingPlan | None = None
     replays: bool = False
-    """Its replay is begun again."""
+    """It starts the replay again."""
     goes_on: bool = False
-    """The rollout has something to do after it: its Job is started again when it has ended."""
+    """The rollout continues after it: if its Job has ended, it is started again."""
 
 
 def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
@@ -38,11 +38,11 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
 
     Raises NegativeAnswer, with the reason, if the target must not get the traffic.
     """
-    _refuse_what_takes_no_traffic(target)
+    _refuse_if_traffic_cannot_move(target)
     if target.is_current:
         change = _change(target, RoutingAction.CLEAR_RAMP)
-        other = (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
-        return Intervention(f"end the ramp to {other}", {}, change, goes_on=True)
+        ramping = (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
+        return Intervention(f"end the ramp to {ramping}", {}, change, goes_on=True)
     missing = first_not_passed(target, asked_gates(target, 100 if full else target.next_percentage))
     replay = missing_replay(target)
     waits_for = str(missing or "") or ("replay" if replay else "")
@@ -59,12 +59,12 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
             waits = f"in {spoken(until - target.now)} the rollout continues without it"
             raise _refused(target, f"{lacks}, but {target.current} does; {waits}")
         will = f"{will}, although {lacks} of {target.current}"
-    if failing := told(target.judgements, Verdict.FAILS):
+    if failing := metrics_sentence(target.judgements, Verdict.FAILS):
         will = f"{will}, although its analysis fails ({failing})"
-    marks = _measured_anew(target, because=failing) if failing else {}
+    marks = _measured_from_now(target, because=failing) if failing else {}
     if not waits_for:
         return Intervention(will, marks, change, goes_on=True)
-    # the gate of a step is behind it once the step has begun
+    # once a step has begun, its gate no longer counts
     is_of_step = missing is not None and missing.percentage is not None and not replay
     skips = marks if is_of_step else target.new_mark(MarkKey.GATE_SKIPPED) | marks
     return Intervention(f"{will}, without its {'gate' if missing else 'replay'}", skips, change, goes_on=True)
@@ -72,7 +72,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
 
 def abort(target: Target) -> Intervention:
     """The end of the target's ramp, until a person retries."""
-    _refuse_what_nobody_may(target)
+    _refuse_foreign_or_unknown(target)
     if target.is_current:
         raise _refused(target, "it is current: to go back, commit the spec of an older version")
     if target.is_aborted and not target.ramp:
@@ -87,29 +87,29 @@ def abort(target: Target) -> Intervention:
 
 def retry(target: Target) -> Intervention:
     """Another attempt after an abort or a failed gate."""
-    _refuse_what_nobody_may(target)
+    _refuse_foreign_or_unknown(target)
     failed, replays = bool(gate_failures(target)), may_replay_again(target)
     if not target.is_aborted and not failed and not replays:
         of_replay = "neither its gate nor its replay" if target.spec.policy.replay else "no gate"
         raise _refused(target, f"it is not aborted, and {of_replay} failed")
     marks: dict[str, Any] = {}
     if target.is_aborted:
-        # a person who lets it continue should not have to resume it too
+        # a person who retries should not have to run `resume` too
         marks = {key.value: False for key in (MarkKey.ABORTED, MarkKey.PAUSED) if key in target.marks}
-        marks |= _measured_anew(target)
-    what = [f"let the rollout of {target.build_id} continue"] if target.is_aborted else []
+        marks |= _measured_from_now(target)
+    actions = [f"let the rollout of {target.build_id} continue"] if target.is_aborted else []
     if failed:
         attempt = gate_attempt(target) + 1
         marks |= target.new_mark(MarkKey.GATE_ATTEMPT, attempt=attempt)
-        what.append(f"start its gate again (attempt {attempt})")
+        actions.append(f"start its gate again (attempt {attempt})")
     if replays:
-        what.append("replay histories on it again")
-    return Intervention(" and ".join(what), marks, replays=replays, goes_on=True)
+        actions.append("replay histories on it again")
+    return Intervention(" and ".join(actions), marks, replays=replays, goes_on=True)
 
 
 def pause(target: Target) -> Intervention:
     """No change of traffic until a person resumes."""
-    _refuse_what_nobody_may(target)
+    _refuse_foreign_or_unknown(target)
     if target.is_paused:
         raise _refused(target, "it is already paused")
     if target.is_current:
@@ -120,24 +120,24 @@ def pause(target: Target) -> Intervention:
 
 def resume(target: Target) -> Intervention:
     """The end of a pause."""
-    _refuse_what_nobody_may(target)
+    _refuse_foreign_or_unknown(target)
     if not target.is_paused:
         is_frozen = target.world.rollout.is_paused
         why = ", but its intent has the annotation twgen.io/paused: remove that" if is_frozen else ""
         raise _refused(target, f"it is not paused{why}")
-    # a person's pause says nothing about what was measured
+    # a pause by a person says nothing about the measurements
     marks = {key.value: False for key in (MarkKey.PAUSED, MarkKey.RETIRED) if key in target.marks}
-    marks |= _measured_anew(target) if target.why_marked(MarkKey.PAUSED) else {}
+    marks |= _measured_from_now(target) if target.why_marked(MarkKey.PAUSED) else {}
     return Intervention(f"let the rollout of {target.build_id} continue", marks, goes_on=True)
 
 
 def retire(target: Target) -> Intervention:
-    """No new workflow for any version: workers without one take them, and all versions drain.
+    """No new workflow for any version: workers without a version take them, and all versions drain.
 
-    The mark comes first: else the rollout of the spec, which Git still has, would bring the traffic back. It
-    is of the target, so another build ID is one that may.
+    The mark is written first: otherwise the rollout of the spec, which Git still has, would bring the traffic
+    back. It is a mark of the target, so a new build ID may get traffic again.
     """
-    _refuse_what_nobody_may(target)
+    _refuse_foreign_or_unknown(target)
     if target.current is None:
         raise _refused(
             target,
@@ -148,12 +148,12 @@ def retire(target: Target) -> Intervention:
         raise _refused(target, "a version ramps; run `twgen abort` first")
     current = target.versions.get(target.current)
     queues = current.own_task_queues if current else ()
-    alone = [queue for queue in queues if queue.unversioned_pollers is not True]
-    if alone or not queues:
-        which = f"{alone[0].type.lower()} task queue {alone[0].name}" if alone else "its task queues"
+    lacking = [queue for queue in queues if queue.unversioned_pollers is not True]
+    if lacking or not queues:
+        name = f"{lacking[0].type.lower()} task queue {lacking[0].name}" if lacking else "its task queues"
         raise _refused(
             target,
-            f"no worker without a version is known to poll {which}, so new workflows would wait there"
+            f"no worker without a version is known to poll {name}, so new workflows would wait there"
             " forever: run one that does, or stop starting workflows there and remove the worker from Git"
             " (docs/remove.md)",
         )
@@ -165,9 +165,9 @@ def retire(target: Target) -> Intervention:
 
 
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
-    """Raise OwnedBySomebodyElse if the traffic after the claim differs from what was decided on.
+    """Raise OwnedBySomebodyElse if the traffic after the claim differs from the one that was decided on.
 
-    Until the claim any client could move it, and another manager may have claimed the worker since.
+    Before the claim, any client could move it; after the claim, another manager may have claimed the worker.
     """
     before = decided_on.temporal.routing
     # if only more task queues have received the last change, the traffic is the same
@@ -179,7 +179,7 @@ def refuse_other_traffic(decided_on: Target, target: Target) -> None:
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:
-    """Temporal has all that the intervention changes, as far as a new look at the target tells."""
+    """Temporal has all changes of the intervention, as far as a new look at the target shows."""
     metadata = (target.version.metadata or {}) if target.version else {}
     if any(metadata.get(key) != value for key, value in intervention.marks.items()):
         return False
@@ -194,7 +194,7 @@ def is_done(target: Target, intervention: Intervention) -> bool:
 
 
 def refuse_other_manager(target: Target) -> None:
-    """Raise OwnedBySomebodyElse if another manager has the worker, from which the policy does not take it."""
+    """Raise OwnedBySomebodyElse if another manager owns the worker, and the policy does not adopt from it."""
     if target.is_foreign:
         raise OwnedBySomebodyElse(
             f"{target.spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
@@ -202,7 +202,7 @@ def refuse_other_manager(target: Target) -> None:
         )
 
 
-def _refuse_what_nobody_may(target: Target) -> None:
+def _refuse_foreign_or_unknown(target: Target) -> None:
     refuse_other_manager(target)
     if not target.is_registered:
         raise _refused(
@@ -211,8 +211,8 @@ def _refuse_what_nobody_may(target: Target) -> None:
         )
 
 
-def _refuse_what_takes_no_traffic(target: Target) -> None:
-    _refuse_what_nobody_may(target)
+def _refuse_if_traffic_cannot_move(target: Target) -> None:
+    _refuse_foreign_or_unknown(target)
     if target.has_all_traffic:
         raise _refused(target, "it already has all traffic")
     if target.is_aborted:
@@ -225,8 +225,8 @@ def _refused(target: Target, because: str) -> NegativeAnswer:
     return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")
 
 
-def _measured_anew(target: Target, because: str = "") -> dict[str, Any]:
-    """Measurements from before a person let the rollout continue no longer count."""
+def _measured_from_now(target: Target, because: str = "") -> dict[str, Any]:
+    """The mark by which only measurements from now on count, after a person let the rollout continue."""
     is_measured = target.spec.policy.analysis and target.ramp
     return target.new_mark(MarkKey.MEASURED_SINCE, because) if is_measured else {}
 

@@ -1,4 +1,4 @@
-"""The owners of clusters and workers: when one may be claimed or released, and what must not be touched."""
+"""The owners of clusters and workers: when to claim or release them, and what not to touch."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,9 +13,9 @@ from twgen.versioning.build_ids import may_be_ours
 
 
 def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
-    """The identity that a worker is planned for; a person takes the one that its live Deployments carry.
+    """The identity that a worker is planned for; for a person, the identity that its live Deployments carry.
 
-    So to a person at a terminal our own Argo CD is not another manager.
+    So for a person at a terminal, their own Argo CD is not another manager.
     """
     if caller.is_person and not spec.policy.identity:
         carried = {live.identity for live in world.deployments or () if live.identity}
@@ -28,8 +28,8 @@ def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None
     """Raise OwnedBySomebodyElse if a live Deployment was rendered for another manager or application.
 
     Two generators of one Deployment would rewrite it forever. An unknown identity or application is not
-    compared. In Argo CD any owner of a Deployment stops a render: warnings are not shown there, and an owner
-    that was in Git is pruned as soon as the render no longer has it.
+    compared. In Argo CD, any ownerReference of a Deployment stops a render: warnings are not shown there, and
+    an owner that was in Git is pruned as soon as the render no longer has it.
     """
     identity = caller.on_deployments_of(spec.policy)
     for live in world.deployments or ():
@@ -72,7 +72,7 @@ def doubts_about_cluster(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
 
 
 def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
-    """The manager of a worker after this identity claims it from that owner (empty: it has none).
+    """The manager of a worker after this identity claims it from that owner (empty: no owner).
 
     Raises NegativeAnswer if there is nothing to claim, OwnedBySomebodyElse if it has another owner.
     """
@@ -105,33 +105,33 @@ def _managed_by(manager: str) -> str:
 
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
-    """The warnings about Deployments of ours whose worker is no longer in a spec."""
-    wanted = {spec.key for spec in specs}
+    """The warnings about our own Deployments whose worker is no longer in a spec."""
+    specified = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
-    # a spec without a Deployment may be a new name for one of these, and a person cannot see their owner
+    # a spec without a Deployment may rename one of these workers, and a person does not know their owner
     anybody = caller.is_person and not specs
     for spec in specs:
         if worker := world.workers.get(spec.key):
             identities.add(acting := acting_identity(spec, worker, caller))
             anybody = anybody or (caller.is_person and not worker.deployments and acting == caller.identity)
     for key, worker in sorted(world.workers.items()):
-        ours = [
+        own = [
             live
             for live in worker.deployments or ()
             if live.identity and (anybody or live.identity in identities)
         ]
-        if key in wanted or not ours:
+        if key in specified or not own:
             continue
-        protected = [live.name for live in ours if live.protected]
-        loose = [live.name for live in ours if not live.protected]
+        protected = [live.name for live in own if live.protected]
+        loose = [live.name for live in own if not live.protected]
         fates = []
         if protected:
             stay = "stays" if len(protected) == 1 else "stay"
             fates.append(f"{listed(protected)} {stay} because of prune protection")
         if loose:
             fates.append(f"{listed(loose)} may be pruned")
-        carry, them = ("Deployment carries", "it") if len(ours) == 1 else ("Deployments carry", "them")
+        carry, pronoun = ("Deployment carries", "it") if len(own) == 1 else ("Deployments carry", "them")
         yield (
-            f"no spec names {worker.name}, but its {carry} the identity {ours[0].identity}: twgen no longer"
-            f" renders {them} and the objects attached to {them}; {'; '.join(fates)}"
+            f"no spec names {worker.name}, but its {carry} the identity {own[0].identity}: twgen no longer"
+            f" renders {pronoun} and the objects attached to {pronoun}; {'; '.join(fates)}"
         )

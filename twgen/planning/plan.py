@@ -1,4 +1,4 @@
-"""The plan: what becomes of every worker's versions and traffic."""
+"""The plan for every worker's versions and traffic."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,34 +21,37 @@ from twgen.planning.versions.warnings import doubts_about_pods, uncounted_versio
 
 
 class VersionsPlan(NamedTuple):
-    """What becomes of the versions of every worker; all that a render needs."""
+    """The plan for the versions of every worker: all that a render needs."""
 
     workers: tuple[WorkerVersions, ...]
     warnings: tuple[str, ...]
 
 
 def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> VersionsPlan:
-    """What becomes of every worker's versions.
+    """The plan for every worker's versions.
 
-    Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
+    Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if a Deployment is foreign.
     """
     workers = [
-        plan_worker_versions(spec, found, now, caller.on_deployments_of(spec.policy))
-        for spec, found in _ours(specs, world, caller)
+        plan_worker_versions(spec, own_world, now, caller.on_deployments_of(spec.policy))
+        for spec, own_world in _with_worlds(specs, world, caller)
     ]
     return _with_warnings(workers, world, now, caller)
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
-    """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
-    workers = [plan_worker(spec, found, now, caller) for spec, found in _ours(specs, world, caller)]
+    """The plan for every worker's versions and traffic; raises as `plan_versions` does."""
+    workers = [
+        plan_worker(spec, own_world, now, caller) for spec, own_world in _with_worlds(specs, world, caller)
+    ]
     planned = _with_warnings([worker.versions for worker in workers], world, now, caller)
     paired = zip(workers, planned.workers, strict=True)
-    return Plan(now, tuple(replace(one, versions=versions) for one, versions in paired), planned.warnings)
+    warned = tuple(replace(worker, versions=versions) for worker, versions in paired)
+    return Plan(now, warned, planned.warnings)
 
 
 def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
-    """What becomes of one worker's versions and traffic."""
+    """The plan for one worker's versions and traffic."""
     versions = plan_worker_versions(spec, world, now, caller.on_deployments_of(spec.policy))
     identity = acting_identity(spec, world, caller)
     target = Target(spec, world, now, identity, versions.not_created)
@@ -70,7 +73,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
 def with_doubts(worker: WorkerVersions) -> WorkerVersions:
     """The versions, with warnings about live pod templates that only their own hash can confirm.
 
-    Without a field manager this costs as much as the whole render, which asks only when it is strict.
+    Without a field manager this costs as much as the whole render, so only a strict render asks for it.
     """
     return replace(worker, warnings=(*worker.warnings, *doubts_about_pods(worker.versions)))
 
@@ -78,35 +81,38 @@ def with_doubts(worker: WorkerVersions) -> WorkerVersions:
 def _with_warnings(
     workers: Sequence[WorkerVersions], world: World, now: datetime, caller: Caller
 ) -> VersionsPlan:
-    """The versions, with warnings about those that became due since the recording, and about all workers."""
+    """The versions, with warnings about those that became due after the recording, and about all workers."""
     if world.is_recorded and now > world.taken_at:
-        counts = [uncounted_versions(one.versions, world.workers[one.spec.key].temporal) for one in workers]
+        temporal = {key: own_world.temporal for key, own_world in world.workers.items()}
         workers = [
-            replace(worker, warnings=(*worker.warnings, *uncounted))
-            for worker, uncounted in zip(workers, counts, strict=True)
+            replace(
+                worker,
+                warnings=(*worker.warnings, *uncounted_versions(worker.versions, temporal[worker.spec.key])),
+            )
+            for worker in workers
         ]
     warnings = left_behind([worker.spec for worker in workers], world, caller)
-    # a Job knows its own worker alone, and a policy may be for others too
+    # a Job knows only its own worker, and a policy may be for other workers too
     of_patches = () if caller.drives else stray_patches(workers)
     return VersionsPlan(tuple(workers), (*warnings, *of_patches))
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
     """The world of one worker; raises StateUnavailable if Temporal was not read for it."""
-    found = world.workers.get(spec.key)
-    if not found or not found.temporal_was_read:
+    own_world = world.workers.get(spec.key)
+    if not own_world or not own_world.temporal_was_read:
         raise StateUnavailable(
             f"the snapshot has no Temporal data about {spec.worker_deployment} in Temporal namespace"
             f" {spec.temporal_namespace}: take a new snapshot"
         )
-    return found
+    return own_world
 
 
-def _ours(
+def _with_worlds(
     specs: Sequence[WorkerSpec], world: World, caller: Caller
 ) -> Iterator[tuple[WorkerSpec, WorkerWorld]]:
-    """Each worker with its world, once none of them is known to have another owner."""
-    found = [(spec, worker_world(spec, world)) for spec in specs]
-    for spec, worker in found:
-        refuse_foreign(spec, worker, caller)
-    yield from found
+    """Each worker with its world; raises if any of the workers is known to have another owner."""
+    paired = [(spec, worker_world(spec, world)) for spec in specs]
+    for spec, own_world in paired:
+        refuse_foreign(spec, own_world, caller)
+    yield from paired

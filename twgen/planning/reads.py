@@ -1,4 +1,4 @@
-"""What must be read of a worker before anything about it is decided."""
+"""The facts that must be read about a worker before anything about it is decided."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -22,15 +22,15 @@ from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.injection import task_queue_of
 
 _STALE_AFTER = timedelta(minutes=15)
-"""A server looks every few minutes whether a version has drained; its list may never hear of it."""
+"""A server checks every few minutes whether a version has drained; its list may never show the result."""
 
 _MOST_LEFT_OVERS = 10
-"""So many versions that nothing needs any more are looked for in Git."""
+"""Git is searched for at most this many versions that nothing needs any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What is still to be read of a worker whose versions are known."""
+    """The facts that are still to be read about a worker whose versions are known."""
 
     open_workflows: frozenset[str]
     """Build IDs of the versions whose open pinned workflows are counted."""
@@ -47,50 +47,50 @@ class Reads:
     measured_since: datetime | None = None
     """None: nothing is measured."""
     worker_deployments: bool = False
-    """The Worker Deployments of its namespace are listed: it may be full, or have a similar name."""
+    """The Worker Deployments of its namespace are listed: it may be full, or have one with a similar name."""
     other_workers: bool = False
     """Pollers that may be this worker under another name are reported."""
-    told_task_queue: TaskQueue | None = None
+    task_queue_of_variables: TaskQueue | None = None
     """The task queue in the variables of its containers, if its other pollers are to be read."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
     replay: bool = False
-    """How far the replay of the target is."""
+    """The state of the target's replay is read."""
     held: tuple[str, ...] = ()
-    """Build IDs of the versions that keep pods while they drain, whose open workflows people ask for."""
+    """Build IDs of the draining versions with pods, for people who ask which open workflows hold them."""
 
 
 def versions_to_describe(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool
 ) -> tuple[str, ...]:
-    """The build IDs of the versions to ask Temporal for by name, because its list of them will not do.
+    """The build IDs of the versions to describe by name, because Temporal's list of them is not enough.
 
-    A live version that the list leaves out: the list may lag behind, and a version taken for unknown is
-    scaled away. One that is said to be draining on the word of an old check. And with `for_routing` those
-    whose metadata and task queues decide on traffic, or on what their policy does to their workflows.
+    A live version that the list lacks: the list may lag behind, and an unknown version would be scaled down.
+    A version that is listed as draining by an old check. And with `for_routing`, the versions whose metadata
+    and task queues decide on traffic, or on the actions of their policy on their workflows.
     """
     if not world.temporal:
         return ()
     listed = {version.build_id: version for version in world.temporal.versions}
     live = {live.build_id for live in world.deployments or () if may_be_ours(live.build_id)}
     stale = {version.build_id for version in listed.values() if _is_stale(version, now)}
-    asked: set[str] = set()
+    deciding: set[str] = set()
     if for_routing:
-        asked = _deciding_on_traffic(spec, world.temporal) | schedules(spec, world.temporal, now).keys()
-    return tuple(sorted((live - listed.keys()) | stale | (asked & listed.keys())))
+        deciding = _deciding_on_traffic(spec, world.temporal) | schedules(spec, world.temporal, now).keys()
+    return tuple(sorted((live - listed.keys()) | stale | (deciding & listed.keys())))
 
 
 def further_reads(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool, for_people: bool = False
 ) -> Reads:
-    """What is read after the versions; without `for_routing` only what keeps a version that may go."""
+    """The reads after the versions; without `for_routing`, only those that may keep a version."""
     holding = frozenset(versions_to_count(spec, world, now)) | _idle_without_deployment(spec, world)
     if not for_routing:
         return Reads(holding)
     # the reads depend neither on the identity nor on the fate of a target without Deployment
     target = Target(spec, world, now, identity="", not_created="")
     deciding = _deciding_on_traffic(spec, target.temporal)
-    # of a rollback too: until it is planned it may be too late for one
+    # even for a rollback: when the plan is made, the window of the rollback may be over
     gates = () if target.is_current else gates_up_to(target, target.next_percentage)
     is_missing = _seems_not_to_poll(target)
     queues = {
@@ -99,8 +99,8 @@ def further_reads(
         if version.build_id in deciding
         for queue in version.own_task_queues
     }
-    told = task_queue_of(spec.template.content) if is_missing else ""
-    told_queue = TaskQueue(told, TaskQueueType.WORKFLOW) if told else None
+    queue_name = task_queue_of(spec.template.content) if is_missing else ""
+    queue_of_spec = TaskQueue(queue_name, TaskQueueType.WORKFLOW) if queue_name else None
     return Reads(
         open_workflows=holding,
         auto_upgrade_workflows=(target.current,) if target.current and target.goes_back else (),
@@ -108,14 +108,14 @@ def further_reads(
         tasks_of=tuple((target.current, queue) for queue in missing_queues(target))
         if target.current and not target.is_current
         else (),
-        gate_runs=tuple((one.task_queue, one.workflow_id) for one in on_queues(target, gates))
+        gate_runs=tuple((on_queue.task_queue, on_queue.workflow_id) for on_queue in on_queues(target, gates))
         if gates
         else None,
         metrics=target.analysis.metrics if target.analysis else (),
         measured_since=target.measured_since,
         worker_deployments=world.temporal is None and is_missing,
         other_workers=is_missing,
-        told_task_queue=None if told_queue in queues else told_queue,
+        task_queue_of_variables=None if queue_of_spec in queues else queue_of_spec,
         pods_of=tuple(
             live
             for live in world.deployments or ()
@@ -123,19 +123,19 @@ def further_reads(
         ),
         replay=spec.policy.replay is not None
         and (not target.is_current or spec.policy.replay.before is not ReplayBefore.RAMP),
-        held=tuple(_held(target)) if for_people else (),
+        held=tuple(_draining_with_pods(target)) if for_people else (),
     )
 
 
 def _seems_not_to_poll(target: Target) -> bool:
-    """No worker of it has polled, although its pods are available or unknown."""
+    """None of its workers has polled, although its pods are available or unknown."""
     if target.is_registered or target.spec.says_zero:
         return False
     return target.world.deployments is None or target.obstacle is None
 
 
-def _held(target: Target) -> Iterator[str]:
-    """The versions that drain, by Temporal's own word, and may have pods."""
+def _draining_with_pods(target: Target) -> Iterator[str]:
+    """The build IDs of the versions that Temporal reports as draining, and that may have pods."""
     for version in target.temporal.versions:
         live = target.deployments.get(version.build_id)
         has_pods = live.replicas > 0 if live else target.world.deployments is None
@@ -145,38 +145,38 @@ def _held(target: Target) -> Iterator[str]:
 
 
 def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
-    """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
-    found = []
+    """The build IDs whose open pinned workflows must be counted, because their pods or code would go."""
+    build_ids = []
     for version in version_facts(spec, world, now):
         action = decide(version).action
         edited = action is VersionAction.KEEP and version.applied and version.applied.since.changed
         replaced = edited or action in {VersionAction.SCALE_DOWN, VersionAction.UPDATE}
         if version.version and (replaced or (action is VersionAction.DROP and version.live)):
-            found.append(version.build_id)
-    return tuple(found)
+            build_ids.append(version.build_id)
+    return tuple(build_ids)
 
 
 def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The build IDs whose manifest may only be in the history of Git: no source before it has one."""
+    """The build IDs whose manifest may only be in the history of Git: no earlier source has one."""
     history = spec.policy.history
     if HistorySource.GIT not in history:
         return frozenset()
     before = history[: history.index(HistorySource.GIT)]
     live = {deployment.build_id for deployment in world.deployments or ()}
-    known = {
+    with_manifest = {
         spec.build_id,
         *(world.ledger if HistorySource.LEDGER in before else ()),
         *(live if HistorySource.CLUSTER in before else ()),
     }
-    # of a hundred thousand versions most are long drained: skip the table for them
+    # most of a hundred thousand versions drained long ago: skip the table for them
     unknown = {
         build_id
         for build_id, version in known_to_temporal(world).items()
-        if build_id not in known
+        if build_id not in with_manifest
         and (
             world.deployments is None or may_have_work(status_of(build_id, version, world.temporal), version)
         )
-    } | (live - known)
+    } | (live - with_manifest)
     return frozenset(
         version.build_id
         for version in (version_facts(spec, world, now, unknown) if unknown else ())
@@ -185,25 +185,25 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
 
 
 def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The newest versions that nothing needs, where the cluster was not read, to ask Git for too.
+    """The newest versions that nothing needs, to look for in Git, if the cluster was not read.
 
-    So few, since each costs time in every render, for as long as Temporal lists it.
+    Only a few, since each costs time in every render, for as long as Temporal lists it.
     """
     if world.deployments is not None or HistorySource.GIT not in spec.policy.history:
         return frozenset()
-    found = [
+    left_overs = [
         version
         for version in version_facts(spec, world, now)
         if version.is_left_over
         and version.is_among_newest
         and not (version.recorded or version.is_target or version.is_of_others)
     ]
-    newest = sorted(found, key=lambda version: version.registered_for or timedelta.max)
+    newest = sorted(left_overs, key=lambda version: version.registered_for or timedelta.max)
     return frozenset(version.build_id for version in newest[:_MOST_LEFT_OVERS])
 
 
 def _deciding_on_traffic(spec: WorkerSpec, temporal: WorkerDeployment) -> set[str]:
-    # the target also when it is current: it may be marked as aborted, or have no pollers
+    # the target even if it is current: it may be marked as aborted, or have no pollers
     current = temporal.routing.current
     return {spec.build_id, current.build_id} if current else {spec.build_id}
 
@@ -216,7 +216,7 @@ def _is_stale(version: Version, now: datetime) -> bool:
 
 
 def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
-    # Temporal's own check of drainage may not have seen a workflow that was started pinned to one of them
+    # Temporal's check of drainage may miss a workflow that was started pinned to one of these versions
     deployed = {spec.build_id, *(deployment.build_id for deployment in world.deployments or ())}
     return {
         version.build_id

@@ -1,4 +1,4 @@
-"""When what was rendered is no longer what would be rendered now, though Git says the same."""
+"""Whether a new render of the same commit would differ from the last one, and when to ask Argo CD for it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,23 +18,23 @@ from twgen.planning.plan import plan_versions
 from twgen.planning.sentences import listed, spoken
 
 REFRESH_PAUSE = timedelta(minutes=10)
-"""Between two refreshes of one application."""
+"""The time between two refreshes of one application."""
 _LONGEST_PAUSE = timedelta(days=1)
-"""Between two refreshes that both found the same."""
+"""The longest time between two refreshes if the first changed nothing."""
 _DOUBLED = 8
-"""How often a pause is doubled at most: by then it is over the longest, and a timedelta still holds it."""
+"""A pause is doubled at most this often: then it is over the longest one, and a timedelta still holds it."""
 _LOOKS_WITHIN = timedelta(minutes=10)
-"""Argo CD, at an application that it was asked to look at again: a render may take some minutes."""
+"""Argo CD refreshes an application within this time after it was asked to: a render may take some minutes."""
 RERUN_PAUSE = timedelta(minutes=10)
-"""From the end of a Job until another one may take its place."""
+"""The time from the end of a Job until another one may replace it."""
 
 
 def plan_hash(worker: WorkerVersions) -> str:
-    """Changes when the world makes the worker's manifests other ones: a SHA-256 in hex digits.
+    """A SHA-256 in hex digits, which changes when the world changes the worker's manifests.
 
-    What a version is rendered from stays out, since Git and what is live already say the same of it; so does
-    what no manifest tells, such as why it is kept. The UID of a Deployment counts where an attached object
-    holds it.
+    It leaves out the sources of a version, since Git and the live objects already agree on them, and all that
+    is in no manifest, such as the reason for keeping it. It includes the UID of a Deployment if an attached
+    object has it as owner.
     """
     owns = worker.spec.policy.owner_references is OwnerReferences.RENDER
     by_status = any(resource.when for resource in worker.spec.attached)
@@ -45,7 +45,7 @@ def plan_hash(worker: WorkerVersions) -> str:
             version.replicas,
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
-            # a render without the cluster keeps it so, and one that reads it takes it away at last
+            # a render without the cluster keeps it like this; a render that reads the cluster removes it
             version.action is VersionAction.SCALE_DOWN and version.live is None,
             version.live.uid if owns and version.attached and version.live else "",
             *((version.attached, version.leaving) if by_status or version.replaced else ()),
@@ -57,20 +57,20 @@ def plan_hash(worker: WorkerVersions) -> str:
 
 
 def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator[WorkerVersions]:
-    """What a render of this one worker could make of the world that it was planned for.
+    """The versions of this one worker in all renders that are possible in the world of its plan.
 
-    One that reads the cluster, and one that does not; each may have a ledger of what is live.
+    A render may read the cluster or not, and it may have a ledger of the live Deployments.
     """
     yield plan.versions
-    [(key, found)] = world.workers.items()
-    applied = {live.build_id: live.recorded for live in found.deployments or ()}
-    for deployments, ledger in ((found.deployments, applied), (None, {}), (None, applied)):
-        render = World(world.taken_at, {key: replace(found, deployments=deployments, ledger=ledger)})
+    [(key, own_world)] = world.workers.items()
+    applied = {live.build_id: live.recorded for live in own_world.deployments or ()}
+    for deployments, ledger in ((own_world.deployments, applied), (None, {}), (None, applied)):
+        render = World(world.taken_at, {key: replace(own_world, deployments=deployments, ledger=ledger)})
         yield from plan_versions([plan.spec], render, world.taken_at, caller).workers
 
 
 class Rendered(NamedTuple):
-    """One worker as Argo CD rendered it last, and as a render would have it now."""
+    """The plan hashes of one worker: in the last render of Argo CD, and in a render now."""
 
     worker: str
     application: str
@@ -90,28 +90,28 @@ class RenderedBy(StrEnum):
 
 
 def rendered_by(status: str, *, requires_pruning: bool) -> RenderedBy:
-    """Who renders an intent, by what Argo CD says of it among the resources of the application that it names.
+    """Whether the application that an intent names renders it: by the state of the intent in the application.
 
-    Anybody can write an intent that names an application. An empty `status`: Argo CD has none there.
+    Anyone can write an intent that names an application. Empty `status`: it is not among its resources.
     """
-    # of a render that failed Argo CD knows neither what it would have nor what it would prune
+    # after a failed render, Argo CD knows neither the objects of the render nor those to prune
     if status == "Unknown" or (status and not requires_pruning):
         return RenderedBy.APPLICATION
     return RenderedBy.APPLICATION_BEFORE if requires_pruning else RenderedBy.NOBODY_KNOWN
 
 
 class ApplicationState(NamedTuple):
-    """What Argo CD says of an application."""
+    """The state of an application in Argo CD."""
 
     is_syncing: bool
     render_error: str
-    """Of twgen, as Argo CD keeps it; empty: its last render worked."""
+    """The error of twgen in its last render, as Argo CD keeps it; empty: there was none."""
     rendered: Mapping[str, str] = MappingProxyType({})
     """The known plan hashes of its last render, by worker, whether it was applied or not."""
     may_wait: bool = True
-    """What was rendered last may not be what is applied."""
+    """Its last render may not be applied yet."""
     asked_since: datetime | None = None
-    """Since when Argo CD has been asked to refresh it and has not; None: it has, or this is unknown."""
+    """When Argo CD was asked for a refresh that it has not done; None: it has done it, or this is unknown."""
 
 
 def not_looked_at(asked_since: datetime | None, now: datetime) -> str:
@@ -125,15 +125,15 @@ def not_looked_at(asked_since: datetime | None, now: datetime) -> str:
 
 
 class Refresh(NamedTuple):
-    """A hard refresh that is due, or was asked for."""
+    """A hard refresh that is due, or was requested."""
 
     because: str
     outdated: frozenset[Rendered] = frozenset()
-    """What it was asked for; none: a render that failed."""
+    """The workers that it renders again; empty: it repeats a render that failed."""
     at: datetime | None = None
-    """When; None: it is not asked for yet."""
+    """The time of the request; None: it is not requested yet."""
     in_vain: int = 0
-    """How often the same was asked for before, and nothing came of it."""
+    """The number of earlier requests for the same that changed nothing."""
 
 
 def due_refresh(
@@ -143,7 +143,7 @@ def due_refresh(
 
     A refresh would change the manifests of a running sync, so it waits. A correct render that is not applied
     waits for a person or a sync window; an outdated one would be applied as it is. If a render changed
-    nothing, the next one is asked for after twice the time. So it is if the ledger has only some of the
+    nothing, the next request comes after twice the time. For example, the ledger may have only some of the
     versions, which tick cannot know.
     """
     since = now - last.at if last and last.at else timedelta.max
@@ -151,8 +151,8 @@ def due_refresh(
         return None
     if state.render_error:
         return Refresh(f"its last render failed: {state.render_error}")
-    found = [item._replace(stamped=state.rendered.get(item.worker, item.stamped)) for item in workers]
-    outdated = [item for item in found if item.stamped not in item.wanted]
+    applied = [item._replace(stamped=state.rendered.get(item.worker, item.stamped)) for item in workers]
+    outdated = [item for item in applied if item.stamped not in item.wanted]
     if not outdated:
         return None
     because = f"a new render of {listed([item.worker for item in outdated])} would differ"
@@ -164,9 +164,9 @@ def due_refresh(
 
 
 def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
-    """What Argo CD rendered last must be read too, by what is `due` for what is applied.
+    """The last render of Argo CD must be read too; `due` is the refresh by the applied objects.
 
-    It may wait to be applied: right already, or wrong while what is applied is right again.
+    A render may wait to be applied: it may be correct already, or wrong although the applied one is correct.
     """
     if due:
         return bool(due.outdated)
@@ -174,9 +174,9 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
 
 
 def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime) -> bool:
-    """A Job that has ended has something to do again, and would not only fail again.
+    """A rollout whose Job has ended has work again, and the Job would not just fail again.
 
-    A target that has all of the traffic and does not serve needs a person, and no rollout.
+    A target that has all traffic but does not serve needs a person, not a rollout.
     """
     routing = plan.routing
     is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING

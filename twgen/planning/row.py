@@ -9,7 +9,7 @@ Outcome = TypeVar("Outcome")
 
 
 class Row(NamedTuple, Generic[Reason, Subject, Outcome]):
-    """When something is so, then this comes of it, for a reason that has a stable name."""
+    """A condition, its outcome, and the stable name of the reason."""
 
     reason: Reason
     when: Callable[[Subject], bool]

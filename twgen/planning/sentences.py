@@ -12,10 +12,10 @@ _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
 
 def spoken(length: timedelta, units: int = 2) -> str:
     """The largest units of a length as a spec would have it, by default two: `26h30m`, `5m`, `0s`."""
-    rest = max(0, int(length.total_seconds()))
+    seconds = max(0, int(length.total_seconds()))
     parts = []
     for size, unit in _UNITS:
-        amount, rest = divmod(rest, size)
+        amount, seconds = divmod(seconds, size)
         if amount:
             parts.append(f"{amount}{unit}")
     return "".join(parts[:units]) or "0s"
@@ -23,8 +23,8 @@ def spoken(length: timedelta, units: int = 2) -> str:
 
 def in_days(length: timedelta) -> str:
     """A length in days and hours, which may be months; one of less than a day as elsewhere."""
-    days, rest = divmod(length, timedelta(days=1))
-    hours = rest // timedelta(hours=1)
+    days, remainder = divmod(length, timedelta(days=1))
+    hours = remainder // timedelta(hours=1)
     return f"{days}d{f' {hours}h' if hours else ''}" if days else spoken(length)
 
 
@@ -50,24 +50,24 @@ def listed(names: Sequence[str]) -> str:
 
 
 def rounded_percentage(percentage: float) -> float:
-    """The percentage without the noise of the wire, where it is a float32: 33.3 reads back as 33.2999992."""
+    """The percentage without the error of the float32 on the wire: 33.3 reads back as 33.2999992."""
     return round(percentage, 3)
 
 
 def plain_percentage(percentage: float) -> float:
-    """The percentage as people write it: whole where it is."""
+    """The percentage as people write it: without decimals if it is whole."""
     rounded = rounded_percentage(percentage)
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def told_shares(shares: Mapping[str, float]) -> str:
+def shares_sentence(shares: Mapping[str, float]) -> str:
     """The share of each version: `25% of new workflows go to v3, 75% to v1`; an empty build ID: none."""
-    told = [
+    parts = [
         f"{plain_percentage(share)}%{' of new workflows go' if not index else ''}"
         f" to {build_id or 'unversioned workers'}"
         for index, (build_id, share) in enumerate(shares.items())
     ]
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 def how_to_resume(deployment: str, namespace: str) -> str:

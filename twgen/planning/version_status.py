@@ -1,4 +1,4 @@
-"""What Temporal's fields mean: a version's status when they disagree, its share, the release of a server."""
+"""The meaning of Temporal's fields: a version's status if they disagree, its share, a server's release."""
 
 import re
 from collections.abc import Mapping
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
 
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
-"""New workflows go to a version of these."""
+"""New workflows go to versions with these statuses."""
 LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
-"""Temporal says that nothing runs on it, but does not look for everything that is pinned to it."""
+"""Temporal reports that nothing runs on such a version, but does not check all workflows pinned to it."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-"""As `status_of` has them: what was ever active is Draining there, and never Inactive."""
+"""By `status_of`: there, a version that was ever active is Draining, never Inactive."""
 WITH_LAST_CURRENT = (1, 30)
 """The first release of a server that reports when a version became current."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
-    """The status of a version (None: unlisted); Draining where Temporal contradicts itself, to be careful."""
+    """The status of a version (None: unlisted); to be safe, Draining if Temporal contradicts itself."""
     routing = temporal.routing if temporal else Routing()
     if routing.current and routing.current.build_id == build_id:
         return VersionStatus.CURRENT
@@ -39,9 +39,9 @@ def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment
 
 
 def may_have_work(status: VersionStatus, version: Version | None) -> bool:
-    """Temporal does not say of a version (None: unlisted), of this status, that nothing runs on it.
+    """Workflows may run on a version (None: unlisted) that has this status.
 
-    One that Temporal does not know has none; the age of its Deployment shows whether it may know it soon.
+    None run on a version that Temporal does not know; the age of its Deployment shows whether it may soon.
     """
     return status not in _WITHOUT_WORK or (version is not None and bool(version.open_workflows))
 
@@ -52,7 +52,7 @@ def ever_active(version: Version) -> bool:
 
 
 def _was_active_since(version: Version) -> bool:
-    """The version was made, traffic came to it, or left it, after it is said to have drained."""
+    """The version was created, or got or lost traffic, after the time at which Temporal says it drained."""
     drained = version.drainage.changed_at if version.drainage else None
     times = (
         version.created_at,
@@ -74,12 +74,12 @@ def shares(routing: Routing) -> Mapping[str, float]:
     """The percentage of new workflows that each build ID gets; empty: unversioned workers."""
     ramp = routing.ramping
     current = routing.current.build_id if routing.current else ""
-    taken = {ramp.build_id: ramp.percentage} if ramp else {}
-    rest = 100 - sum(taken.values())
-    return taken | {current: rest + taken.get(current, 0)}
+    of_ramp = {ramp.build_id: ramp.percentage} if ramp else {}
+    remaining = 100 - sum(of_ramp.values())
+    return of_ramp | {current: remaining + of_ramp.get(current, 0)}
 
 
 def release_of(server_version: str) -> tuple[int, int] | None:
-    """The major and the minor number of a server; None: it does not say them."""
-    found = re.match(r"(\d+)\.(\d+)(?:\.|$)", server_version)
-    return (int(found[1]), int(found[2])) if found else None
+    """The major and the minor number of a server's release; None: it does not report them."""
+    match = re.match(r"(\d+)\.(\d+)(?:\.|$)", server_version)
+    return (int(match[1]), int(match[2])) if match else None

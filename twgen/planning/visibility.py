@@ -1,8 +1,8 @@
-"""Queries of visibility, as Temporal's servers read them."""
+"""Visibility queries for Temporal's servers."""
 
 
 def quoted_text(text: str) -> str:
-    """A text as a query has it."""
+    """A text as a literal of a query."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -13,7 +13,7 @@ def pinned_to(worker_deployment: str, build_id: str) -> str:
 
 
 def still_open(query: str) -> str:
-    """The workflows of a query that run or are paused: only those have no close time on any server."""
+    """The workflows of a query that run or are paused: on every server, only these have no close time."""
     return f"{query} AND CloseTime IS NULL"
 
 

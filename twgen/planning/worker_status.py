@@ -1,4 +1,4 @@
-"""The state of every worker in the world that a plan was made for, and which of them is most urgent."""
+"""The state of every worker in the world of a plan, and their order by urgency."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -21,15 +21,15 @@ from twgen.planning.version_status import shares
 from twgen.planning.versions.plan import holds_a_place, later_actions
 
 URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
-"""The phases, that which needs a person most first."""
+"""The phases; those that need a person come first."""
 
 
 def make_status(
     plan: Plan, world: World, caller: Caller, attached: Mapping[str, AttachedRead] | None = None
 ) -> Status:
-    """The state of the workers of a plan in the world that it was made for, as that manager sees it.
+    """The state of the workers of a plan, in the world of that plan, as its manager sees it.
 
-    `attached` are the attached objects that were read, by Kubernetes namespace.
+    `attached` has the attached objects that were read, by Kubernetes namespace.
     """
     read = attached or {}
     workers = tuple(
@@ -37,8 +37,8 @@ def make_status(
     )
     unread = (
         f"the state of {kind} objects in namespace {namespace} is unknown: {why}"
-        for namespace, found in sorted(read.items())
-        for kind, why in sorted(found.unread.items())
+        for namespace, attached_read in sorted(read.items())
+        for kind, why in sorted(attached_read.unread.items())
     )
     return Status(plan.now, workers, (*plan.warnings, *unread))
 
@@ -48,7 +48,7 @@ def _worker(
 ) -> WorkerView:
     spec = worker.spec
     target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
-    beside = (version for version in worker.versions.versions if version.build_id != target.build_id)
+    other_versions = (version for version in worker.versions.versions if version.build_id != target.build_id)
     return WorkerView(
         plan=worker,
         ownership=_ownership(worker, caller),
@@ -56,13 +56,16 @@ def _worker(
         later=change_when_due(target, worker.routing),
         gates=tuple(
             GateProgress(
-                one.gate.workflow_type, one.task_queue, one.workflow_id, one.run.status if one.run else None
+                on_queue.gate.workflow_type,
+                on_queue.task_queue,
+                on_queue.workflow_id,
+                on_queue.run.status if on_queue.run else None,
             )
-            for one in on_queues(target, asked_gates(target))
+            for on_queue in on_queues(target, asked_gates(target))
         ),
         unversioned_percentage=_percentage("", target.world.temporal),
         count=VersionCount(
-            deployed=sum(holds_a_place(version, version.reason) for version in beside),
+            deployed=sum(holds_a_place(version, version.reason) for version in other_versions),
             most_deployed=spec.policy.max_versions,
             registered=len(target.temporal.versions),
             most_registered=MOST_VERSIONS,
@@ -77,7 +80,7 @@ def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
 
 
 def is_pending(plan: Plan) -> bool:
-    """Something is to change: traffic, a Deployment, its replicas or what is marked on it."""
+    """A change is due: of traffic, of a Deployment, of its replicas or of the marks on it."""
     return any(
         worker.routing.phase is not Phase.SETTLED or any(map(_changes, worker.versions.versions))
         for worker in plan.workers
@@ -108,28 +111,28 @@ def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None)
     first = datetime.min.replace(tzinfo=target.now.tzinfo)
 
     def view(version: VersionPlan) -> VersionView:
-        of_temporal = registered.get(version.build_id)
+        listed = registered.get(version.build_id)
         return VersionView(
             plan=version,
             is_target=version.build_id == target.build_id,
             percentage=_percentage(version.build_id, target.world.temporal),
-            since=_since(version, of_temporal, target.temporal.routing),
-            open_workflows=of_temporal.open_workflows if of_temporal else None,
-            oldest_open_at=of_temporal.oldest_open_at if of_temporal else None,
-            task_queues=of_temporal.task_queues if of_temporal else None,
+            since=_since(version, listed, target.temporal.routing),
+            open_workflows=listed.open_workflows if listed else None,
+            oldest_open_at=listed.oldest_open_at if listed else None,
+            task_queues=listed.task_queues if listed else None,
             cluster_was_read=target.world.deployments is not None,
             pod_problem=target.world.pod_problems.get(version.build_id, ""),
             later=later.get(version.build_id),
             attached=attached_views(version, attached),
-            moved=_move(of_temporal, target.temporal),
+            moved=_move(listed, target.temporal),
         )
 
-    def place(shown: VersionView) -> tuple[bool, bool, datetime]:
-        of_temporal, live = registered.get(shown.plan.build_id), shown.plan.live
-        created = (of_temporal.created_at if of_temporal else None) or (live.created_at if live else None)
+    def sort_key(shown: VersionView) -> tuple[bool, bool, datetime]:
+        listed, live = registered.get(shown.plan.build_id), shown.plan.live
+        created = (listed.created_at if listed else None) or (live.created_at if live else None)
         return shown.is_target, shown.percentage is not None, created or first
 
-    return sorted(map(view, worker.versions.versions), key=place, reverse=True)
+    return sorted(map(view, worker.versions.versions), key=sort_key, reverse=True)
 
 
 def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | None:
@@ -139,9 +142,9 @@ def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | Non
 
 
 def _move(version: Version | None, temporal: WorkerDeployment) -> Move | None:
-    """What twgen wrote down of the version's last move, where it was also twgen that changed routing last."""
-    told = (version.metadata or {}).get(MarkKey.MOVED_BY) if version else None
-    mark = read_mark(MarkKey.MOVED_BY, told)
+    """The version's last move by twgen's own mark, if the last change of routing was twgen's too."""
+    document = (version.metadata or {}).get(MarkKey.MOVED_BY) if version else None
+    mark = read_mark(MarkKey.MOVED_BY, document)
     if not version or not mark or _percentage(version.build_id, temporal) is None:
         return None
     intent, application = (str(mark.details.get(name, "")) for name in ("intent", "application"))
@@ -157,8 +160,8 @@ def _since(version: VersionPlan, of_temporal: Version | None, routing: Routing) 
         case VersionStatus.RAMPING:
             return routing.ramping.percentage_since if routing.ramping else None
         case VersionStatus.DRAINING | VersionStatus.DRAINED:
-            said = drainage.changed_at if drainage and drainage.status is version.status else None
-            return said or (of_temporal.last_deactivated_at if of_temporal else None)
+            drained_at = drainage.changed_at if drainage and drainage.status is version.status else None
+            return drained_at or (of_temporal.last_deactivated_at if of_temporal else None)
         case VersionStatus.NOT_REGISTERED:
             return version.live.created_at if version.live else None
     return of_temporal.created_at if of_temporal else None

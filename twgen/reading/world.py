@@ -138,7 +138,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         polling: dict[TaskQueue, Task[Polled | None]] = {}
         for queue in reads.task_queues:
             polling[queue] = start(temporal.pollers(queue))
-        if queue_to_explain := reads.told_task_queue:
+        if queue_to_explain := reads.task_queue_of_variables:
             polling[queue_to_explain] = start(_explained(temporal.pollers(queue_to_explain), reading))
         asking = {(name, queue): start(temporal.has_tasks(name, queue)) for name, queue in reads.tasks_of}
         gates = [start(temporal.gate_run(*run)) for run in reads.gate_runs or ()]

@@ -12,7 +12,7 @@ from tests.strategies import NOW
 from twgen.model.draining import EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows, VersionInUse
 from twgen.model.operator import Caller
 from twgen.model.temporal import VersionStatus
-from twgen.planning.draining.drain_report import held_worker, may_be_held
+from twgen.planning.draining.drain_report import versions_without_traffic, worker_in_use
 from twgen.planning.plan import plan_versions
 
 DRAINING = version("v1", VersionStatus.DRAINING, created_at=ago(9 * DAY))
@@ -36,8 +36,8 @@ def held(found: PinnedWorkflows, deployment: dict[str, Any] | None = None) -> Ve
     says = temporal(*OTHERS, DRAINING, traffic=routing("v2", ("v3", 5)))
     world = situation(says, [live("v2"), live("v3"), deployment or live("v1")])
     [worker] = plan_versions([SPEC], world, NOW, Caller("me")).workers
-    assert [one.build_id for one in may_be_held(worker)] == ["v1"]
-    [one] = held_worker(worker, {"v1": found}, NOW).versions
+    assert [one.build_id for one in versions_without_traffic(worker)] == ["v1"]
+    [one] = worker_in_use(worker, {"v1": found}, NOW).versions
     return one
 
 
@@ -47,7 +47,7 @@ def held(found: PinnedWorkflows, deployment: dict[str, Any] | None = None) -> Ve
 def test_target_is_told_of_once_it_had_traffic_and_has_none(status: str, *, is_told: bool) -> None:
     says = temporal(version("v3", VersionStatus[status]), traffic=routing(None))
     [worker] = plan_versions([SPEC], situation(says, [live("v3")]), NOW, Caller("me")).workers
-    assert [one.build_id for one in may_be_held(worker)] == (["v3"] if is_told else [])
+    assert [one.build_id for one in versions_without_traffic(worker)] == (["v3"] if is_told else [])
 
 
 def test_workflows_are_grouped_and_the_largest_group_is_first() -> None:
@@ -127,4 +127,4 @@ def test_version_that_nothing_holds_is_told_of_while_it_keeps_pods_or_drains() -
     for replicas, told in ((1, 1), (0, 0)):
         world = situation(says, [live("v2"), live("v3"), live("v1", replicas)])
         [worker] = plan_versions([SPEC], world, NOW, Caller("me")).workers
-        assert len(held_worker(worker, {"v1": PinnedWorkflows(0)}, NOW).versions) == told
+        assert len(worker_in_use(worker, {"v1": PinnedWorkflows(0)}, NOW).versions) == told

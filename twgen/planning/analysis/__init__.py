@@ -1,1 +1,1 @@
-"""Whether a version that takes a share of the traffic is well, by what can be read again at any time."""
+"""The verdict on a version that takes a share of the traffic; its data can be read again at any time."""

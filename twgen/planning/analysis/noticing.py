@@ -1,4 +1,4 @@
-"""How soon a version with a given failure rate is detected, in a thousand simulated ramps.
+"""The time until a version with a given failure rate is detected, in a thousand simulated ramps.
 
 Each ramp uses the test that judges real ramps. Workflows start evenly, failures of the target happen at once,
 and the current version does not fail. The same ramps are drawn each time.
@@ -36,14 +36,14 @@ _WIDTH = 12
 
 
 class _Look(NamedTuple):
-    """What a rollout sees at one look at a ramp."""
+    """One look of a rollout at a ramp."""
 
     after: timedelta
     step: RolloutStep
     target: int
-    """Workflows that have started on it since the ramp began."""
+    """The workflows that have started on the target since the ramp began."""
     both: int
-    """On it and on the current version."""
+    """Those on the target or on the current version."""
     metrics: frozenset[str]
     """The names of the metrics that are judged at this look."""
 
@@ -55,7 +55,7 @@ Judged = Mapping[float, frozenset[str]]
 def noticed(
     steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged = MappingProxyType({})
 ) -> tuple[Noticing, ...]:
-    """How soon each metric of failed workflows detects a version with this failure rate on this ramp."""
+    """When each metric of failed workflows detects a version with this failure rate on this ramp."""
     return _noticed(tuple(steps), analysis, traffic, tuple(judged.items()))
 
 
@@ -64,15 +64,15 @@ def too_short(
 ) -> Iterator[str]:
     """The warning that the first step is too short to detect a version that fails one workflow in five."""
     at_first = judged.get(steps[0].percentage)
-    told = [
-        one
-        for one in noticed(steps, analysis, USUAL, judged)
-        if not one.is_allowed and (at_first is None or one.metric in at_first)
+    noticings = [
+        noticing
+        for noticing in noticed(steps, analysis, USUAL, judged)
+        if not noticing.is_allowed and (at_first is None or noticing.metric in at_first)
     ]
-    if not told:
+    if not noticings:
         return
-    # one metric that notices is enough
-    best = min(told, key=lambda one: one.most.after if one.most else timedelta.max)
+    # one metric that detects it is enough
+    best = min(noticings, key=lambda noticing: noticing.most.after if noticing.most else timedelta.max)
     first, most = steps[0], best.most
     share = f"{plain_percentage(first.percentage)}%"
     if most and most.percentage == first.percentage:
@@ -92,15 +92,16 @@ def too_short(
 
 
 def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Traffic) -> timedelta | None:
-    """How long a ramp must stay at the share of a step to be detected; None: longer than a month."""
-    found, longest = None, timedelta(days=30)
-    for _ in range(2):  # the second time looked at as often as a rollout does
-        first = RolloutStep(step.percentage, longest)
-        told = next(one for one in noticed((first,), analysis, traffic) if one.metric == metric)
-        if not told.most:
+    """The time that a ramp must stay at the share of a step to be detected; None: more than a month."""
+    needed, length = None, timedelta(days=30)
+    for _ in range(2):  # the second time with looks as frequent as in a rollout
+        first = RolloutStep(step.percentage, length)
+        noticings = noticed((first,), analysis, traffic)
+        most = next(noticing.most for noticing in noticings if noticing.metric == metric)
+        if not most:
             break
-        found = longest = told.most.after
-    return found
+        needed = length = most.after
+    return needed
 
 
 @lru_cache(maxsize=64)
@@ -138,7 +139,7 @@ def _looks(
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
-    """When each step ends: once it is judged; the last one also waits until enough workflows have started."""
+    """The end of each step: it must be judged, and at the last one, enough workflows must have started."""
     ends, now, started = [], timedelta(), 0.0
     for step in steps:
         end = max(now + step.pause, analysis.initial_delay)
@@ -152,14 +153,16 @@ def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) ->
 
 
 def _starting(step: RolloutStep, traffic: Traffic) -> float:
-    """Workflows that start on the target in an hour."""
+    """The number of workflows that start on the target in an hour."""
     return traffic.starts_per_hour * step.percentage / 100
 
 
-def _of_metric(metric: Metric, asked: WorkflowFailures, looks: Sequence[_Look], traffic: Traffic) -> Noticing:
+def _of_metric(
+    metric: Metric, measure: WorkflowFailures, looks: Sequence[_Look], traffic: Traffic
+) -> Noticing:
     from random import Random
 
-    if asked.max_ratio is not None and traffic.failing <= asked.max_ratio:
+    if measure.max_ratio is not None and traffic.failing <= measure.max_ratio:
         return Noticing(metric.name, None, None, 1.0, is_allowed=True)
     draws = Random(_SEED)  # noqa: S311 - a simulation
     failures, before = [0] * RAMPS, 0
@@ -169,7 +172,7 @@ def _of_metric(metric: Metric, asked: WorkflowFailures, looks: Sequence[_Look], 
         failures = [failed + draw(draws.random()) for failed in failures]
         if metric.name not in look.metrics:
             continue
-        least = _least_failures(asked, look)
+        least = _least_failures(measure, look)
         failures = [failed for failed in failures if failed < least]
         share = 1 - len(failures) / RAMPS
         notice = Notice(look.after, look.step.percentage, look.target, look.target / max(look.both, 1))
@@ -180,20 +183,20 @@ def _of_metric(metric: Metric, asked: WorkflowFailures, looks: Sequence[_Look], 
     return Noticing(metric.name, half, most, len(failures) / RAMPS)
 
 
-def _least_failures(asked: WorkflowFailures, look: _Look) -> int:
-    """How many workflows must have failed at this look for the ramp to be taken back."""
+def _least_failures(measure: WorkflowFailures, look: _Look) -> int:
+    """The number of failed workflows at this look from which the ramp is taken back."""
     started = look.target
-    bound = upper_bound(0, look.both - look.target) if asked.max_ratio is None else asked.max_ratio
+    bound = upper_bound(0, look.both - look.target) if measure.max_ratio is None else measure.max_ratio
     return bisect_left(
         range(started + 1),
         x=True,
-        key=lambda failed: false_alarm(failed, started, bound) <= asked.false_alarms,
+        key=lambda failed: false_alarm(failed, started, bound) <= measure.false_alarms,
     )
 
 
 @lru_cache(maxsize=256)
 def _drawn(started: int, failing: float) -> Callable[[float], int]:
-    """How many of so many fail, by a number between 0 and 1 that is drawn: the inverse of the binomial."""
+    """The number of failed workflows by a drawn number between 0 and 1: the inverse of the binomial."""
     width = _WIDTH * math.sqrt(started * failing * (1 - failing)) + _WIDTH
     least, most = (round(started * failing + side) for side in (-width, width))
     least, most = max(0, least), min(started, most)
@@ -204,5 +207,5 @@ def _drawn(started: int, failing: float) -> Callable[[float], int]:
 
 
 def _whole(number: float) -> int:
-    """As many as have started for certain: a sum of many parts may be a hair too small."""
+    """The whole number of workflows that have started: a sum of many parts may be slightly too small."""
     return math.floor(number + 1e-6)

@@ -1,4 +1,4 @@
-"""A metric of Prometheus: its query for a target, the moments that are asked for, and the verdict."""
+"""A metric of Prometheus: its query for a target, the moments of its points, and the verdict."""
 
 import re
 from collections.abc import Sequence
@@ -11,62 +11,62 @@ from twgen.planning.sentences import spoken
 from twgen.versioning.names import filled, placeholders, versioned_deployment_name
 
 MOST_POINTS = 1000
-"""Of one query; of a ramp that is longer, the newest."""
+"""The most points of one query; for a longer ramp, the newest ones."""
 _UNSAFE = re.compile(r"""["'`\\]|[^ -~]""")
-"""What ends a string of PromQL, or begins an escape in it."""
+"""The characters that end a string of PromQL, or begin an escape in it."""
 
 
-def query_for(asked: PrometheusQuery, spec: WorkerSpec) -> str:
-    """The query with the names of the target in the place of their placeholders, whatever is in them."""
+def query_for(measure: PrometheusQuery, spec: WorkerSpec) -> str:
+    """The query with the names of the target instead of their placeholders, with any characters."""
     deployment = versioned_deployment_name(spec.name, spec.build_id)
     names = placeholders(deployment, spec.build_id, spec.temporal_namespace, spec.worker_deployment)
-    return filled(asked.query, {key: _UNSAFE.sub(_escaped, name) for key, name in names.items()})
+    return filled(measure.query, {key: _UNSAFE.sub(_escaped, name) for key, name in names.items()})
 
 
 def moments(
-    asked: PrometheusQuery, since: datetime, initial_delay: timedelta, now: datetime
+    measure: PrometheusQuery, since: datetime, initial_delay: timedelta, now: datetime
 ) -> tuple[datetime, datetime] | None:
-    """The first and the last moment that it is asked for, whole intervals apart; None: none has come yet.
+    """The first and the last moment to query, whole intervals apart; None: the first is in the future.
 
-    They count from the begin of the ramp, so that every look asks for the same ones.
+    The intervals begin with the ramp, so that every look queries the same moments.
     """
     begin = later(since, initial_delay)
-    passed = (now - begin) // asked.interval
+    passed = (now - begin) // measure.interval
     if passed < 1:
         return None
-    return begin + max(1, passed - MOST_POINTS + 1) * asked.interval, begin + passed * asked.interval
+    return begin + max(1, passed - MOST_POINTS + 1) * measure.interval, begin + passed * measure.interval
 
 
-def judged_points(name: str, asked: PrometheusQuery, found: Sequence[Point]) -> Judgement:
+def judged_points(name: str, measure: PrometheusQuery, points: Sequence[Point]) -> Judgement:
     """The verdict on the points of a query."""
-    named = (("below", asked.least), ("above", asked.most))
+    named = (("below", measure.least), ("above", measure.most))
     limits = [f"{word} {limit:g}" for word, limit in named if limit is not None]
-    limits += ["without data"] if asked.no_data is NoData.FAIL else []
-    bound = asked.least if asked.most is None else asked.most
-    if not found:
-        because = f"its first point comes {spoken(asked.interval)} after measuring starts"
+    limits += ["without data"] if measure.no_data is NoData.FAIL else []
+    bound = measure.least if measure.most is None else measure.most
+    if not points:
+        because = f"its first point comes {spoken(measure.interval)} after measuring starts"
         return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
-    outside = sum(_is_outside(asked, point.value) for point in found)
-    newest = found[-1].value
+    outside = sum(_is_outside(measure, point.value) for point in points)
+    newest = points[-1].value
     value = "infinity" if newest is None or abs(newest) >= INFINITE else f"{newest:.4g}"
     state = "has no data" if newest is None else f"is {value}"
     are = "is" if outside == 1 else "are"
-    because = f"the newest point {state}; {outside} of {len(found)} {are} {' or '.join(limits)}"
+    because = f"the newest point {state}; {outside} of {len(points)} {are} {' or '.join(limits)}"
     verdict = Verdict.PASSES
-    if outside > asked.failure_limit:
-        verdict, because = Verdict.FAILS, f"{because} ({asked.failure_limit} allowed)"
-    elif newest is None and asked.no_data is NoData.WAIT:
+    if outside > measure.failure_limit:
+        verdict, because = Verdict.FAILS, f"{because} ({measure.failure_limit} allowed)"
+    elif newest is None and measure.no_data is NoData.WAIT:
         verdict = Verdict.UNDECIDED
     return Judgement(name, verdict, because, newest, bound)
 
 
-def _is_outside(asked: PrometheusQuery, value: float | None) -> bool:
-    if value is None:
-        return asked.no_data is NoData.FAIL
-    below = asked.least is not None and value < asked.least
-    return below or (asked.most is not None and value > asked.most)
+def _is_outside(measure: PrometheusQuery, point_value: float | None) -> bool:
+    if point_value is None:
+        return measure.no_data is NoData.FAIL
+    below = measure.least is not None and point_value < measure.least
+    return below or (measure.most is not None and point_value > measure.most)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    # an escape of bytes means the same between all quotes but `, where it means nothing
-    return "".join(f"\\x{byte:02x}" for byte in found[0].encode())
+def _escaped(match: re.Match[str]) -> str:
+    # escaped bytes mean the same within " and ', but between ` there are no escapes
+    return "".join(f"\\x{byte:02x}" for byte in match[0].encode())

@@ -14,13 +14,13 @@ from twgen.planning.refresh import not_looked_at
 from twgen.planning.sentences import spoken
 
 PLUGIN = "twgen"
-"""What the plugin of Argo CD is called, also with a version behind it."""
+"""The name of the plugin in Argo CD; a version may follow it."""
 OLDEST_ARGOCD = (2, 14)
 _TRACKS_BY_ANNOTATION = (3,)
 _RENDER_ENDS = 40.0
-"""Seconds that the plugin reads servers, unless TWGEN_TIMEOUT says otherwise."""
+"""The seconds that the plugin may read servers, if TWGEN_TIMEOUT is not set."""
 _ARGOCD_WAITS = "60"
-"""Seconds for a render, unless `controller.repo.server.timeout.seconds` says otherwise."""
+"""The seconds that a render may take, if `controller.repo.server.timeout.seconds` is not set."""
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
 _UNITS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
 _COSTLY = {
@@ -32,12 +32,12 @@ _COSTLY = {
 
 def version_of(text: str) -> tuple[int, ...]:
     """The numbers of a version: (1, 29, 1) of `v1.29.1-rc1`."""
-    found = re.match(r"v?(\d+(?:\.\d+)*)", text)
-    return tuple(map(int, found[1].split("."))) if found else ()
+    match = re.match(r"v?(\d+(?:\.\d+)*)", text)
+    return tuple(map(int, match[1].split("."))) if match else ()
 
 
 def seconds_of(text: str) -> float | None:
-    """A length as settings have it, `90`, `90s` or `1m30s`; None: it is none."""
+    """A length as settings have it, `90`, `90s` or `1m30s`; None: it is not valid."""
     parts = _LENGTH.findall(text.strip())
     if not parts or "".join(number + unit for number, unit in parts) != text.strip():
         return None
@@ -45,7 +45,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def is_looked_after(namespace: str, argocd: ArgoInstallation) -> bool:
-    """An Argo CD takes the Applications of a namespace for its own, as far as it is known."""
+    """The Argo CD manages the Applications of a namespace; True if its settings are unknown."""
     if namespace == argocd.namespace or argocd.settings is None:
         return True
     patterns = argocd.settings.get("application.namespaces", "").split(",")
@@ -67,7 +67,9 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
         oldest = ".".join(map(str, OLDEST_ARGOCD))
         why = "it starts plugins differently, and prunes objects that twgen protects"
         yield problem("Argo CD", f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
-    applications = [one for one in argocd.applications if is_looked_after(one.namespace, argocd)]
+    applications = [
+        application for application in argocd.applications if is_looked_after(application.namespace, argocd)
+    ]
     if applications and not argocd.plugin:
         yield problem(
             "Argo CD",
@@ -141,9 +143,10 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
 
 def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan) -> Iterator[Finding]:
     """Limits by which Argo CD ends a hook too early, or a render before twgen reports what is slow."""
-    held = [one.spec for one in plan.workers if one.spec.policy.driver is Driver.HOOK]
+    policies = (worker.spec.policy for worker in plan.workers)
+    holds = (policy.hold_for for policy in policies if policy.driver is Driver.HOOK)
+    longest = max(holds, default=timedelta())
     limit = settings.get("controller.sync.timeout.seconds", "0")
-    longest = max((spec.policy.hold_for for spec in held), default=timedelta())
     if limit.isdecimal() and 0 < int(limit) < longest.total_seconds():
         yield problem(
             "Argo CD",
@@ -172,7 +175,7 @@ def _set_parameter(argocd: ArgoInstallation, name: str, value: int) -> str:
 
 
 def are_the_same(image: str, other: str) -> bool:
-    """By repository, and by the digest or the tag that both have; without one in common: yes."""
+    """By repository, and by the digest or the tag if both have one; True if they have neither in common."""
     (name, tag, digest), (other_name, other_tag, other_digest) = map(_parts_of, (image, other))
     if name != other_name:
         return False
@@ -182,9 +185,9 @@ def are_the_same(image: str, other: str) -> bool:
 
 
 def _parts_of(image: str) -> tuple[str, str, str]:
-    """Repository, tag and digest; empty texts where it has none."""
-    rest, _, digest = image.partition("@")
-    folder, slash, last = rest.rpartition("/")
+    """Its repository, tag and digest; empty: it has none."""
+    repository_and_tag, _, digest = image.partition("@")
+    folder, slash, last = repository_and_tag.rpartition("/")
     name, _, tag = last.partition(":")
     return f"{folder}{slash}{name}", tag, digest
 

@@ -26,22 +26,22 @@ from twgen.planning.sentences import listed, spoken
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
-"""An intent, which is applied before its Job: a hook waits for the pods of the target."""
+"""An intent is applied some time before its Job: a hook waits for the pods of the target."""
 _DOES_NOT_MOVE = "its traffic does not move"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
-"""What is marked by a person, or by a rollout, and then the mark says why."""
+"""A person or a rollout makes these marks; if a rollout made it, the mark says why."""
 OLDEST_TEMPORAL = (1, 29, 1)
 _NEAR_FULL = 0.9
 _READS_A_SECOND = 45
-"""Descriptions of Worker Deployments that Temporal is asked for, a little below its limit."""
+"""The Worker Deployments that twgen describes in a second, a little below Temporal's rate limit."""
 _SLOW_LOOK = timedelta(seconds=30)
 _MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-"""A server deletes the oldest of these by itself for a new version, unless a worker polls for it."""
+"""To make room for a new version, a server deletes the oldest of these that no worker polls for."""
 
 
 def findings(installation: Installation, plan: Plan, world: World, operator: Operator) -> tuple[Finding, ...]:
     """All problems, the worse ones first."""
-    found = [
+    all_findings = [
         *_of_failures(installation),
         *of_rights(installation),
         *_of_rollouts(installation, plan.now),
@@ -59,16 +59,18 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *_of_draining(plan, installation, world),
         *findings_of_strays(installation.strays),
     ]
-    return tuple(sorted(dict.fromkeys(found), key=lambda one: one.severity is not Severity.PROBLEM))
+    return tuple(
+        sorted(dict.fromkeys(all_findings), key=lambda finding: finding.severity is not Severity.PROBLEM)
+    )
 
 
 def _of_clocks(installation: Installation) -> Iterator[Finding]:
     ahead = installation.clock_ahead
     if ahead is not None and abs(ahead) > _CLOCKS_APART:
-        way = "ahead of" if ahead > timedelta() else "behind"
+        direction = "ahead of" if ahead > timedelta() else "behind"
         yield problem(
             "clocks",
-            f"the API server's clock is {spoken(abs(ahead))} {way} this machine's clock",
+            f"the API server's clock is {spoken(abs(ahead))} {direction} this machine's clock",
             "pauses, sunsets and rollbacks are timed by different clocks",
             "synchronize both with NTP or chrony",
         )
@@ -105,11 +107,11 @@ def _of_failures(installation: Installation) -> Iterator[Finding]:
 
 
 def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]:
-    for worker, seen in sorted(installation.stuck.items()):
+    for worker, stuck in sorted(installation.stuck.items()):
         first = "fix that, and Kubernetes continues; "
-        if "Image" in seen.problem:
+        if "Image" in stuck.problem:
             first = "correct rollout.image, or rollout.imagePullSecrets, in the OperatorConfig; "
-        for finding in not_running(worker, [seen], now, _DOES_NOT_MOVE, " of its rollout"):
+        for finding in not_running(worker, [stuck], now, _DOES_NOT_MOVE, " of its rollout"):
             yield replace(finding, remedy=f"{first}{finding.remedy}")
     for worker, why in sorted(installation.left_alone.items()):
         namespace, _, name = worker.partition("/")
@@ -175,16 +177,18 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
 
 
 def _of_versions(item: WorkerPlan, versions: tuple[Version, ...]) -> Iterator[Finding]:
-    """How many versions hold a place that the server cannot free for a new one."""
+    """The finding about versions that the server cannot delete to make room for a new one."""
     polling = {
         version.build_id for version in item.versions.versions if version.live and version.live.replicas
     }
-    held = [one for one in versions if one.status not in _MAKES_ROOM or one.build_id in polling]
-    if len(held) < MOST_VERSIONS * _NEAR_FULL:
+    occupying = [
+        version for version in versions if version.status not in _MAKES_ROOM or version.build_id in polling
+    ]
+    if len(occupying) < MOST_VERSIONS * _NEAR_FULL:
         return
-    yield (problem if len(held) >= MOST_VERSIONS else advice)(
+    yield (problem if len(occupying) >= MOST_VERSIONS else advice)(
         item.spec.worker_deployment,
-        f"{len(held)} of its versions have traffic, open workflows or pods",
+        f"{len(occupying)} of its versions have traffic, open workflows or pods",
         f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
         "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
         " (`matching.maxVersionsInDeployment`)",
@@ -192,7 +196,7 @@ def _of_versions(item: WorkerPlan, versions: tuple[Version, ...]) -> Iterator[Fi
 
 
 def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
-    """Findings about a Temporal namespace that takes longer to read than a render or tick waits."""
+    """Findings about a Temporal namespace that takes longer to read than a render or tick may take."""
     places = Counter((item.spec.connection.host_port, item.spec.temporal_namespace) for item in plan.workers)
     every = installation.tick.every if installation.tick else None
     for (address, namespace), number in sorted(places.items()):
@@ -217,8 +221,8 @@ def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
             )
 
 
-def _needs_somebody(routing: RoutingPlan, target: Target) -> bool:
-    """The rollout does not continue by itself, and no person decided that."""
+def _needs_a_person(routing: RoutingPlan, target: Target) -> bool:
+    """The rollout does not continue automatically, although no person decided that."""
     if mark := _MARKS.get(routing.reason):
         return bool(target.why_marked(mark))
     if routing.reason is RoutingReason.WAITING_FOR_REGISTRATION and polls_instead(target):
@@ -231,7 +235,7 @@ def _of_worker(
 ) -> Iterator[Finding]:
     name, routing = item.spec.worker_deployment, item.routing
     target = Target(item.spec, worker_world(item.spec, world), now, item.identity, item.versions.not_created)
-    if _needs_somebody(routing, target):
+    if _needs_a_person(routing, target):
         yield problem(name, routing.because, _DOES_NOT_MOVE, f"see docs/reasons.md, {routing.reason}")
     if item.unserved:
         yield problem(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
@@ -239,7 +243,7 @@ def _of_worker(
         yield problem(
             name, item.versions.not_deployed, "the committed code does not run", "do what the message says"
         )
-    # nothing brings their pods back, or keeps them
+    # twgen can neither restore nor keep the pods of these versions
     lost = tuple(
         f"{version.build_id} " for version in item.versions.versions if version.action is VersionAction.NONE
     )
@@ -254,8 +258,9 @@ def _of_worker(
 def _of_draining(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
     """Why the policies of workers do not end workflows automatically."""
     for spec in (item.spec for item in plan.workers if item.spec.policy.draining):
-        found = world.workers[spec.key].temporal
-        for why, remedy in _lacking_to_drain(spec, installation, found.manager_identity if found else None):
+        temporal = world.workers[spec.key].temporal
+        manager = temporal.manager_identity if temporal else None
+        for why, remedy in _lacking_to_drain(spec, installation, manager):
             yield advice(
                 spec.worker_deployment,
                 f"`draining` of its policy has no effect: {why}",
@@ -267,7 +272,7 @@ def _of_draining(plan: Plan, installation: Installation, world: World) -> Iterat
 def _lacking_to_drain(
     spec: WorkerSpec, installation: Installation, manager: str | None
 ) -> Iterator[tuple[str, str]]:
-    """The missing requirements with their remedies; `manager` from Temporal, None: it has no such worker."""
+    """The missing requirements and their remedies; `manager` in Temporal, None: it has no such worker."""
     tick, intents = installation.tick, installation.intents
     if not tick:
         if intents is not None and "tick" not in installation.not_checked:
@@ -277,8 +282,8 @@ def _lacking_to_drain(
         where = "in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, Let it end workflows)"
         yield f"{tick.name} is not allowed to end workflows", f"set `tick: {{drains: true}}` {where}"
     if tick.namespace and tick.namespace != spec.namespace:
-        what = f"{tick.name} only watches namespace {tick.namespace}"
-        yield what, f"set its TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"
+        limit = f"{tick.name} only watches namespace {tick.namespace}"
+        yield limit, f"set its TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"
     if intents is not None and spec.worker_deployment not in intents:
         yield "it has no intent in the cluster, so tick does not know it", _applied_again("")
     if manager == "":
@@ -292,10 +297,10 @@ def findings_of_strays(strays: Mapping[str, Sequence[str]]) -> Iterator[Finding]
     """A finding for each worker that has Deployments but no intent, by worker."""
     for worker, names in sorted(strays.items()):
         namespace, _, name = worker.partition("/")
-        are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+        are, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
         yield advice(
             worker,
-            f"{listed(names)} {are} no longer rendered, but Argo CD does not prune {them}",
+            f"{listed(names)} {are} no longer rendered, but Argo CD does not prune {pronoun}",
             "no intent names this worker: it was removed from Git, or its Application was deleted; its pods"
             " keep running",
             "once no workflow needs them, run "

@@ -1,4 +1,4 @@
-"""How findings are made."""
+"""The constructors of findings."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from twgen.model.diagnosis import Finding, Seen, Severity
 
 _STARTS_WITHIN = timedelta(minutes=1)
-"""A Pod, without anything being wrong."""
+"""The time that a healthy Pod may need to start."""
 STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
-"""The problems of a Pod that may only be starting."""
+"""The problems of a Pod that may still be starting."""
 
 
 def problem(about: str, says: str, because: str, remedy: str) -> Finding:
@@ -22,17 +22,17 @@ def advice(about: str, says: str, because: str, remedy: str) -> Finding:
 
 
 def named(name: str) -> str:
-    """`<namespace>/<name>` as kubectl takes it."""
-    namespace, _, own = name.partition("/")
-    return f"-n {namespace} {own}"
+    """`<namespace>/<name>` as arguments of kubectl."""
+    namespace, _, plain_name = name.partition("/")
+    return f"-n {namespace} {plain_name}"
 
 
 def not_running(
-    about: str, things: Iterable[Seen], now: datetime, because: str, whose: str = ""
+    about: str, stuck: Iterable[Seen], now: datetime, because: str, owner: str = ""
 ) -> Iterator[Finding]:
-    """A problem for each thing that is kept from running, unless it may only be starting."""
-    for seen in things:
-        if seen.problem not in STARTS or now - seen.since >= _STARTS_WITHIN:
-            kind, _, name = seen.name.partition(" ")
+    """A problem for each object that is kept from running, unless it may still be starting."""
+    for item in stuck:
+        if item.problem not in STARTS or now - item.since >= _STARTS_WITHIN:
+            kind, _, name = item.name.partition(" ")
             remedy = f"read its events: `kubectl describe {kind.lower()} {named(name)}`"
-            yield problem(about, f"{seen.name}{whose} {seen.problem}", because, remedy)
+            yield problem(about, f"{item.name}{owner} {item.problem}", because, remedy)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from shlex import quote
 from typing import Any
 
@@ -48,7 +48,7 @@ def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 
 
 def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
-    """The right that the plugin needs to read the cluster: the one of deploy/in-cluster."""
+    """The right that the plugin needs to read the cluster, which deploy/in-cluster grants."""
     is_usual = user == service_account("argocd", "argocd-repo-server")
     account = Account(
         user, "the plugin", "`kubectl apply -f deploy/in-cluster/rbac.yaml`" if is_usual else ""
@@ -61,30 +61,30 @@ def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
     """The rights that tick needs in these namespaces, whose workers have these drivers."""
     home = tick.account.split(":")[2]
-    own = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
-    # in one namespace it has a RoleBinding of the operator's own
-    account = Account(tick.account, "tick", f"`{own}`" if tick.namespace == "" else "")
-    looked_at = sorted(namespaces) if tick.namespace is None else [tick.namespace]
-    for namespace in looked_at:
+    apply = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
+    # for a single namespace, the operator wrote the RoleBinding
+    account = Account(tick.account, "tick", f"`{apply}`" if tick.namespace == "" else "")
+    watched = sorted(namespaces) if tick.namespace is None else [tick.namespace]
+    for namespace in watched:
         for right in _OF_TICK:
             yield Need(account, namespace, right, "it cannot check the workers there", Severity.PROBLEM)
-    drivers = {driver for found in namespaces.values() for driver in found}
-    for namespace in looked_at if drivers & {Driver.NONE, Driver.HOOK} else ():
+    drivers = set(chain.from_iterable(namespaces.values()))
+    for namespace in watched if drivers & {Driver.NONE, Driver.HOOK} else ():
         for right in _STATUSES:
             without_it = "it cannot write the status of workers that no Job rolls out"
             yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.ADVICE)
 
 
 def account_of_render(user: str, of: str, name: str, application: str) -> Account:
-    """An account that a render has with its Role of that name; `application` is Argo CD's, empty: none."""
+    """An account that a render creates, with its Role of that name; `application` of Argo CD, empty: none."""
     sync = f"`argocd app sync {application}`, or " if application else ""
     objects = f"ServiceAccount, Role and RoleBinding {name}"
     return Account(user, of, f"restore {objects}: {sync}apply the output of `twgen render`")
 
 
 def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[str, Any]]) -> Iterator[Need]:
-    """What the Jobs of a worker need, by the rules of the Role that a render would give them."""
-    # a render of an earlier hour may have known other versions: it cannot be without those that are there
+    """The rights that the Jobs of a worker need, by the rules of the Role that a render would give them."""
+    # an earlier render may have known other versions, but every version with a Deployment needs its rule
     live = {version.deployment for version in worker.versions.versions if version.live}
     for rule in rules:
         for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"]):
@@ -118,38 +118,40 @@ def of_rights(installation: Installation) -> Iterator[Finding]:
 def _refused(needs: Sequence[Need]) -> Finding:
     """The finding about the rights that one remedy grants."""
     account, namespace, _, without_it, severity = needs[0]
-    verbs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    verbs_by_object: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for need in needs:
         right = need.right
         resource = f"{right.resource}.{right.group}" if right.group else right.resource
-        verbs[resource, right.name].append(right.verb)
+        verbs_by_object[resource, right.name].append(right.verb)
     objects = [
-        f"{listed(said)} {resource}{f' {name}' if name else ''}" for (resource, name), said in verbs.items()
+        f"{listed(verbs)} {resource}{f' {name}' if name else ''}"
+        for (resource, name), verbs in verbs_by_object.items()
     ]
-    (resource, name), said = next(iter(verbs.items()))
-    who = f"the account of {account.of}" if account.of else "this account"
-    own = account.user.removeprefix(f"{SERVICE_ACCOUNT}:")
-    # a ServiceAccount as `<namespace>/<name>`
-    name_of_user = own if own == account.user else own.replace(":", "/")
+    (resource, name), verbs = next(iter(verbs_by_object.items()))
+    subject = f"the account of {account.of}" if account.of else "this account"
+    user = account.user.removeprefix(f"{SERVICE_ACCOUNT}:")
+    # a ServiceAccount is shown as `<namespace>/<name>`
+    name_of_user = user if user == account.user else user.replace(":", "/")
     return Finding(
         f"account {name_of_user}" if account.user else "Kubernetes",
         severity,
-        f"{who} is not allowed to {', '.join(objects)} in {namespace or 'all namespaces'}",
+        f"{subject} is not allowed to {', '.join(objects)} in {namespace or 'all namespaces'}",
         without_it,
-        account.remedy or _granted(account, namespace, said, resource, name),
+        account.remedy or _granted(account, namespace, verbs, resource, name),
     )
 
 
-def _granted(account: Account, namespace: str, verbs: Sequence[str], what: str, name: str) -> str:
+def _granted(account: Account, namespace: str, verbs: Sequence[str], resource: str, name: str) -> str:
     """The commands that give an account a right."""
     kind, where = ("role", f" -n {namespace}") if namespace else ("clusterrole", "")
     parts = account.user.split(":")
-    is_service_account = account.user.startswith(f"{SERVICE_ACCOUNT}:")
-    own = f"--serviceaccount={':'.join(parts[2:])}" if is_service_account else ""
-    role = f"{parts[-1] if own else 'twgen'}-{'-'.join(verbs)}-{what.partition('.')[0]}"
+    if account.user.startswith(f"{SERVICE_ACCOUNT}:"):
+        owner, subject = parts[-1], f"--serviceaccount={':'.join(parts[2:])}"
+    else:
+        owner, subject = "twgen", f"--user={quote(account.user or 'NAME')}"
+    role = f"{owner}-{'-'.join(verbs)}-{resource.partition('.')[0]}"
     names = f" --resource-name={name}" if name else ""
-    whose = own or f"--user={quote(account.user or 'NAME')}"
     return (
-        f"`kubectl create {kind} {role}{where} --verb={','.join(verbs)} --resource={what}{names}"
-        f" && kubectl create {kind}binding {role}{where} --{kind}={role} {whose}`"
+        f"`kubectl create {kind} {role}{where} --verb={','.join(verbs)} --resource={resource}{names}"
+        f" && kubectl create {kind}binding {role}{where} --{kind}={role} {subject}`"
     )

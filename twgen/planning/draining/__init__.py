@@ -1,1 +1,1 @@
-"""The workflows that hold draining versions, and how they are ended."""
+"""The workflows that hold draining versions, and the ways to end them."""

@@ -1,4 +1,4 @@
-"""The batch operation that ends the workflows of a draining version, and when it is refused."""
+"""The batch operation that ends the workflows of a draining version, and when twgen refuses it."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,35 +21,35 @@ _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 def batch_of(
     target: Target,
     build_id: str,
-    what: DrainingAction,
+    action: DrainingAction,
     job_id: str = "",
     started_after: datetime | None = None,
 ) -> Batch:
-    """The batch operation that does this to all workflows pinned to a version, with an ID of its own.
+    """The batch operation that applies an action to all workflows pinned to a version, with its own ID.
 
     Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse if the worker has
     another manager.
     """
     spec = target.spec
     refuse_other_manager(target)
-    _refuse_what_does_not_drain(target, build_id)
-    if what.action is BatchAction.MOVE:
-        what = replace(what, to_build_id=_destination(target, build_id, what.to_build_id))
-    if what.needs_replay and (why := why_not_moved(target, what.to_build_id)):
+    _refuse_unless_draining(target, build_id)
+    if action.action is BatchAction.MOVE:
+        action = replace(action, to_build_id=_destination(target, build_id, action.to_build_id))
+    if action.needs_replay and (why := why_not_moved(target, action.to_build_id)):
         raise NegativeAnswer(
-            f"{spec.worker_deployment}: these workflows were not replayed on {what.to_build_id}, and any that"
-            f" cannot be replayed there get stuck: {why}; to move them anyway, use --without-replay"
+            f"{spec.worker_deployment}: these workflows were not replayed on {action.to_build_id}, and any"
+            f" that cannot be replayed there get stuck: {why}; to move them anyway, use --without-replay"
         )
     query = pinned_to(spec.worker_deployment, build_id)
-    if what.workflow_types:
-        query = f"{query} AND WorkflowType IN ({', '.join(map(quoted_text, what.workflow_types))})"
-    # also without an age: a server may begin late, when the version is current again
-    started_before = target.now - (what.older_than or timedelta())
+    if action.workflow_types:
+        query = f"{query} AND WorkflowType IN ({', '.join(map(quoted_text, action.workflow_types))})"
+    # even without an age: the server may begin late, when the version is current again
+    started_before = target.now - (action.older_than or timedelta())
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
     if started_after:
         query = f"{query} AND StartTime > '{format_time(started_after)}'"
-    own = f"twgen-{spec.worker_deployment}:{build_id}-{what.action.lower()}-{digest(what.id_text)}"
-    return Batch(job_id or own, what, query)
+    own_id = f"twgen-{spec.worker_deployment}:{build_id}-{action.action.lower()}-{digest(action.id_text)}"
+    return Batch(job_id or own_id, action, query)
 
 
 def digest(text: str) -> str:
@@ -57,20 +57,20 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:8]
 
 
-def in_words(what: DrainingAction, whom: str) -> str:
-    """What it does to some workflows, as an order: `move 2 workflows of v1 to v2`."""
-    match what.action:
+def in_words(action: DrainingAction, workflows: str) -> str:
+    """An action on workflows, as an order: `move 2 workflows of v1 to v2`."""
+    match action.action:
         case BatchAction.MOVE:
-            return f"move {whom} to {what.to_build_id or 'the current version'}"
+            return f"move {workflows} to {action.to_build_id or 'the current version'}"
         case BatchAction.SIGNAL:
-            return f"send signal {what.signal_name} to {whom}"
+            return f"send signal {action.signal_name} to {workflows}"
         case BatchAction.CANCEL:
-            return f"cancel {whom}"
+            return f"cancel {workflows}"
         case BatchAction.TERMINATE:
-            return f"terminate {whom}"
+            return f"terminate {workflows}"
 
 
-def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:
+def _refuse_unless_draining(target: Target, build_id: str) -> None:
     name = f"{target.spec.worker_deployment}, version {build_id}"
     rule = "only the workflows of draining versions can be ended"
     if build_id not in target.versions:
@@ -82,15 +82,15 @@ def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:
         raise NegativeAnswer(f"{name}: it is {status}, but {rule}")
 
 
-def _destination(target: Target, build_id: str, asked: str) -> str:
+def _destination(target: Target, build_id: str, requested: str) -> str:
     """The build ID to which workflows move: by default the current version."""
-    name, to = target.spec.worker_deployment, asked or target.current or ""
-    if not to:
+    name, destination = target.spec.worker_deployment, requested or target.current or ""
+    if not destination:
         raise NegativeAnswer(f"{name}: there is no current version: choose the destination with --to")
-    if to == build_id:
-        raise NegativeAnswer(f"{name}: the workflows are already on {to}")
-    if status_of(to, target.versions.get(to), target.temporal) in _UNREGISTERED:
+    if destination == build_id:
+        raise NegativeAnswer(f"{name}: the workflows are already on {destination}")
+    if status_of(destination, target.versions.get(destination), target.temporal) in _UNREGISTERED:
         raise NegativeAnswer(
-            f"{name}: no worker of {to} has polled, so the workflows would wait there forever"
+            f"{name}: no worker of {destination} has polled, so the workflows would wait there forever"
         )
-    return to
+    return destination

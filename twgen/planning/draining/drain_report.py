@@ -1,4 +1,4 @@
-"""What holds the versions that are not current, what they cost, and when they may be drained."""
+"""The open workflows and pods of versions without traffic, and how long both may stay."""
 
 from bisect import bisect
 from collections import Counter, defaultdict
@@ -17,10 +17,10 @@ from twgen.versioning.quantities import quantity_nanos
 _NANO = 10**9
 _HAD_TRAFFIC = {VersionStatus.DRAINING, VersionStatus.DRAINED}
 _LEAST_ENDED = 5
-"""This many workflows that ran as long must have ended recently to estimate how long one still takes."""
+"""To estimate when a workflow ends, this many that took longer than its age must have ended recently."""
 
 
-def may_be_held(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
+def versions_without_traffic(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
     """The versions that Temporal knows and that get no traffic; the target only if it had some before."""
     return tuple(
         version
@@ -33,34 +33,43 @@ def may_be_held(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
     )
 
 
-def held_worker(worker: WorkerVersions, found: Mapping[str, PinnedWorkflows], now: datetime) -> WorkerInUse:
+def worker_in_use(
+    worker: WorkerVersions, pinned: Mapping[str, PinnedWorkflows], now: datetime
+) -> WorkerInUse:
     """The versions of a worker that open workflows hold, and those that keep pods or drain without any."""
-    versions = (_held(version, found[version.build_id], now) for version in may_be_held(worker))
-    told = (one for one in versions if one.number or one.replicas or one.status is VersionStatus.DRAINING)
-    most_first = sorted(told, key=lambda one: (-one.number, one.build_id))
+    versions = (
+        _version_in_use(version, pinned[version.build_id], now)
+        for version in versions_without_traffic(worker)
+    )
+    in_use = (
+        version
+        for version in versions
+        if version.number or version.replicas or version.status is VersionStatus.DRAINING
+    )
+    most_first = sorted(in_use, key=lambda version: (-version.number, version.build_id))
     return WorkerInUse(worker.spec.worker_deployment, worker.spec.temporal_namespace, tuple(most_first))
 
 
-def _held(version: VersionPlan, found: PinnedWorkflows, now: datetime) -> VersionInUse:
-    groups = Counter((one.workflow_type, one.task_queue) for one in found.listed)
+def _version_in_use(version: VersionPlan, pinned: PinnedWorkflows, now: datetime) -> VersionInUse:
+    groups = Counter((workflow.workflow_type, workflow.task_queue) for workflow in pinned.listed)
     cpu, memory = _requested(version.live) if version.live else (None, None)
-    ends_within, unknown_because = _ends_within(found, now)
+    ends_within, unknown_because = _ends_within(pinned, now)
     return VersionInUse(
         build_id=version.build_id,
         status=version.status,
-        number=found.number,
+        number=pinned.number,
         groups=tuple(
             WorkflowGroup(*group, number)
             for group, number in sorted(groups.items(), key=lambda item: (-item[1], item[0]))
         ),
-        grouped=len(found.listed),
+        grouped=len(pinned.listed),
         # the clock of the server may be ahead
-        oldest=max(now - found.oldest_at, timedelta()) if found.oldest_at else None,
-        ages=_ages(found, now),
-        failing=max(found.looked_at.failing, sum(one.has_problems for one in found.listed)),
-        paused=sum(one.is_paused for one in found.listed),
-        waiting_for_child=found.looked_at.waiting_for_child,
-        looked_at=found.looked_at.number,
+        oldest=max(now - pinned.oldest_at, timedelta()) if pinned.oldest_at else None,
+        ages=_ages(pinned, now),
+        failing=max(pinned.looked_at.failing, sum(workflow.has_problems for workflow in pinned.listed)),
+        paused=sum(workflow.is_paused for workflow in pinned.listed),
+        waiting_for_child=pinned.looked_at.waiting_for_child,
+        looked_at=pinned.looked_at.number,
         replicas=version.live.replicas if version.live else None,
         cpu=cpu,
         memory=memory,
@@ -69,26 +78,28 @@ def _held(version: VersionPlan, found: PinnedWorkflows, now: datetime) -> Versio
     )
 
 
-def _ages(found: PinnedWorkflows, now: datetime) -> tuple[int, ...]:
-    """How many are of each class of age, the youngest first."""
-    older = found.older_than or [sum(now - one.started_at > age for one in found.listed) for age in AGES]
-    bounds = [found.number, *older]
-    # each was counted at a moment of its own
+def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[int, ...]:
+    """The number of workflows in each class of age, the youngest first."""
+    listed_ages = [now - workflow.started_at for workflow in pinned.listed]
+    older = pinned.older_than or [sum(age > bound for age in listed_ages) for bound in AGES]
+    bounds = [pinned.number, *older]
+    # each number was counted at a different moment, so a difference may be negative
     classes = [max(0, younger - elder) for younger, elder in zip(bounds, older, strict=False)]
     return (*classes, bounds[-1])
 
 
 def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
-    """The cores and the bytes that all pods of a Deployment request; None: a quantity is none."""
+    """The cores and the bytes that all pods of a Deployment request; None: a quantity is not valid."""
     template = live.patch.template if live.patch else live.recorded.manifest["spec"]["template"]
     pod = template["spec"]
-    sidecars = [one for one in pod.get("initContainers") or () if one.get("restartPolicy") == "Always"]
-    resources = (container.get("resources") or {} for container in (*pod["containers"], *sidecars))
-    # what is limited and not requested is requested as it is limited
-    requests = [{**(asked.get("limits") or {}), **(asked.get("requests") or {})} for asked in resources]
+    init_containers = pod.get("initContainers") or ()
+    sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
+    resources = [container.get("resources") or {} for container in (*pod["containers"], *sidecars)]
+    # a limit without a request is also the request
+    requests = [{**(item.get("limits") or {}), **(item.get("requests") or {})} for item in resources]
     try:
         cpu, memory = (
-            live.replicas * sum(quantity_nanos(asked.get(name, 0)) for asked in requests)
+            live.replicas * sum(quantity_nanos(request.get(name, 0)) for request in requests)
             for name in ("cpu", "memory")
         )
     except ValueError:
@@ -96,29 +107,29 @@ def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
     return cpu / _NANO, memory // _NANO
 
 
-def _ends_within(found: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelta, timedelta] | None, str]:
-    """The time until the last of them closes, or why it is not known.
+def _ends_within(pinned: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelta, timedelta] | None, str]:
+    """The time until the last of the open workflows closes, or why it is unknown.
 
-    Each open workflow is compared with the recently ended ones of its type that ran longer than it has:
-    the range is from their median to the slowest of them.
+    Each one is compared with the recently ended workflows of its type that took longer than its age: the
+    range is from the median of these to the slowest.
     """
-    if not found.number:
+    if not pinned.number:
         return None, ""
-    if not found.are_listed:
+    if not pinned.are_listed:
         return None, "not all of its workflows are listed"
     lasted, ages = defaultdict[str, list[timedelta]](list), defaultdict[str, list[timedelta]](list)
-    for ended in sorted(found.ended, key=attrgetter("lasted")):
+    for ended in sorted(pinned.ended, key=attrgetter("lasted")):
         lasted[ended.workflow_type].append(ended.lasted)
-    for one in found.listed:
-        ages[one.workflow_type].append(now - one.started_at)
+    for workflow in pinned.listed:
+        ages[workflow.workflow_type].append(now - workflow.started_at)
     soonest = latest = timedelta()
     unknown = []
-    for workflow_type, own in sorted(ages.items()):
+    for workflow_type, ages_of_type in sorted(ages.items()):
         lengths = lasted[workflow_type]
-        if len(lengths) - bisect(lengths, max(own)) < _LEAST_ENDED:
+        if len(lengths) - bisect(lengths, max(ages_of_type)) < _LEAST_ENDED:
             unknown.append(workflow_type)
             continue
-        for age in own:
+        for age in ages_of_type:
             longer = lengths[bisect(lengths, age) :]
             soonest = max(soonest, longer[len(longer) // 2] - age)
             latest = max(latest, longer[-1] - age)

@@ -1,4 +1,4 @@
-"""What a policy does to the workflows of a version that drains: which entry, when, and whether it may."""
+"""When a policy ends the workflows of a draining version: the entries, their times, their obstacles."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
 
 _SAME_TIME = timedelta(minutes=1)
-"""What a server says of one moment may be another millisecond in the next answer."""
+"""A server may report the same moment some milliseconds later or earlier in its next answer."""
 _REPEATED = {BatchAction.CANCEL, BatchAction.TERMINATE}
-"""A signal comes once, whatever a workflow continues as; what moves must have been replayed before."""
+"""A signal is sent once, even to a workflow that continues as new; a move needs a replay before it."""
 REPEATED_AFTER = timedelta(days=1)
-"""From the last turn of an entry to the next."""
+"""The time from the last turn of an entry to the next."""
 MOST_REPEATS = 7
-"""So often an entry is begun again for workflows that had not started yet."""
+"""An entry is begun again at most this often, for workflows that had not started yet."""
 _LISTED_LATE = timedelta(minutes=1)
 """A server may list a workflow only after the batch operation has looked for it."""
 
@@ -34,31 +34,31 @@ _LISTED_LATE = timedelta(minutes=1)
 def schedules(
     spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime
 ) -> dict[str, tuple[ScheduledAction, ...]]:
-    """What becomes of the open workflows of each version that drains, in order, by build ID."""
+    """The actions on the open workflows of each draining version, in order, by build ID."""
     if not spec.policy.draining or not temporal:
         return {}
-    found = {
+    by_build_id = {
         version.build_id: tuple(_without_repeated_twice(list(_schedule(spec, version, now))))
         for version in temporal.versions
         if status_of(version.build_id, version, temporal) is VersionStatus.DRAINING
         and (version.build_id != spec.build_id or is_retired(version, temporal, now))
     }
-    return {build_id: schedule for build_id, schedule in found.items() if schedule}
+    return {build_id: schedule for build_id, schedule in by_build_id.items() if schedule}
 
 
 def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The schedules of all versions; each entry with its obstacle, other than the time."""
-    found, why_none = [], _why_nothing_ends(target)
+    """The schedules of all versions, each entry with its obstacle, if that is not the time."""
+    planned, why_none = [], _why_nothing_ends(target)
     for scheduled in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if scheduled.is_next else ""
         if scheduled.what.needs_replay and not scheduled.is_begun:
             held_by = held_by or why_not_moved(target, target.current or "")
-        found.append(replace(scheduled, held_by=held_by))
-    return tuple(found)
+        planned.append(replace(scheduled, held_by=held_by))
+    return tuple(planned)
 
 
 def settled_until(target: Target) -> dict[str, datetime]:
-    """The entries that were begun, by job ID, and until when there is nothing to do for them."""
+    """The time until which an entry that was begun needs nothing more, by job ID."""
     return {
         scheduled.job_id: scheduled.repeat.at if scheduled.repeat else FOREVER
         for schedule in schedules(target.spec, target.temporal, target.now).values()
@@ -68,7 +68,7 @@ def settled_until(target: Target) -> dict[str, datetime]:
 
 
 def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime) -> frozenset[str]:
-    """The job IDs of the entries that some version is old enough for, whether they were begun or not."""
+    """The job IDs of the entries whose `after` has passed for a version, whether they were begun or not."""
     return frozenset(
         scheduled.job_id
         for schedule in schedules(spec, temporal, now).values()
@@ -78,7 +78,7 @@ def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetim
 
 
 def may_end_workflows(target: Target) -> bool:
-    """The identity of the plan manages the worker, which neither ramps nor is paused."""
+    """The manager of the worker is the identity of the plan, and the worker neither ramps nor is paused."""
     is_ours = bool(target.identity) and target.temporal.manager_identity == target.identity
     return is_ours and not _why_nothing_ends(target)
 
@@ -86,7 +86,7 @@ def may_end_workflows(target: Target) -> bool:
 def _why_nothing_ends(target: Target) -> str:
     """Why `twgen tick` ends no workflow, as far as is certain; empty: it may."""
     manager, rollout = target.temporal.manager_identity, target.world.rollout
-    # without an identity in its policy, a person may ask who is not the one that tick acts as
+    # without an identity in the policy, the caller may be a person, and tick has another identity
     if not manager or (target.spec.policy.identity and manager != target.identity):
         return f"its manager is {manager}" if manager else "it has no manager"
     if target.temporal.routing.ramping:
@@ -99,9 +99,9 @@ def _why_nothing_ends(target: Target) -> str:
 
 
 def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """What may be begun now, one for each version; of one whose metadata was not read nothing is.
+    """The actions to begin now, one for each version; none for a version whose metadata was not read.
 
-    One that was begun already is due for the workflows that have started since.
+    An entry that was begun already may be due again, for workflows that have started since.
     """
     if not may_end_workflows(target):
         return ()
@@ -114,31 +114,31 @@ def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
 
 
 def is_due(scheduled: ScheduledAction, now: datetime) -> bool:
-    """It is its turn, as far as the time decides, for the first time or again."""
+    """By the time, it is the turn of this entry, for the first time or again."""
     if scheduled.is_begun:
         return scheduled.repeat is not None and scheduled.repeat.at <= now
     return scheduled.is_next and scheduled.at <= now and not scheduled.held_by
 
 
-def scheduled_as(target: Target, build_id: str, what: DrainingAction) -> ScheduledAction | None:
-    """The entry whose turn it is and that does the same as a person asks for; None: there is none."""
+def scheduled_as(target: Target, build_id: str, action: DrainingAction) -> ScheduledAction | None:
+    """The next entry of the schedule, if it does the same as a person asks for; None: it does not."""
+    if action.older_than or action.to_build_id:
+        return None
     schedule = schedules(target.spec, target.temporal, target.now).get(build_id, ())
-    is_whole = not what.older_than and not what.to_build_id
-    return next(
-        (one for one in schedule if is_whole and one.is_next and _demand(one.what) == _demand(what)), None
-    )
+    scheduled = next((scheduled for scheduled in schedule if scheduled.is_next), None)
+    return scheduled if scheduled and _demand(scheduled.what) == _demand(action) else None
 
 
 def announced_mark(version: Version, scheduled: ScheduledAction) -> dict[str, Any]:
-    """What a version is marked with before an entry is begun, so that one that is killed finds its job ID."""
+    """The mark of a version before an entry is begun: if twgen is killed, its next run finds the job ID."""
     return _marked(version, scheduled, {})
 
 
 def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workflows: int) -> dict[str, Any]:
-    """The mark of a version once an entry was begun, with the entries that are marked already.
+    """The mark of a version after an entry was begun, with the entries that are marked already.
 
-    It was begun for the workflows that had started `at` that moment. What it says of the first time stays
-    when it is begun again, and it only counts as begun again if there were any.
+    The entry was begun for the workflows that had started by `at`. A repeat does not change the record of the
+    first time, and it counts only if there were workflows.
     """
     run, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version) or {}
     if not scheduled.repeat:
@@ -150,36 +150,36 @@ def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workf
 
 
 def _marked(version: Version, scheduled: ScheduledAction, run: Mapping[str, Any]) -> dict[str, Any]:
-    about = {
+    entry = {
         "since": format_time(scheduled.since),
         "action": scheduled.what.action.value,
         "job": scheduled.job_id,
     }
-    return {MarkKey.DRAINED_BY.value: {**(_begun_of(version) or {}), scheduled.demand: {**about, **run}}}
+    return {MarkKey.DRAINED_BY.value: {**(_begun_of(version) or {}), scheduled.demand: {**entry, **run}}}
 
 
 def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledAction]:
-    """The entries of its policy, each as long after the one before as written, however late that was."""
+    """The entries of its policy. If one is late, the intervals to the later ones stay as written."""
     drainage = version.drainage
     if not drainage or drainage.status is not VersionStatus.DRAINING or not drainage.changed_at:
         return
-    since, marks, seen = drainage.changed_at, _begun_of(version), Counter[str]()
+    since, marks, occurrences = drainage.changed_at, _begun_of(version), Counter[str]()
     if marks is None:
         return
     at, before, is_next = since, timedelta(), True
     for entry in spec.policy.draining:
-        what = entry.what
-        seen[_demand(what)] += 1
-        demand = _demand(what, seen[_demand(what)])
-        own = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-"
+        action = entry.what
+        occurrences[_demand(action)] += 1
+        demand = _demand(action, occurrences[_demand(action)])
+        prefix = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-"
         begun = _begun(marks.get(demand), since, now)
-        # the same moment may be another minute in the next answer: the job ID is what was written down first
-        job_id = begun.job_id if begun.job_id.startswith(own) else f"{own}{since:%Y-%m-%dT%H:%MZ}"
+        # the next answer may report the same moment in another minute: the first recorded job ID counts
+        job_id = begun.job_id if begun.job_id.startswith(prefix) else f"{prefix}{since:%Y-%m-%dT%H:%MZ}"
         at = begun.at or max(later(since, entry.after), later(at, entry.after - before))
         is_turn = is_next and not begun.at
         yield ScheduledAction(
             build_id=version.build_id,
-            what=what,
+            what=action,
             demand=demand,
             job_id=job_id,
             since=since,
@@ -188,46 +188,46 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
             is_announced=job_id == begun.job_id,
             workflows=begun.workflows,
             repeats=begun.repeats,
-            repeat=_repeat(what, job_id, begun),
+            repeat=_repeat(action, job_id, begun),
             is_next=is_turn,
         )
-        # one that is late is not begun before now, and those after it come as much later
+        # a late entry is begun now at the earliest, and the later entries are delayed by as much
         at, before, is_next = max(at, now) if is_turn else at, entry.after, is_next and not is_turn
 
 
 def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[ScheduledAction]:
-    """What a later entry does to the same workflows is not done by an earlier one again as well."""
+    """The schedule; an entry is not repeated if a later one is repeated for the same workflows."""
     for number, scheduled in enumerate(schedule, 1):
         types = set(scheduled.what.workflow_types)
         is_covered = any(
-            one.is_begun
-            and one.what.action in _REPEATED
-            and (not one.what.workflow_types or (types and types.issubset(one.what.workflow_types)))
-            for one in schedule[number:]
+            entry.is_begun
+            and entry.what.action in _REPEATED
+            and (not entry.what.workflow_types or (types and types.issubset(entry.what.workflow_types)))
+            for entry in schedule[number:]
         )
         yield replace(scheduled, repeat=None) if is_covered else scheduled
 
 
-def _demand(what: DrainingAction, number: int = 1) -> str:
-    """What distinguishes an entry: the action and its workflows, and not how they are written.
+def _demand(action: DrainingAction, number: int = 1) -> str:
+    """The key of an entry: its action and its workflows, in whatever form they are written.
 
-    It is remembered in Temporal: another one for the same would do the same again.
+    Temporal stores it in a mark. If the key of an entry changed, twgen would begin the entry once more.
     """
-    demand = (sorted(what.workflow_types), what.signal_name, what.signal_input, number)
-    return f"{what.action}-{digest(repr(demand))}"
+    demand = (sorted(action.workflow_types), action.signal_name, action.signal_input, number)
+    return f"{action.action}-{digest(repr(demand))}"
 
 
 def _begun_of(version: Version) -> Mapping[str, Any] | None:
-    """The marks of the entries that were begun, by demand; None: another client wrote something else."""
+    """The marks of the entries that were begun, by demand; None: another client wrote an invalid value."""
     marks = (version.metadata or {}).get(MarkKey.DRAINED_BY)
     return {} if marks is None else marks if isinstance(marks, Mapping) else None
 
 
 class _Begun(NamedTuple):
-    """What a mark says of an entry."""
+    """The state of an entry by its mark."""
 
     at: datetime | None = None
-    """When it was begun; None: it was not, since the version drains."""
+    """When it was begun; None: it was not begun in the present drainage of the version."""
     workflows: int | None = None
     job_id: str = ""
     repeats: int = 0
@@ -236,12 +236,12 @@ class _Begun(NamedTuple):
 
 
 def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
-    """What cannot be read counts as begun right now, and is not begun again: nothing is done twice."""
+    """The state by a mark; an unreadable one counts as begun now, without repeats: nothing is done twice."""
     if mark is None:
         return _Begun()
     try:
-        of, job_id, at = parse_time(str(mark["since"])), str(mark["job"]), mark.get("at")
-        if abs(of - since) > _SAME_TIME:
+        marked_since, job_id, at = parse_time(str(mark["since"])), str(mark["job"]), mark.get("at")
+        if abs(marked_since - since) > _SAME_TIME:
             return _Begun()
         if at is None:
             return _Begun(job_id=job_id)
@@ -256,9 +256,9 @@ def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
         return begun
 
 
-def _repeat(what: DrainingAction, job_id: str, begun: _Begun) -> Repeat | None:
-    """The next turn of an entry for what continues as new, or is started as a child, on the version."""
-    if what.action not in _REPEATED or not begun.looked_at or begun.repeats >= MOST_REPEATS:
+def _repeat(action: DrainingAction, job_id: str, begun: _Begun) -> Repeat | None:
+    """The next turn of an entry, for workflows that continue as new or start as children on the version."""
+    if action.action not in _REPEATED or not begun.looked_at or begun.repeats >= MOST_REPEATS:
         return None
     return Repeat(
         at=later(begun.looked_at, REPEATED_AFTER),

@@ -12,7 +12,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage
 
 GATE_TIMEOUT = timedelta(hours=1)
-"""How long a gate may run before Temporal ends it."""
+"""The time after which Temporal ends a gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class Gate:
 
     workflow_type: str
     percentage: float | None = None
-    """The share of the policy's step that it comes before; None: the gate of the spec, before all steps."""
+    """The share of the policy's step that follows it; None: the gate of the spec, before all steps."""
 
     def workflow_id(self, target: Target, task_queue: str) -> str:
         """The ID of its run on one task queue: the controller's own for the gate of a spec."""
-        # no name of a namespace holds an @
+        # the name of a namespace never contains an @
         at_step = f"@{plain_percentage(self.percentage)}" if self.percentage is not None else ""
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
         attempt = gate_attempt(target)
@@ -38,7 +38,7 @@ class Gate:
         return f"{self.workflow_type}{at_step}"
 
     def __str__(self) -> str:
-        """As a sentence names it."""
+        """The name of the gate in a sentence."""
         if self.percentage is None:
             return "gate"
         return f"gate {self.workflow_type} before {plain_percentage(self.percentage)}%"
@@ -52,7 +52,7 @@ class GateOnQueue:
     task_queue: str
     workflow_id: str
     run: GateRun | None
-    """The one that counts; None: it has not started."""
+    """The run that counts; None: the gate has not started."""
 
     @property
     def has_failed(self) -> bool:
@@ -66,36 +66,36 @@ class GateOnQueue:
 
 
 def gate_attempt(target: Target) -> int:
-    """The attempt that counts: `retry` asks for another one; attempts count from 1."""
+    """The number of the attempt that counts: 1, then one more for each `retry`."""
     mark = target.marks.get(MarkKey.GATE_ATTEMPT)
     attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 
 def asked_gates(target: Target, percentage: float | None = None) -> tuple[Gate, ...]:
-    """The gates without which the target does not get this share; None: the share that is due now."""
+    """The gates that the target needs for this share; None: the share that is due now."""
     if target.is_current or target.is_rollback:
         return ()
     return gates_up_to(target, (target.due_percentage or 0) if percentage is None else percentage)
 
 
 def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
-    """How far the gates are, on each workflow task queue that is known."""
+    """The state of the gates on each workflow task queue that is known."""
     began = target.stay_began
-    found: dict[tuple[str, str], list[GateRun]] = {}
+    runs: dict[tuple[str, str], list[GateRun]] = {}
     for run in (target.version.gate_runs if target.version else None) or ():
-        # a gate belongs to one stay of its version, but one that still runs holds its workflow ID
+        # a gate belongs to one stay of its version, but a running gate still occupies its workflow ID
         is_running = run.status is GateStatus.RUNNING
         if is_running or run.started_at is None or began is None or run.started_at >= began:
-            found.setdefault((run.task_queue, run.workflow_id), []).append(run)
+            runs.setdefault((run.task_queue, run.workflow_id), []).append(run)
     for gate in gates:
         for queue in target.workflow_task_queues:
             name = gate.workflow_id(target, queue)
-            yield GateOnQueue(gate, queue, name, worst(found.get((queue, name), ())))
+            yield GateOnQueue(gate, queue, name, worst(runs.get((queue, name), ())))
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
-    """Of several runs one that failed, else one that still runs: it is unknown which of them counts."""
+    """A run that failed, else one that still runs, else any: it is unknown which of several counts."""
     is_better = {GateStatus.RUNNING: 1, GateStatus.COMPLETED: 2}
     return min(runs, key=lambda run: is_better.get(run.status, 0), default=None)
 
@@ -107,57 +107,59 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     stay = f"{began:%Y-%m-%dT%H:%M:%SZ}" if began else ""
     return tuple(
         GateStart(
-            task_queue=one.task_queue,
-            workflow_id=one.workflow_id,
-            workflow_type=one.gate.workflow_type,
-            request_id=f"{one.workflow_id}@{stay}",
-            has_input=one.gate.percentage is None,
+            task_queue=on_queue.task_queue,
+            workflow_id=on_queue.workflow_id,
+            workflow_type=on_queue.gate.workflow_type,
+            request_id=f"{on_queue.workflow_id}@{stay}",
+            has_input=on_queue.gate.percentage is None,
         )
-        for one in on_queues(target, asked_gates(target))
-        if not one.run
+        for on_queue in on_queues(target, asked_gates(target))
+        if not on_queue.run
     )
 
 
 def gate_failures(target: Target) -> list[GateOnQueue]:
-    """The gates that ended without completing, those of the spec first."""
-    return [one for one in on_queues(target, asked_gates(target)) if one.has_failed]
+    """The gates that ended without completing; a gate of the spec comes first."""
+    return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.has_failed]
 
 
-def failed_gate_told(target: Target) -> str:
-    """How the last failed gate ended; there must be one."""
+def failed_gate_sentence(target: Target) -> str:
+    """The status and the failure of the last failed gate; there must be one."""
     failed = gate_failures(target)[-1]
-    ended, failure = (failed.run.status, failed.run.failure) if failed.run else ("", "")
+    status, failure = (failed.run.status, failed.run.failure) if failed.run else ("", "")
     why = f" ({failure})" if failure else ""
-    return f"the {failed.gate} on task queue {failed.task_queue} ended as {ended}: {failed.workflow_id}{why}"
+    return f"the {failed.gate} on task queue {failed.task_queue} ended as {status}: {failed.workflow_id}{why}"
 
 
-def failing_gate_told(target: Target) -> str:
-    """The gate that runs but can never end, because all of its workflow tasks fail; empty: none."""
-    for one in on_queues(target, asked_gates(target)):
-        if one.run and one.run.status is GateStatus.RUNNING and one.run.failure:
+def failing_gate_sentence(target: Target) -> str:
+    """The gate that runs but cannot end, because all of its workflow tasks fail; empty: there is none."""
+    for on_queue in on_queues(target, asked_gates(target)):
+        if on_queue.run and on_queue.run.status is GateStatus.RUNNING and on_queue.run.failure:
             return (
-                f"the {one.gate} runs on task queue {one.task_queue}, but all of its workflow tasks fail"
-                f" ({one.run.failure}): {one.workflow_id}"
+                f"the {on_queue.gate} runs on task queue {on_queue.task_queue}, but all of its workflow tasks"
+                f" fail ({on_queue.run.failure}): {on_queue.workflow_id}"
             )
     return ""
 
 
-def open_gate_told(target: Target) -> str:
+def open_gate_sentence(target: Target) -> str:
     """The gate that has not completed yet, its task queues, and its running workflows."""
     gate = first_not_passed(target, asked_gates(target))
     names = target.workflow_task_queues
-    on = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
-    runs = [one.run for one in on_queues(target, [gate] if gate else [])]
-    going = [run.workflow_id for run in runs if run and run.status is GateStatus.RUNNING]
-    told = f"the {gate} has not completed on {on}"
-    return f"{told}; {listed(going)} {'is' if len(going) == 1 else 'are'} running" if going else told
+    queues = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
+    runs = [on_queue.run for on_queue in on_queues(target, [gate] if gate else [])]
+    running = [run.workflow_id for run in runs if run and run.status is GateStatus.RUNNING]
+    sentence = f"the {gate} has not completed on {queues}"
+    if running:
+        return f"{sentence}; {listed(running)} {'is' if len(running) == 1 else 'are'} running"
+    return sentence
 
 
 def first_not_passed(target: Target, gates: Iterable[Gate]) -> Gate | None:
-    """The first gate that has not completed on every workflow task queue, of which one at least is known."""
+    """The first gate that has not completed on every workflow task queue, or while none is known."""
     for gate in gates:
         runs = list(on_queues(target, [gate]))
-        if not runs or not all(one.has_passed for one in runs):
+        if not runs or not all(on_queue.has_passed for on_queue in runs):
             return gate
     return None
 
@@ -167,16 +169,16 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[Gate, ...]:
     gate, share = spec.rollout.gate, rounded_percentage(percentage)
     has_steps = spec.rollout.strategy is not Strategy.ALL_AT_ONCE
     steps = map(spec.policy.step, (step.percentage for step in spec.rollout.steps if has_steps))
-    of_steps = (
+    gates_of_steps = (
         Gate(step.gate, step.percentage)
         for step in steps
         if step and step.gate and rounded_percentage(step.percentage) <= share
     )
-    return (*((Gate(gate.workflow_type),) if gate else ()), *of_steps)
+    return (*((Gate(gate.workflow_type),) if gate else ()), *gates_of_steps)
 
 
 def gates_up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
-    """The gates before a share that are not behind the target, also where a rollback needs none."""
+    """The gates before a share that are still ahead of the target, even if a rollback needs none."""
     behind = target.gates_behind
     return tuple(
         gate

@@ -1,4 +1,4 @@
-"""Planning the traffic of one worker: the change that the routing table wants, and who makes it."""
+"""The plan for the traffic of one worker: the change that the routing table wants, and who makes it."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -18,19 +18,19 @@ from twgen.versioning.build_ids import may_be_ours
 
 def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
     """The next change of a worker's traffic; `drives` as in a Caller."""
-    wanted, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
-    if wanted.action is RoutingAction.NONE and not wanted.marks:
-        return wanted
+    routing, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
+    if routing.action is RoutingAction.NONE and not routing.marks:
+        return routing
     # an abort by a person does not wait for a promotion
-    if spec.rollout.strategy is Strategy.MANUAL and wanted.reason is not Reason.ABORTED:
-        in_words = described_change(wanted.action, wanted.build_id, wanted.percentage)
-        because = f"the strategy is Manual: run `twgen promote` to {in_words} ({wanted.because})"
+    if spec.rollout.strategy is Strategy.MANUAL and routing.reason is not Reason.ABORTED:
+        in_words = described_change(routing.action, routing.build_id, routing.percentage)
+        because = f"the strategy is Manual: run `twgen promote` to {in_words} ({routing.because})"
         return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING, Reason.MANUAL)
     claims = manager != target.identity or not manager
-    change = replace(wanted, claim_manager=claims) if claims else wanted
+    change = replace(routing, claim_manager=claims) if claims else routing
     if spec.policy.driver is not Driver.NONE or drives:
         return change
-    by_hand = f"{wanted.because}; the driver is None: run `twgen rollout` to make the change"
+    by_hand = f"{routing.because}; the driver is None: run `twgen rollout` to make the change"
     return replace(change, phase=Phase.WAITING, because=by_hand)
 
 
@@ -76,7 +76,7 @@ def rollback_warnings(target: Target) -> tuple[str, ...]:
 
 
 def change_when_due(target: Target, routing: RoutingPlan) -> RoutingPlan | None:
-    """The change of traffic when the waiting of this plan ends; None: time alone brings none."""
+    """The change of traffic at the end of this plan's wait; None: passing time brings no change."""
     if not routing.due_at:
         return None
     later = plan_worker_routing(replace(target, now=routing.due_at + datetime.resolution))

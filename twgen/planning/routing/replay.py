@@ -9,12 +9,12 @@ from twgen.model.spec import WorkerSpec
 from twgen.planning.routing.target import Target
 
 _APPLIED_WITHIN = timedelta(minutes=5)
-"""How long after a version the Job of its replay may come: both are in one render."""
+"""The Job of a replay may appear this long after its version: both are in one render."""
 _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so its Jobs are unknown")
 
 
 def replay_of(spec: WorkerSpec) -> str:
-    """A hash of what is replayed for a version, and how: a change means another Job. 16 hex digits."""
+    """A hash of the code and the settings of a replay, 16 hex digits: a change means another Job."""
     replay = spec.policy.replay
     parts: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
     if replay:
@@ -23,8 +23,8 @@ def replay_of(spec: WorkerSpec) -> str:
 
 
 def missing_replay(target: Target) -> ReplayRun | None:
-    """The replay without which the target takes no first share; None: none is needed, or it has passed."""
-    # a version that ramps has histories of its own, and what is open on older versions is pinned there
+    """The replay that the target needs before its first share; None: none is needed, or it has passed."""
+    # a version that ramps has histories of its own, and open workflows of older versions are pinned there
     is_first = not target.is_current and not target.ramp and not target.is_rollback
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.MOVE or not is_first or target.skips_gate:
@@ -34,7 +34,7 @@ def missing_replay(target: Target) -> ReplayRun | None:
 
 
 def may_replay_again(target: Target) -> bool:
-    """Its replay has failed, or is older than workflows that are open now."""
+    """Its replay has failed, or a newer version exists that it proves nothing about."""
     run = target.world.replay
     if not target.spec.policy.replay or not run:
         return False
@@ -43,11 +43,11 @@ def may_replay_again(target: Target) -> bool:
 
 
 def _run(target: Target) -> ReplayRun:
-    """The replay of the target; one that is older than another version proves nothing about that version."""
+    """The replay of the target; if another version is younger than it, it counts as missing."""
     run = target.world.replay or _NOT_READ
-    others = (version for version in target.temporal.versions if version.build_id != target.build_id)
+    other_versions = (version for version in target.temporal.versions if version.build_id != target.build_id)
     newest = max(
-        (version for version in others if version.created_at),
+        (version for version in other_versions if version.created_at),
         key=lambda version: (version.created_at, version.build_id),
         default=None,
     )
@@ -60,35 +60,35 @@ def _run(target: Target) -> ReplayRun:
 
 
 def replay_may_come_until(target: Target) -> datetime | None:
-    """Until when the Job of its replay may still be applied; None: it had its time, as far as is known."""
-    seen = (target.version, target.deployment)
-    since = max((one.created_at for one in seen if one and one.created_at), default=None)
+    """The end of the time in which the Job of its replay may appear; None: it has passed, or is unknown."""
+    created = (source.created_at for source in (target.version, target.deployment) if source)
+    since = max(filter(None, created), default=None)
     return since + _APPLIED_WITHIN if since and target.now < since + _APPLIED_WITHIN else None
 
 
 def why_not_moved(target: Target, build_id: str) -> str:
-    """Why no replay proves that workflows of older versions can continue on that one; empty: one does."""
+    """Why no replay proves that workflows of older versions can continue on this one; empty: one does."""
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.RAMP:
         return "its policy has no replay with `when: BeforeMove`"
     if build_id != target.build_id:
         return f"open workflows were replayed on the target {target.build_id}, not on {build_id}"
     run = _run(target)
-    return "" if run.state is ReplayState.PASSED else _told(target, run)
+    return "" if run.state is ReplayState.PASSED else _replay_sentence(target, run)
 
 
-def open_replay_told(target: Target) -> str:
+def open_replay_sentence(target: Target) -> str:
     """The state of the missing replay; there must be one."""
-    return _told(target, missing_replay(target) or _NOT_READ)
+    return _replay_sentence(target, missing_replay(target) or _NOT_READ)
 
 
-def _told(target: Target, run: ReplayRun) -> str:
+def _replay_sentence(target: Target, run: ReplayRun) -> str:
     match run.state:
         case ReplayState.FAILED:
             why = f" ({run.because})" if run.because else ""
-            look = f"`kubectl logs job/{run.job} -n {target.spec.namespace} --all-containers`"
+            logs_command = f"`kubectl logs job/{run.job} -n {target.spec.namespace} --all-containers`"
             return (
-                f"its replay failed: Job {run.job}{why}; {look} shows which histories failed;"
+                f"its replay failed: Job {run.job}{why}; {logs_command} shows which histories failed;"
                 " to continue, run `twgen retry` or commit a new build"
             )
         case ReplayState.RUNNING:

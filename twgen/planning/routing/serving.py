@@ -1,7 +1,8 @@
-"""Whether the target can take traffic, and what keeps it from that."""
+"""Whether the target can take traffic, and the obstacle if it cannot."""
 
 from collections.abc import Sequence
 from datetime import timedelta
+from operator import itemgetter
 
 from twgen.model.policy import POLLERS_ARE_LISTED
 from twgen.model.spec import WorkerSpec
@@ -17,19 +18,19 @@ class Obstacle:
 
     because: str
     is_known: bool = True
-    """No: it is unknown whether it serves."""
+    """False: it is unknown whether it serves."""
     has_pods: bool = True
-    """No: a gate would only run into its timeout, or on pods that go."""
+    """False: a gate would only run into its timeout, or on pods that are about to end."""
     needs_a_person: bool = False
-    """Waiting alone does not help."""
+    """Waiting does not help."""
     older_pods_serve: bool = False
-    """What goes to it is served, by pods of an older template."""
+    """Pods of an older template serve its traffic."""
 
 
 def obstacle(
     spec: WorkerSpec, world: WorkerWorld, live: LiveDeployment | None, task_queues: tuple[TaskQueue, ...]
 ) -> Obstacle | None:
-    """What keeps the target, with its Deployment and task queues, from taking traffic; None: nothing."""
+    """The obstacle of the target, by its Deployment and task queues; None: it can take traffic."""
     if spec.says_zero:
         because = "its spec says zero replicas: no worker can take traffic"
         return Obstacle(because, has_pods=False, needs_a_person=True)
@@ -38,27 +39,27 @@ def obstacle(
         return _without_cluster(workflow or task_queues)
     if not live:
         return Obstacle("it has no Deployment yet", has_pods=False)
-    if found := _of_deployment(live, spec.namespace, world.pod_problems.get(spec.build_id)):
-        return found
+    if of_deployment := _of_deployment(live, spec.namespace, world.pod_problems.get(spec.build_id)):
+        return of_deployment
     if silent := [queue for queue in workflow if queue.pollers is False]:
-        return Obstacle(f"none of its workers polls task queue {silent[0].name}{_beside(silent)}")
+        return Obstacle(f"none of its workers polls task queue {silent[0].name}{_unversioned_poller(silent)}")
     return None
 
 
 def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
-    """The workflow task queue that was not polled for the longest time, and how long at least."""
+    """The workflow task queue that was not polled for the longest time, and the least length of that time."""
     silent = [("", timedelta())]
     for queue in task_queues:
         if queue.type is not TaskQueueType.WORKFLOW or queue.pollers is None:
             continue
-        told = timedelta(seconds=queue.silent_seconds or 0)
+        length = timedelta(seconds=queue.silent_seconds or 0)
         # a missing poller proves only that it was silent for longer than pollers are listed
-        silent.append((queue.name, told if queue.pollers else max(told, POLLERS_ARE_LISTED)))
-    return max(silent, key=lambda one: one[1])
+        silent.append((queue.name, length if queue.pollers else max(length, POLLERS_ARE_LISTED)))
+    return max(silent, key=itemgetter(1))
 
 
 def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None) -> Obstacle | None:
-    told = f", and its newest Pod {pod_problem}" if pod_problem else ""
+    newest_pod = f", and its newest Pod {pod_problem}" if pod_problem else ""
     if live.terminating:
         because = "its Deployment is being deleted, and will then be created again"
         return Obstacle(because, has_pods=False)
@@ -69,28 +70,28 @@ def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None
         because = f"its Deployment is paused by hand: to continue, run `{resume}`"
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if live.stalled:
-        because = f"its Deployment makes no progress ({live.stalled}){told}"
+        because = f"its Deployment makes no progress ({live.stalled}){newest_pod}"
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if not live.serving:
-        return Obstacle(f"its Deployment is not available yet{told}")
-    # the older pods can be other code than the gate tested, such as under a custom build ID
-    because = f"its pods are being replaced, and no new pod is available yet{told}"
+        return Obstacle(f"its Deployment is not available yet{newest_pod}")
+    # the older pods may run other code than the gate tested, for example under a custom build ID
+    because = f"its pods are being replaced, and no new pod is available yet{newest_pod}"
     return Obstacle(because, has_pods=False, older_pods_serve=True) if live.replacing else None
 
 
 def _without_cluster(queues: Sequence[TaskQueue]) -> Obstacle | None:
-    # without a cluster only a poller proves that a worker is there
+    # without a cluster, only a poller proves that a worker runs
     if not queues or any(queue.pollers is None for queue in queues):
         unread = "pollers" if queues else "task queues"
         because = f"neither the cluster nor its {unread} were read, so it is unknown whether it serves"
         return Obstacle(because, is_known=False)
     if silent := [queue for queue in queues if not queue.pollers]:
         because = "the cluster was not read, and Temporal lists no poller of it on task queue"
-        return Obstacle(f"{because} {silent[0].name}{_beside(silent)}")
+        return Obstacle(f"{because} {silent[0].name}{_unversioned_poller(silent)}")
     return None
 
 
-def _beside(silent: Sequence[TaskQueue]) -> str:
+def _unversioned_poller(silent: Sequence[TaskQueue]) -> str:
     """The end of a sentence if a worker without a version polls the first of these task queues."""
     if not silent[0].unversioned_pollers:
         return ""

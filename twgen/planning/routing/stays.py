@@ -1,6 +1,6 @@
-"""The stays of a version in the traffic: which marks of it still count, and whether it was current lately.
+"""The stays of a version in the traffic: which marks of it still count, and whether it was current recently.
 
-A mark decides nothing after the stay that it was made in.
+A mark decides nothing after the stay in which it was made.
 """
 
 from datetime import datetime, timedelta
@@ -10,13 +10,13 @@ from twgen.model.temporal import RampingVersion, Version, VersionStatus, WorkerD
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
 
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""A time that is later than that is no time that was."""
+"""A time that is further in the future than this is not a valid time."""
 _SAME_CHANGE = timedelta(seconds=5)
-"""Two times within it belong to one change of routing."""
+"""Two times that differ by no more belong to one change of routing."""
 _SAME_MOMENT = timedelta(seconds=1)
-"""A server moves what it says of one moment by milliseconds from one answer to the next."""
+"""A server may report the same moment some milliseconds later or earlier in its next answer."""
 _WRITTEN_WITHIN = timedelta(seconds=30)
-"""Within this time after a change of traffic, twgen has written the mark about it."""
+"""twgen writes the mark about a change of traffic within this time of the change."""
 _ALL = 100
 """Percent."""
 
@@ -24,16 +24,16 @@ _ALL = 100
 def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
     """When its present stay began; None: unknown.
 
-    A server forgets when a version lost its share once it has one again: then the begin of the ramp counts.
+    A server forgets when a version lost its share once it has another one: then the start of the ramp counts.
     """
     if ramp := _ramp(version, temporal):
         return ramp.since or ramp.percentage_changed_at
-    known = (version.created_at, _became_current(version, temporal), version.last_deactivated_at)
-    return max(filter(None, known), default=None)
+    moments = (version.created_at, _became_current(version, temporal), version.last_deactivated_at)
+    return max(filter(None, moments), default=None)
 
 
 def is_retired(version: Version, temporal: WorkerDeployment, now: datetime) -> bool:
-    """A person has retired the worker of a version by a mark on it that still counts."""
+    """A person has retired the worker of this version, by a mark that still counts."""
     mark = read_mark(MarkKey.RETIRED, (version.metadata or {}).get(MarkKey.RETIRED))
     return mark is not None and is_in_force(mark, version, temporal, now)
 
@@ -41,9 +41,9 @@ def is_retired(version: Version, temporal: WorkerDeployment, now: datetime) -> b
 def is_in_force(
     mark: Mark, version: Version, temporal: WorkerDeployment, now: datetime, apart: timedelta = timedelta()
 ) -> bool:
-    """Whether the mark of a version still decides anything; `apart` is how far apart clocks may be."""
+    """Whether the mark of a version still counts; `apart` is how far apart clocks may be."""
     if mark.key.lifetime is Lifetime.RETIREMENT:
-        # retiring makes the mark before it takes the traffic away
+        # `retire` writes the mark before it takes the traffic away
         has_traffic = temporal.routing.current or temporal.routing.ramping
         is_over = _has_returned(mark, version, temporal) or _had_traffic_since(mark, temporal)
         return not (has_traffic or is_over)
@@ -51,47 +51,48 @@ def is_in_force(
         return False
     if mark.key.lifetime is Lifetime.RETURN:
         return not _has_returned(mark, version, temporal)
-    # it makes a rollout faster: only as twgen writes it, and not from a future that nobody has seen
+    # these marks make a rollout faster: they count only as twgen writes them, and not from the future
     if not mark.is_ours or mark.made_in is None or mark.made_in > now + CLOCKS_DIFFER:
         return False
     if mark.key is MarkKey.MOVED_BY:
         ramp = _ramp(version, temporal)
         since = ramp.percentage_since if ramp else None
         return bool(since and mark.at and mark.at >= since - _WRITTEN_WITHIN - apart)
-    # a gate drains its version too, but one that is skipped has not started
+    # a gate also makes its version drain, but a skipped gate has not started
     is_over = mark.key is MarkKey.GATE_SKIPPED and _has_drained_since(version, mark.made_in)
     return not is_over and _is_of_stay(mark, stay_began(version, temporal))
 
 
-def left_lately(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
-    """It was current, is older than the current version, and was left for that within the window."""
+def recently_current(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
+    """It was current, is older than the current version, and was replaced within the window."""
     routing = temporal.routing
     current_id = routing.current.build_id if routing.current else None
     current = next((other for other in temporal.versions if other.build_id == current_id), None)
-    # of the current version it would be true too, by its own times
+    # by its own times, the current version would fit too
     if version is current or not version.created_at or not current or not current.created_at:
         return False
     current_since = routing.current.since if routing.current else None
     was_current = version.last_current_at is not None or _was_replaced_when_deactivated(version, temporal)
     if not was_current or version.created_at > current.created_at:
         return False
-    # when a ramp to it ended it was deactivated too, but nothing became current then
+    # the end of a ramp deactivates a version too, but nothing becomes current then
     became_current = (current_since, *(other.last_current_at for other in temporal.versions))
-    was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
+    was_replaced = any(_together(version.last_deactivated_at, moment) for moment in became_current)
     times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
-    left = max((time for time in times if time), default=None)
-    return left is not None and -CLOCKS_DIFFER <= now - left <= window
+    left_at = max((time for time in times if time), default=None)
+    return left_at is not None and -CLOCKS_DIFFER <= now - left_at <= window
 
 
 def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
-    """It was current until the present current version took its place, on a server that reports no more."""
+    """The current version took its place, on a server that does not report when a version was current."""
     release, current = release_of(temporal.server_version), temporal.routing.current
-    tells_no_more = release is not None and release < WITH_LAST_CURRENT
-    return tells_no_more and current is not None and _together(version.last_deactivated_at, current.since)
+    if release is None or release >= WITH_LAST_CURRENT or current is None:
+        return False
+    return _together(version.last_deactivated_at, current.since)
 
 
 def _is_of_stay(mark: Mark, stay: datetime | None) -> bool:
-    """It was made in the stay that began then; one that names no stay goes by its time."""
+    """It was made in the stay that began then; for a mark without a stay its own time decides."""
     if stay is None:
         return True
     if mark.stay:
@@ -100,32 +101,32 @@ def _is_of_stay(mark: Mark, stay: datetime | None) -> bool:
 
 
 def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
-    """Since it was made, the version became current, or lost a share and got another one."""
+    """After the mark, the version became current, or lost a share and got another one."""
     made_in = mark.made_in
     if made_in is None or _is_of_stay(mark, stay_began(version, temporal)):
         return False
     after = made_in + _SAME_MOMENT
     became_current = _became_current(version, temporal) or _was_made_current(version)
-    left = version.last_deactivated_at
+    left_at = version.last_deactivated_at
     if became_current and became_current > after:
         return True
     if not _ramp(version, temporal):
         return False
-    # a pause that came in the very moment of the first share was made before it, and counts
+    # a pause in the very moment of the first share was made before that share, and counts
     was_active = version.first_activated_at is not None and version.first_activated_at <= made_in
-    return bool(left and left > after) or (mark.was_ramping if mark.stay else was_active)
+    return bool(left_at and left_at > after) or (mark.was_ramping if mark.stay else was_active)
 
 
 def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
-    """Since it was made, a version became current, or got its first share."""
-    # what had traffic then lost it a moment later: so the end of a share proves nothing
+    """After the mark, a version became current, or got its first share."""
+    # a version that had traffic lost it just after the mark: so the end of a share proves nothing
     moments = (
         moment
         for version in temporal.versions
         for moment in (version.first_activated_at, _became_current(version, temporal))
         if moment
     )
-    # of other versions the stay says nothing, and clocks differ
+    # the stay says nothing about other versions, and clocks differ
     return mark.at is not None and any(moment > mark.at + CLOCKS_DIFFER for moment in moments)
 
 
@@ -135,18 +136,18 @@ def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None
 
 
 def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When it last became current, at the latest; None: never, as far as is known."""
+    """When it last became current, at the latest; None: never, as far as Temporal reports."""
     current = temporal.routing.current
     since = current.since if current and current.build_id == version.build_id else None
     # a server before 1.30 reports only that another version took its place
-    replaced = version.last_deactivated_at if _was_replaced_when_deactivated(version, temporal) else None
-    return since or version.last_current_at or replaced
+    replaced_at = version.last_deactivated_at if _was_replaced_when_deactivated(version, temporal) else None
+    return since or version.last_current_at or replaced_at
 
 
 def _was_made_current(version: Version) -> datetime | None:
-    """When twgen made it current, by its own note: before 1.30 a server reports only the last one."""
-    moved = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
-    return moved.at if moved and moved.details.get("percentage") == _ALL else None
+    """When twgen made it current, by its own mark: a server before 1.30 does not report it."""
+    mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
+    return mark.at if mark and mark.details.get("percentage") == _ALL else None
 
 
 def _has_drained_since(version: Version, moment: datetime) -> bool:
@@ -156,5 +157,5 @@ def _has_drained_since(version: Version, moment: datetime) -> bool:
     return drainage.changed_at is not None and drainage.changed_at > moment
 
 
-def _together(one: datetime | None, other: datetime | None) -> bool:
-    return one is not None and other is not None and abs(one - other) <= _SAME_CHANGE
+def _together(first: datetime | None, second: datetime | None) -> bool:
+    return first is not None and second is not None and abs(first - second) <= _SAME_CHANGE

@@ -4,10 +4,10 @@ Three rules hold the table together:
 
 1. A row asks for one change, or says why there is none. After a change everything is read again.
 2. Traffic moves only to a target that serves, and a target that has all traffic is watched until it serves.
-3. What is not known makes a rollout slower, never faster.
+3. A missing fact makes a rollout slower, never faster.
 
 A condition under which traffic must not move is a row above the changes, with its reason and its sentence.
-`plan` only hands what is wanted to a person, where the spec says that nobody else makes it.
+If the spec leaves a change to a person, `plan` only says which one is wanted.
 """
 
 from collections.abc import Mapping
@@ -23,18 +23,18 @@ from twgen.model.policy import WhenNoPollers
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import Routing, UpdateState
-from twgen.planning.analysis.verdicts import told
+from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.routing.gates import (
     asked_gates,
-    failed_gate_told,
-    failing_gate_told,
+    failed_gate_sentence,
+    failing_gate_sentence,
     first_not_passed,
     gate_attempt,
     gate_failures,
-    open_gate_told,
+    open_gate_sentence,
 )
 from twgen.planning.routing.registration import why_unregistered
-from twgen.planning.routing.replay import missing_replay, open_replay_told, replay_may_come_until
+from twgen.planning.routing.replay import missing_replay, open_replay_sentence, replay_may_come_until
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import (
     first_polls_end,
@@ -45,17 +45,17 @@ from twgen.planning.routing.task_queues import (
     polls_until,
 )
 from twgen.planning.row import Row, first_match
-from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken, told_shares
+from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, shares_sentence, spoken
 from twgen.planning.version_status import IN_ROUTING, shares
 
 _UPDATE_LIMIT = timedelta(minutes=2)
-"""A routing update that takes longer is not waited for."""
-_TOLD_FROM = timedelta(seconds=30)
+"""The rollout waits no longer than this for a routing update."""
+_REPORTED_FROM = timedelta(seconds=30)
 """If clocks differ by more, the sentence says so."""
 
 
 class WantedChange(NamedTuple):
-    """What a row says of the next change of traffic."""
+    """The next change of traffic by a row, or why there is none."""
 
     action: RoutingAction
     because: str
@@ -87,7 +87,7 @@ TABLE: _Table = (
         lambda t: t.is_frozen,
         lambda t: _none("its intent is annotated as paused, so nothing is changed; to continue, remove the"
                         " annotation twgen.io/paused. Meanwhile,"
-                        f" {told_shares(shares(t.temporal.routing))}")),
+                        f" {shares_sentence(shares(t.temporal.routing))}")),
     Row(Reason.RETIRED,
         lambda t: t.is_retired,
         lambda _: _none("the worker is retired: workers without a version take its new workflows. To undo"
@@ -119,8 +119,8 @@ TABLE: _Table = (
         and _is_news(t, t.spec.policy.unserved.action),
         lambda t: _take_back(t, t.unserved, t.spec.policy.unserved.action)),
     Row(Reason.ANALYSIS_FAILED,
-        lambda t: bool(told(t.judgements, Verdict.FAILS)) and _is_news(t, t.on_failure),
-        lambda t: _take_back(t, told(t.judgements, Verdict.FAILS), t.on_failure)),
+        lambda t: bool(metrics_sentence(t.judgements, Verdict.FAILS)) and _is_news(t, t.on_failure),
+        lambda t: _take_back(t, metrics_sentence(t.judgements, Verdict.FAILS), t.on_failure)),
     # below the rows that take a share back: a pause only stops a version from getting more
     Row(Reason.PAUSED,
         lambda t: t.is_paused,
@@ -141,28 +141,28 @@ TABLE: _Table = (
                         due=ends)),
     Row(Reason.REPLAY_FAILED,
         lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.FAILED,
-        lambda t: _none(open_replay_told(t), _BLOCKED)),
+        lambda t: _none(open_replay_sentence(t), _BLOCKED)),
     Row(Reason.REPLAY_MISSING,
         lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.MISSING,
-        lambda t: _none(open_replay_told(t), due=due) if (due := replay_may_come_until(t))
-        else _none(open_replay_told(t), _BLOCKED)),
+        lambda t: _none(open_replay_sentence(t), due=due) if (due := replay_may_come_until(t))
+        else _none(open_replay_sentence(t), _BLOCKED)),
     Row(Reason.REPLAY_RUNNING,
         lambda t: missing_replay(t) is not None,
-        lambda t: _none(open_replay_told(t))),
+        lambda t: _none(open_replay_sentence(t))),
     Row(Reason.STEP_GATE_FAILED,
         lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
-        and any(one.gate.percentage is not None for one in gate_failures(t)),
-        lambda t: _take_back(t, failed_gate_told(t), t.on_failure,
+        and any(failure.gate.percentage is not None for failure in gate_failures(t)),
+        lambda t: _take_back(t, failed_gate_sentence(t), t.on_failure,
                              t.new_mark(MarkKey.GATE_ATTEMPT, attempt=gate_attempt(t) + 1))),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
-        lambda t: _none(f"{failed_gate_told(t)}; to continue, run `twgen retry` or commit a new build",
+        lambda t: _none(f"{failed_gate_sentence(t)}; to continue, run `twgen retry` or commit a new build",
                         _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: first_not_passed(t, asked_gates(t)) is not None,
         lambda t: _none(f"{failing}; commit a build whose worker can run it", _BLOCKED)
-        if (failing := failing_gate_told(t))
-        else _none(open_gate_told(t)) if t.workflow_task_queues
+        if (failing := failing_gate_sentence(t))
+        else _none(open_gate_sentence(t)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
                                      " remove the gate from its spec")),
@@ -187,9 +187,10 @@ TABLE: _Table = (
         lambda t: not t.live_percentage,
         lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
     Row(Reason.ANALYSIS_UNDECIDED,
-        lambda t: t.may_go_up and bool(told(t.judgements, Verdict.UNDECIDED)),
+        lambda t: t.may_go_up and bool(metrics_sentence(t.judgements, Verdict.UNDECIDED)),
         lambda t: _none(("its pause is over, but " if t.live_percentage >= t.step.percentage else "")
-                        + f"its analysis holds the ramp: {told(t.judgements, Verdict.UNDECIDED)}")),
+                        + "its analysis holds the ramp: "
+                        + metrics_sentence(t.judgements, Verdict.UNDECIDED))),
     Row(Reason.OFF_STEP,
         lambda t: t.live_percentage != rounded_percentage(t.step.percentage),
         lambda t: _set_ramp(t, t.step, f"its share of {plain_percentage(t.live_percentage)}% matches no step;"
@@ -219,13 +220,13 @@ def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = 
     return WantedChange(RoutingAction.NONE, because, phase, due_at=due)
 
 
-def _set_current(t: Target, because: str) -> WantedChange:
-    return WantedChange(RoutingAction.SET_CURRENT, because, build_id=t.build_id)
+def _set_current(target: Target, because: str) -> WantedChange:
+    return WantedChange(RoutingAction.SET_CURRENT, because, build_id=target.build_id)
 
 
-def _set_ramp(t: Target, step: RolloutStep, because: str) -> WantedChange:
+def _set_ramp(target: Target, step: RolloutStep, because: str) -> WantedChange:
     percentage = plain_percentage(step.percentage)
-    return WantedChange(RoutingAction.SET_RAMP, because, build_id=t.build_id, percentage=percentage)
+    return WantedChange(RoutingAction.SET_RAMP, because, build_id=target.build_id, percentage=percentage)
 
 
 def _clear_ramp(because: str) -> WantedChange:
@@ -233,91 +234,91 @@ def _clear_ramp(because: str) -> WantedChange:
 
 
 def _take_back(
-    t: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
+    target: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
 ) -> WantedChange:
-    """The end of a ramp, or a pause, that no person decided: the mark that says so comes first."""
+    """The end of a ramp, or a pause, that no person decided: a mark with the reason is written first."""
     if action in _PAUSES:
-        pause = t.new_mark(MarkKey.PAUSED, because)
+        pause = target.new_mark(MarkKey.PAUSED, because)
         return _none(f"{because}: it is paused")._replace(marks={**pause, **(marks or {})})
-    return _clear_ramp(because)._replace(marks={**t.new_mark(MarkKey.ABORTED, because), **(marks or {})})
+    return _clear_ramp(because)._replace(marks={**target.new_mark(MarkKey.ABORTED, because), **(marks or {})})
 
 
-def _is_news(t: Target, action: WhenNoPollers | OnFailure) -> bool:
-    """Its rollout is not paused already where nothing more than a pause is asked for."""
-    return not t.is_paused or action not in _PAUSES
+def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
+    """False: the failure only pauses the rollout, and it is paused already."""
+    return not target.is_paused or action not in _PAUSES
 
 
-def _paused(t: Target) -> str:
-    why = t.why_marked(MarkKey.PAUSED)
+def _paused(target: Target) -> str:
+    why = target.why_marked(MarkKey.PAUSED)
     paused = f"it was paused{why}" if why else "a person paused it"
     return f"{paused}; run `twgen resume` to continue"
 
 
-def _is_replaced(t: Target) -> bool:
-    """A version ramps that nobody wants any more, so that nothing judges it, and the current one has pods."""
-    ramp, is_moved_by_hand = t.other_ramp, t.spec.rollout.strategy is Strategy.MANUAL
-    if not ramp or not ramp.build_id or is_moved_by_hand or not t.current or t.is_current:
+def _is_replaced(target: Target) -> bool:
+    """A version ramps that no spec describes any more, so nothing judges it, and the current one has pods."""
+    ramp, is_moved_by_hand = target.other_ramp, target.spec.rollout.strategy is Strategy.MANUAL
+    if not ramp or not ramp.build_id or is_moved_by_hand or not target.current or target.is_current:
         return False
-    goes_back_at_once = t.is_rollback and t.obstacle is None and not t.is_paused
-    # a target that waits for a place would wait for the very version that ramps
-    if goes_back_at_once or not (t.not_created or t.has_replaced(ramp.build_id)):
+    goes_back_at_once = target.is_rollback and target.obstacle is None and not target.is_paused
+    # at the limit of versions, the target would wait for the very version that ramps
+    if goes_back_at_once or not (target.not_created or target.has_replaced(ramp.build_id)):
         return False
-    serves = t.deployments.get(t.current)
-    return t.world.deployments is None or bool(serves and serves.available_replicas)
+    serves = target.deployments.get(target.current)
+    return target.world.deployments is None or bool(serves and serves.available_replicas)
 
 
-def _other_ramp(t: Target) -> str:
-    return (t.other_ramp.build_id if t.other_ramp else "") or "unversioned workers"
+def _other_ramp(target: Target) -> str:
+    return (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
 
 
-def _wait_for_registration(t: Target) -> WantedChange:
-    because, needs_a_person = why_unregistered(t)
+def _wait_for_registration(target: Target) -> WantedChange:
+    because, needs_a_person = why_unregistered(target)
     return _none(because, _BLOCKED if needs_a_person else Phase.WAITING)
 
 
-def _wait_for_serving(t: Target) -> WantedChange:
-    found = t.obstacle
-    if not found:
+def _wait_for_serving(target: Target) -> WantedChange:
+    obstacle = target.obstacle
+    if not obstacle:
         raise AssertionError("the row asks for an obstacle")
-    return _none(found.because, Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
+    return _none(obstacle.because, Phase.BLOCKED if obstacle.needs_a_person else Phase.WAITING)
 
 
 def is_updating(routing: Routing, now: datetime) -> bool:
-    """Temporal has not told every task queue of the last change, and is still waited for."""
+    """The last change has not reached every task queue, and the rollout still waits for that."""
     ends = _update_ends(routing)
     return routing.update_state is UpdateState.IN_PROGRESS and (ends is None or now < ends)
 
 
 def _update_ends(routing: Routing) -> datetime | None:
-    """When an update is no longer waited for; None: nobody knows when it began."""
+    """When the rollout stops waiting for an update; None: it is unknown when the update began."""
     return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
-def _until_queues_are_known(t: Target, because: str, advice: str) -> WantedChange:
-    """A new version has some minutes to poll; then it needs a person."""
-    due = polls_until(t)
+def _until_queues_are_known(target: Target, because: str, advice: str) -> WantedChange:
+    """A new version has some minutes to poll; after that a person must act."""
+    due = polls_until(target)
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
 
-def _place_of_step(t: Target) -> str:
-    is_lower = rounded_percentage(t.step.percentage) < t.live_percentage
+def _place_of_step(target: Target) -> str:
+    is_lower = rounded_percentage(target.step.percentage) < target.live_percentage
     return "the next lower step" if is_lower else "the first step"
 
 
-def _wait_for_pause(t: Target) -> WantedChange:
-    ends, stays = t.step_ends, f"it stays at {plain_percentage(t.step.percentage)}%"
+def _wait_for_pause(target: Target) -> WantedChange:
+    ends, stays = target.step_ends, f"it stays at {plain_percentage(target.step.percentage)}%"
     if not ends:
         return _none(
             f"{stays}: Temporal does not report when this step began; run `twgen promote` to continue",
             _BLOCKED,
         )
-    apart = t.world.clocks_apart
-    told = f" (by the slowest clock; clocks differ by {spoken(apart)})" if apart > _TOLD_FROM else ""
-    return _none(f"{stays} for {spoken(ends - t.now)} more{told}", due=ends)
+    apart = target.world.clocks_apart
+    clocks = f" (by the slowest clock; clocks differ by {spoken(apart)})" if apart > _REPORTED_FROM else ""
+    return _none(f"{stays} for {spoken(ends - target.now)} more{clocks}", due=ends)
 
 
-def _next_step(t: Target) -> WantedChange:
-    over = f"its {spoken(t.step.pause)} at {plain_percentage(t.step.percentage)}% are over"
-    if t.following_step:
-        return _set_ramp(t, t.following_step, over)
-    return _set_current(t, f"{over}, and this was the last step")
+def _next_step(target: Target) -> WantedChange:
+    over = f"its {spoken(target.step.pause)} at {plain_percentage(target.step.percentage)}% are over"
+    if target.following_step:
+        return _set_ramp(target, target.following_step, over)
+    return _set_current(target, f"{over}, and this was the last step")

@@ -1,4 +1,4 @@
-"""What the routing table asks about a worker's target version."""
+"""The facts about a worker's target version that the routing table asks for."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
-from twgen.planning.routing.stays import is_in_force, left_lately, stay_began
+from twgen.planning.routing.stays import is_in_force, recently_current, stay_began
 from twgen.planning.sentences import rounded_percentage, spoken
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
@@ -40,37 +40,37 @@ class Target:
     identity: str
     """The manager that it is planned for; empty: unknown."""
     not_created: str
-    """Why its Deployment is not created; empty: it is, or exists, or this does not matter."""
+    """Why its Deployment is not created; empty: it is created, or exists, or this does not matter."""
 
     @property
     def build_id(self) -> str:
-        """What the target is called."""
+        """The build ID of the target."""
         return self.spec.build_id
 
     @cached_property
     def temporal(self) -> WorkerDeployment:
-        """What Temporal says of the worker; empty when it has never heard of it."""
+        """The worker in Temporal; empty if Temporal does not know it."""
         return self.world.temporal or WorkerDeployment()
 
     @cached_property
     def versions(self) -> dict[str, Version]:
-        """What Temporal says of every version, by build ID."""
+        """Every version in Temporal, by build ID."""
         return {version.build_id: version for version in self.temporal.versions}
 
     @cached_property
     def version(self) -> Version | None:
-        """What Temporal says of the target."""
+        """The target in Temporal; None: Temporal does not know it."""
         return self.versions.get(self.build_id)
 
     @property
     def deployment(self) -> LiveDeployment | None:
-        """Its Deployment, also one that is being deleted; None too when the cluster was not read."""
+        """Its Deployment, even if it is being deleted; None: it has none, or the cluster was not read."""
         return self.deployments.get(self.build_id)
 
     @cached_property
     def deployments(self) -> dict[str, LiveDeployment]:
         """The Deployment of every version that has one, by build ID."""
-        return {build_id: own for build_id, (own, *_) in deployments_of(self.spec, self.world).items()}
+        return {build_id: live for build_id, (live, *_) in deployments_of(self.spec, self.world).items()}
 
     @property
     def current(self) -> str | None:
@@ -97,7 +97,7 @@ class Target:
 
     @cached_property
     def live_percentage(self) -> float:
-        """Its share of new workflows while it ramps; 0 when it does not."""
+        """Its share of new workflows while it ramps; 0: it does not ramp."""
         return rounded_percentage(self.ramp.percentage) if self.ramp else 0.0
 
     @cached_property
@@ -115,7 +115,7 @@ class Target:
 
     @property
     def following_step(self) -> RolloutStep | None:
-        """The step that comes next, sooner or later; None: all of the traffic does."""
+        """The step that comes next, sooner or later; None: all of the traffic comes next."""
         return next(iter(self.steps_left), None)
 
     @cached_property
@@ -126,7 +126,7 @@ class Target:
 
     @cached_property
     def due_percentage(self) -> float | None:
-        """The share of all workflows that is to be set now, by its steps alone; None: none is."""
+        """The share of all workflows to set now, by its steps only; None: the pause of its step goes on."""
         steps = self.spec.rollout.steps
         if not steps or self.spec.rollout.strategy is Strategy.ALL_AT_ONCE:
             return 100
@@ -144,7 +144,7 @@ class Target:
 
     @property
     def may_go_up(self) -> bool:
-        """Its steps, and the people that they name, let it have more now."""
+        """It may get more traffic now: its steps allow it, and none of them waits for a person."""
         due = self.due_percentage
         goes_up = due is not None and rounded_percentage(due) > self.live_percentage
         return goes_up and (due == self.step.percentage or not self.waits_for_a_person)
@@ -152,8 +152,8 @@ class Target:
     @property
     def waits_for_a_person(self) -> bool:
         """The policy lets only a person end its step."""
-        told = self.spec.policy.step(self.step.percentage)
-        return told is not None and told.until_promoted
+        policy_step = self.spec.policy.step(self.step.percentage)
+        return policy_step is not None and policy_step.until_promoted
 
     @property
     def has_all_traffic(self) -> bool:
@@ -166,15 +166,15 @@ class Target:
         version, temporal = self.version, self.temporal
         if not version or not version.metadata:
             return {}
-        found = (read_mark(key, version.metadata.get(key)) for key in MarkKey)
+        marks = (read_mark(key, version.metadata.get(key)) for key in MarkKey)
         apart = self.world.clocks_apart
         return {
-            mark.key: mark for mark in found if mark and is_in_force(mark, version, temporal, self.now, apart)
+            mark.key: mark for mark in marks if mark and is_in_force(mark, version, temporal, self.now, apart)
         }
 
     @property
     def is_aborted(self) -> bool:
-        """A person has marked it so, or a rollout that took its ramp back."""
+        """It is marked as aborted, by a person or by a rollout that took its ramp back."""
         return MarkKey.ABORTED in self.marks
 
     @property
@@ -189,7 +189,7 @@ class Target:
 
     @property
     def is_frozen(self) -> bool:
-        """A person has annotated its intent: nothing at all is changed, but on the way to where it is."""
+        """Its intent is annotated as paused, so no traffic moves, and it does not have all traffic yet."""
         return self.world.rollout.is_paused and not self.has_all_traffic
 
     def new_mark(self, key: MarkKey, because: str = "", **details: object) -> dict[str, Any]:
@@ -214,19 +214,19 @@ class Target:
 
     @property
     def is_foreign(self) -> bool:
-        """Another manager has the worker, and the policy does not take it over from that one."""
+        """Another manager owns the worker, and the policy does not adopt workers from that manager."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
 
     @property
     def is_held(self) -> bool:
-        """Its rollout may give it nothing: it is the turn of another one, another manager or a person."""
+        """Its rollout may give it no traffic: another rollout, another manager or a person must act first."""
         rollout = self.world.rollout
         belongs_to_others = self.is_foreign or rollout.is_superseded or bool(rollout.older_pods)
         return belongs_to_others or rollout.is_paused or self.is_paused
 
     @cached_property
     def obstacle(self) -> Obstacle | None:
-        """What keeps it from taking traffic; None: nothing."""
+        """Why it cannot take traffic; None: it can."""
         return obstacle(self.spec, self.world, self.deployment, self.task_queues)
 
     @property
@@ -235,7 +235,7 @@ class Target:
         policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
         if not since or not self.live_percentage or policy.action is WhenNoPollers.WAIT:
             return ""
-        # pods that its autoscaler removed for lack of work come back with work
+        # an autoscaler that removed its pods for lack of work starts them again for new work
         may_rest = any(resource.scales_from_zero for resource in self.spec.attached)
         if may_rest and (not self.deployment or self.deployment.replicas == 0):
             return ""
@@ -247,7 +247,7 @@ class Target:
 
     @property
     def analysis(self) -> Analysis | None:
-        """What measures it at its step, where no person moves its traffic; None: nothing."""
+        """The analysis at its step, unless a person moves its traffic; None: it is not measured."""
         steps, ramps = self.spec.rollout.steps, self.version is not None and self.live_percentage > 0
         if not ramps or not steps or self.spec.rollout.strategy is not Strategy.PROGRESSIVE:
             return None
@@ -255,7 +255,7 @@ class Target:
 
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
-        """What each metric of its analysis says; empty: it is not measured."""
+        """The verdict of each metric of its analysis; empty: it is not measured."""
         if not self.analysis:
             return ()
         measured, is_last = (self.version and self.version.measurements) or (), self.following_step is None
@@ -263,7 +263,7 @@ class Target:
 
     @property
     def measured_since(self) -> datetime | None:
-        """When measuring of its ramp began: with the ramp, or as a person let it continue; None: unknown."""
+        """When measuring began: with its ramp, or later, when a person continued it; None: unknown."""
         # Temporal may report when the percentage changed, but not when the ramp began
         since = (self.ramp.since or self.ramp.percentage_changed_at) if self.ramp else None
         mark = self.marks.get(MarkKey.MEASURED_SINCE)
@@ -271,20 +271,20 @@ class Target:
 
     @property
     def on_failure(self) -> OnFailure:
-        """What becomes of its ramp when a metric fails."""
+        """The action on its ramp if a metric fails."""
         analysis = self.spec.policy.analysis
         return analysis.on_failure if analysis else OnFailure.ABORT
 
     @cached_property
     def is_rollback(self) -> bool:
-        """It was current before, is older than the current version, and was left lately: go back at once.
+        """It was current recently and is older than the current version: it gets all traffic back at once.
 
-        What is not known makes a plan slower: without a current version, or its age, there is no rollback.
+        A missing fact makes a plan slower: without a current version, or its age, there is no rollback.
         """
-        # of all waits the one that an early `now` would cut short: it goes by the fastest clock
+        # the only wait that an early `now` would cut short: the fastest clock decides
         now = later(self.now, self.world.clocks_apart)
         window = self.spec.policy.rollback_window
-        return self.version is not None and left_lately(self.version, self.temporal, now, window)
+        return self.version is not None and recently_current(self.version, self.temporal, now, window)
 
     @property
     def goes_back(self) -> bool:
@@ -292,21 +292,21 @@ class Target:
         return self.is_rollback and not self.is_aborted
 
     def has_replaced(self, build_id: str) -> bool:
-        """The spec describes it since, as far as anything tells: a rollout of an older spec may still look.
+        """The spec replaced that version by the target, as far as known: this plan may be from an older spec.
 
-        One that has polled takes the ramp of another one in any case, and one that is aborted had its own.
+        A target that has polled takes the ramp of any other version; an aborted one had a ramp already.
         """
-        own, other = map(self._created_at, (self.build_id, build_id))
-        is_younger = own is not None and other is not None and own > other
+        created_at, replaced_created_at = map(self._created_at, (self.build_id, build_id))
+        is_younger = bool(created_at and replaced_created_at and created_at > replaced_created_at)
         return self.is_registered or self.is_aborted or is_younger
 
     def _created_at(self, build_id: str) -> datetime | None:
-        known = self.versions.get(build_id) or self.deployments.get(build_id)
-        return known.created_at if known else None
+        version = self.versions.get(build_id) or self.deployments.get(build_id)
+        return version.created_at if version else None
 
     @property
     def gates_behind(self) -> frozenset[str]:
-        """The names of the gates that twgen asked for before it gave the target its very share."""
+        """The names of the gates that twgen asked for before it set the present share of the target."""
         mark = self.marks.get(MarkKey.MOVED_BY)
         share, gates = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
         if not isinstance(share, int | float) or rounded_percentage(float(share)) != self.live_percentage:
@@ -315,17 +315,17 @@ class Target:
 
     @property
     def is_registered(self) -> bool:
-        """Temporal knows it by a worker that polled."""
+        """One of its workers has polled Temporal."""
         status = status_of(self.build_id, self.version, self.temporal)
         return self.version is not None and status not in _UNREGISTERED
 
     @property
     def task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that it is known to have polled, and that any of its workers may poll."""
+        """The task queues that it polls, as far as Temporal reports."""
         return self.version.own_task_queues if self.version else ()
 
     @property
     def workflow_task_queues(self) -> tuple[str, ...]:
         """The names of its workflow task queues, sorted."""
-        carry = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
-        return tuple(sorted(carry))
+        names = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
+        return tuple(sorted(names))

@@ -26,41 +26,43 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     applied = version.live.patch if version.live else None
     if not (version.patch or applied):
         return decision
-    base = _base(version.spec, version.build_id, decision.recorded)
+    base = _unpatched_template(version.spec, version.build_id, decision.recorded)
     if base is None:
         return decision
-    wanted = _wanted(version, base)
-    decision = decision._replace(patch=wanted)
+    containers = _patched_containers(version, base)
+    decision = decision._replace(patch=containers)
     if decision.action not in _HAS_PODS:
         return decision
-    # a target is patched on top of its spec, later of its ledger entry: its pods stay when it is replaced
-    told = _with_replicas(version, decision)
-    changed = changed_fields(base, reaching(applied.containers if applied else (), base), wanted)
+    # a target is patched on top of its spec, later of its ledger entry: when it is replaced, its pods stay
+    decision = _with_replicas(version, decision)
+    changed = changed_fields(base, reaching(applied.containers if applied else (), base), containers)
     if not version.live or not changed or is_as_patched(version, version.live, base):
-        patched = changed_fields(base, (), wanted)
-        return told._replace(because=told.because + (f"; patched: {listed(patched)}" if patched else ""))
+        patched = changed_fields(base, (), containers)
+        return decision._replace(
+            because=decision.because + (f"; patched: {listed(patched)}" if patched else "")
+        )
     restart = "its pods restart when it is resumed" if version.live.paused else "its pods restart"
     pods = restart if version.live.replicas else "it has no pods"
-    how = f"patches of its policy change its {listed(changed)}"
-    if not wanted:
-        how = f"the patch of its {listed(changed)} was removed: the deployed values come back"
-    told = told._replace(because=f"{told.because}; {how}, and {pods}")
-    is_kept = told.action is VersionAction.KEEP
-    return told._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else told
+    change = f"patches of its policy change its {listed(changed)}"
+    if not containers:
+        change = f"the patch of its {listed(changed)} was removed: the deployed values come back"
+    decision = decision._replace(because=f"{decision.because}; {change}, and {pods}")
+    is_kept = decision.action is VersionAction.KEEP
+    return decision._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else decision
 
 
 def is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
-    """A person edited its live pods to what the patch of the version makes of this pod template."""
-    wanted = _wanted(version, base)
-    if not wanted or live.patch:
+    """A person edited its live pods, and the patch of the version makes the same of this pod template."""
+    containers = _patched_containers(version, base)
+    if not containers or live.patch:
         return False
-    since = compare(patched_template(base, wanted).template, live.manifest["spec"]["template"])
+    since = compare(patched_template(base, containers).template, live.manifest["spec"]["template"])
     return not since.changed and not since.added
 
 
 def patch_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     """The warnings about parts of a version's patch that have no effect."""
-    base = _base(version.spec, version.build_id, plan.recorded) if version.patch else None
+    base = _unpatched_template(version.spec, version.build_id, plan.recorded) if version.patch else None
     if not version.patch or base is None:
         return
     names = container_names(base)
@@ -79,35 +81,35 @@ def patch_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
 
 def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
     """Warnings about patches for versions that no worker of their policy has, or more than one."""
-    found: dict[tuple[str, str], list[WorkerVersions]] = {}
+    by_policy: dict[tuple[str, str], list[WorkerVersions]] = {}
     for worker in workers:
         if worker.spec.policy.patches:
-            found.setdefault((worker.spec.namespace, worker.spec.policy.worker), []).append(worker)
-    for (namespace, name), of_policy in found.items():
-        whose = f"{namespace}/{name}" if name else f"workers of {namespace}"
-        there = {
+            by_policy.setdefault((worker.spec.namespace, worker.spec.policy.worker), []).append(worker)
+    for (namespace, name), of_policy in by_policy.items():
+        subject = f"{namespace}/{name}" if name else f"workers of {namespace}"
+        existing = {
             worker.spec.worker_deployment: {
-                item.build_id for item in worker.versions if item.action is not VersionAction.DROP
+                version.build_id for version in worker.versions if version.action is not VersionAction.DROP
             }
             for worker in of_policy
         }
-        known = set().union(*there.values())
+        every_build_id = set().union(*existing.values())
         for patch in of_policy[0].spec.policy.patches:
-            has = [worker for worker, build_ids in there.items() if patch.build_id in build_ids]
-            if not has:
-                hint = did_you_mean(patch.build_id, known)
+            owners = [worker for worker, build_ids in existing.items() if patch.build_id in build_ids]
+            if not owners:
+                hint = did_you_mean(patch.build_id, every_build_id)
                 yield (
-                    f"{whose}: version {patch.build_id} does not exist or no longer exists: remove it from"
+                    f"{subject}: version {patch.build_id} does not exist or no longer exists: remove it from"
                     f" patches of the RolloutPolicy{hint}"
                 )
-            elif len(has) > 1:
+            elif len(owners) > 1:
                 yield (
-                    f"{whose}: the RolloutPolicy patches {patch.build_id}, a version of {listed(has)}: give"
-                    " each worker its own policy, unless the patch is for all of them"
+                    f"{subject}: the RolloutPolicy patches {patch.build_id}, a version of {listed(owners)}:"
+                    " give each worker its own policy, unless the patch is for all of them"
                 )
 
 
-def _wanted(version: VersionFacts, base: Mapping[str, Any]) -> Containers:
+def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Containers:
     return reaching(version.patch.containers if version.patch else (), base)
 
 
@@ -119,8 +121,10 @@ def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:
     return decision._replace(replicas=replicas, because=because)
 
 
-def _base(spec: WorkerSpec, build_id: str, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
-    """The pod template that is patched; None: unknown."""
+def _unpatched_template(
+    spec: WorkerSpec, build_id: str, recorded: RecordedDeployment | None
+) -> Mapping[str, Any] | None:
+    """The pod template before the patch; None: unknown."""
     if recorded:
         template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
         return template

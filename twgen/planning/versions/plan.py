@@ -1,4 +1,4 @@
-"""Planning the versions of one worker: the version table applied to all that exist."""
+"""The plan for the versions of one worker: the version table applied to all that exist."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -27,13 +27,13 @@ from twgen.versioning.names import versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
 _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
-"""Of a version without Deployment: it has had its time."""
+"""With these reasons, a version without Deployment no longer counts: its time is over."""
 
 
 def plan_worker_versions(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, identity: str
 ) -> WorkerVersions:
-    """The plan of every version of a worker, whose Deployments carry `identity`; empty: it is unknown.
+    """The plan of every version of a worker, whose Deployments carry `identity`; empty: unknown.
 
     Raises StateUnavailable if a version has no manifest and the policy does not allow that.
     """
@@ -63,9 +63,9 @@ def plan_worker_versions(
 
 
 def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
-    """A version beside the target counts against maxVersions: every one but a drained one at zero.
+    """A version other than the target counts against maxVersions, unless it is drained and has zero replicas.
 
-    Nor does one count that is only rendered because its Deployment was not looked for.
+    A version that is only rendered because no cluster was read does not count either.
     """
     if not version.live:
         return reason not in _UNSEEN
@@ -73,16 +73,16 @@ def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
 
 
 def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
-    """What time alone will next bring to each version after what becomes of it now, by build ID."""
-    found = {}
+    """The next action on each version if only time passes, by build ID."""
+    by_build_id = {}
     for version in version_facts(spec, world, now):
         action = decide(version).action
         for at in sorted(moment for moment in version.moments() if moment >= now):
             later = replace(version, now=at + datetime.resolution)
-            if (then := decide(later).action) is not action:
-                found[version.build_id] = LaterAction(then, at)
+            if (later_action := decide(later).action) is not action:
+                by_build_id[version.build_id] = LaterAction(later_action, at)
                 break
-    return found
+    return by_build_id
 
 
 def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
@@ -95,13 +95,13 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
             return Decision(Reason.VERSION_CAP_REACHED, _NONE, None, because)
         return decision
     if decision.action is _KEEP and version.live:
-        decision = _kept(version, version.live, decision)
+        decision = _with_pods_kept(version, version.live, decision)
     else:
         decision = decision._replace(recorded=_from_history(version))
     if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
         return decision
     where = "in the sources of spec.history" if version.live else "anywhere"
-    # the warning says why Git does not have it
+    # a warning says why Git does not have it
     because = f"{decision.because}; no manifest for it was found {where}"
     return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
 
@@ -109,17 +109,17 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
 def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     spec = version.spec
     is_without = decision.reason in {Reason.VERSION_CAP_REACHED, Reason.OF_OTHERS}
-    # without its Deployment an object would have no owner, and nothing would name it: it would stay for ever
+    # without its Deployment an object would have no owner, and nothing would name it: it would stay forever
     has_none = version.world.deployments is not None and not version.live and decision.action is _NONE
     is_without = is_without or has_none or decision.action is VersionAction.DROP
-    found = AttachedTo(()) if is_without else attached_to(version)
-    own = "" if version.is_of_others else versioned_deployment_name(spec.name, version.build_id)
+    attached = AttachedTo(()) if is_without else attached_to(version)
+    own_name = "" if version.is_of_others else versioned_deployment_name(spec.name, version.build_id)
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,
-        deployment=version.live.name if version.live else own,
+        deployment=version.live.name if version.live else own_name,
         action=decision.action,
-        because=decision.because + _swap_told(version, found),
+        because=decision.because + _swap_clause(version, attached),
         reason=decision.reason,
         replicas=decision.replicas,
         protected=decision.protected,
@@ -128,29 +128,30 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         is_doubtful=decision.action is _KEEP and version.is_doubtful,
         replaced_injection=decision.replaced_injection,
         patch=decision.patch,
-        attached=objects_of(spec, version.build_id, found.kept),
-        leaving=objects_of(spec, version.build_id, found.leaving),
-        replaced=found.replaced,
-        following=objects_of(spec, version.build_id, found.following),
+        attached=objects_of(spec, version.build_id, attached.kept),
+        leaving=objects_of(spec, version.build_id, attached.leaving),
+        replaced=attached.replaced,
+        following=objects_of(spec, version.build_id, attached.following),
         replicas_are_external=replicas_are_external(version),
     )
 
 
-def _swap_told(version: VersionFacts, found: AttachedTo) -> str:
-    """What happens to attached objects that are removed, as the end of a sentence."""
-    if not found.replaced:
+def _swap_clause(version: VersionFacts, attached: AttachedTo) -> str:
+    """The removal of attached objects, as the end of a sentence; empty: there is none."""
+    if not attached.replaced:
         is_late = version.spec.policy.driver is Driver.HOOK
-        late = [item.name for item in found.leaving if is_late and is_applied_by_hook(version.spec, item)]
+        late = [item.name for item in attached.leaving if is_late and is_applied_by_hook(version.spec, item)]
         return f"; the next sync that runs the hook removes {listed(late)}" if late else ""
-    goes, follows = (
-        listed([f"{item.kind} {item.name}" for item in items]) for items in (found.replaced, found.following)
+    old, new = (
+        listed([f"{item.kind} {item.name}" for item in items])
+        for items in (attached.replaced, attached.following)
     )
-    are = "is" if len(found.replaced) == 1 else "are"
-    return f"; {goes} {are} {f'replaced by {follows}' if follows else 'removed'}"
+    are = "is" if len(attached.replaced) == 1 else "are"
+    return f"; {old} {are} {f'replaced by {new}' if new else 'removed'}"
 
 
-def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
-    """A version that stays: its pods as they are, unless they were edited by hand or get a new connection."""
+def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
+    """The decision to keep a version; its pods change only after an edit by hand, or for a new connection."""
     applied, because, replaced = version.applied, decision.because, None
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
@@ -164,8 +165,8 @@ def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> De
     if edits and not stays_edited:
         restored = applied.restored(live) if applied else _from_history(version)
         template = restored.manifest["spec"]["template"] if restored else None
-        is_written_down = template is not None and is_as_patched(version, live, template)
-        if is_written_down and replaced is None:
+        is_in_policy = template is not None and is_as_patched(version, live, template)
+        if is_in_policy and replaced is None:
             return decision._replace(recorded=restored)
         because += f"; its pod template was edited by hand ({edits[0]}): the edit is undone, and {pods}"
         if not version.is_target:
@@ -176,34 +177,34 @@ def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> De
         return Decision(
             Reason.CONNECTION_CHANGED, _UPDATE, decision.replicas, because, live.recorded, replaced
         )
-    # if both mean the same, applying the old text again changes nothing
+    # if the two are equivalent, applying the old text again changes nothing
     if applied and version.is_target and applied.is_described_by(version.spec):
         return decision
     if version.remembered and applied and applied.is_remembered(version.remembered):
         history = version.spec.policy.history
         if HistorySource.CLUSTER not in history[: history.index(version.remembered_by)]:
             return decision._replace(recorded=version.remembered)
-    # a template that spec or Git confirm is known, even if something was added to it since
+    # a template that the spec or Git confirms is known, even if something was added to it later
     return decision._replace(recorded=live.recorded if applied else _from_history(version))
 
 
 def _from_history(version: VersionFacts) -> RecordedDeployment | None:
-    """A version's manifest from the sources of the policy: of one that is deployed, what runs."""
-    found = version.live or version.terminating
+    """A version's manifest from the sources of the policy; if it is deployed, the manifest that runs."""
+    deployment = version.live or version.terminating
     is_source = HistorySource.CLUSTER in version.spec.policy.history
-    if found and (version.is_target or is_source or version.is_loose):
-        return found.recorded
+    if deployment and (version.is_target or is_source or version.is_loose):
+        return deployment.recorded
     return version.remembered if version.remembers_what_runs else None
 
 
 def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Decision]]) -> str:
-    """Why the target's Deployment is not created; empty: it is, or exists."""
+    """Why the target's Deployment is not created; empty: it is created, or exists."""
     target = next(version for version, _ in decided if version.is_target)
-    # one that Temporal may already send work to needs its pods, however many there are
+    # a target that may already get work from Temporal needs its pods, even above the limit of versions
     may_wait = not target.live and not may_have_work(target.status, target.version)
-    # without the cluster, a worker that polled may still exist: if left out, it would be pruned
-    is_seen = target.world.deployments is not None
-    may_wait = may_wait and (is_seen or target.status is VersionStatus.NOT_REGISTERED)
+    # without the cluster, a target that polled may be deployed: if left out, it would be pruned
+    cluster_was_read = target.world.deployments is not None
+    may_wait = may_wait and (cluster_was_read or target.status is VersionStatus.NOT_REGISTERED)
     holding = [
         version
         for version, decision in (decided if may_wait else ())

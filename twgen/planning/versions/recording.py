@@ -1,4 +1,4 @@
-"""Which older versions are recorded in the ledger as their Deployments run."""
+"""The older versions that the ledger can record from their live Deployments."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -24,8 +24,8 @@ class Recordable(NamedTuple):
 
 def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
     """The Deployment of a worker's namespace is one of its versions."""
-    wanted = selector_labels(spec.name, "")[DEPLOYMENT_NAME_LABEL]
-    return bool(value_at(live.recorded.manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL) == wanted)
+    own_label = selector_labels(spec.name, "")[DEPLOYMENT_NAME_LABEL]
+    return bool(value_at(live.recorded.manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL) == own_label)
 
 
 def versions_to_record(
@@ -33,31 +33,34 @@ def versions_to_record(
 ) -> Recordable:
     """The live Deployments of a worker whose pods the ledger can render again without a restart.
 
-    The target is left to the spec, and versions that are already recorded to the ledger.
+    Without the target, which the spec describes, and without the versions that the ledger already has.
     """
-    found, told = [], []
-    for one in live:
-        if one.build_id == spec.build_id or one.build_id in recorded:
+    versions, skipped = [], []
+    for deployment in live:
+        if deployment.build_id == spec.build_id or deployment.build_id in recorded:
             continue
-        known = as_written(spec, one)
-        if one.name != versioned_deployment_name(spec.name, one.build_id) or one.other_build_id:
+        written = as_written(spec, deployment)
+        own_name = versioned_deployment_name(spec.name, deployment.build_id)
+        if deployment.name != own_name or deployment.other_build_id:
             why = "it does not belong to the version in its labels"
-        elif known is None:
+        elif written is None:
             why = "no hash proves that its pod template is unchanged"
         else:
-            found.append(
+            versions.append(
                 VersionPlan(
-                    build_id=one.build_id,
+                    build_id=deployment.build_id,
                     status=VersionStatus.NOT_REGISTERED,
-                    deployment=one.name,
+                    deployment=deployment.name,
                     action=VersionAction.KEEP,
                     because="it is recorded",
                     reason=VersionReason.MAY_BE_NEEDED,
-                    replicas=None if spec.replicas_are_external else max(one.replicas, 1),
+                    replicas=None if spec.replicas_are_external else max(deployment.replicas, 1),
                     protected=True,
-                    recorded=known,
+                    recorded=written,
                 )
             )
             continue
-        told.append(f"{spec.worker_deployment}: Deployment {one.name} is not recorded: {why}; {_LASTS}")
-    return Recordable(tuple(found), tuple(told))
+        skipped.append(
+            f"{spec.worker_deployment}: Deployment {deployment.name} is not recorded: {why}; {_LASTS}"
+        )
+    return Recordable(tuple(versions), tuple(skipped))

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets whose name holds a hash of what is in them, and that older versions still take."""
+"""ConfigMaps and Secrets with a hash of their content in their name, which older versions still use."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, WorkerVersions
 
 _HASHED = re.compile(r"(.+)-[2456789bcdfghkmt]{10}")
-"""As kustomize calls what it generates: sigs.k8s.io/kustomize/api/hasher."""
+"""The names of objects that kustomize generates: sigs.k8s.io/kustomize/api/hasher."""
 _KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
 _GONE = {VersionAction.DROP, VersionAction.NONE}
 
@@ -25,42 +25,47 @@ class ObjectName(NamedTuple):
 def with_lost_references(
     workers: Iterable[WorkerVersions], rendered: Collection[ObjectName]
 ) -> tuple[WorkerVersions, ...]:
-    """The workers' versions, with a warning for each whose object the render only has under another hash.
+    """The workers' versions, with a warning for each whose object has another hash in the render.
 
-    `rendered` are those objects that are pruned once they are rendered no more.
+    `rendered` has the objects that Argo CD prunes when they are no longer rendered.
     """
-    instead = {item._replace(name=base): item.name for item in rendered if (base := _base(item.name))}
-    if not instead:
+    new_names = {
+        item._replace(name=plain_name): item.name
+        for item in rendered
+        if (plain_name := _name_without_hash(item.name))
+    }
+    if not new_names:
         return tuple(workers)
     return tuple(
-        replace(worker, warnings=(*worker.warnings, *_lost(worker, rendered, instead))) for worker in workers
+        replace(worker, warnings=(*worker.warnings, *_lost_references(worker, rendered, new_names)))
+        for worker in workers
     )
 
 
-def _lost(
-    worker: WorkerVersions, rendered: Collection[ObjectName], instead: Mapping[ObjectName, str]
+def _lost_references(
+    worker: WorkerVersions, rendered: Collection[ObjectName], new_names: Mapping[ObjectName, str]
 ) -> Iterator[str]:
     for version in worker.versions:
         manifest = version.recorded.manifest if version.recorded and version.action not in _GONE else {}
-        for kind, name in dict.fromkeys(_taken(value_at(manifest, "spec", "template", "spec") or {})):
-            wanted = ObjectName(kind, worker.spec.namespace, name)
-            other = instead.get(wanted._replace(name=_base(name)), "")
-            if other and wanted not in rendered:
-                # only a warning: twgen cannot render the old one, because it does not know the content
+        for kind, name in dict.fromkeys(_references(value_at(manifest, "spec", "template", "spec") or {})):
+            referenced = ObjectName(kind, worker.spec.namespace, name)
+            replacement = new_names.get(referenced._replace(name=_name_without_hash(name)), "")
+            if replacement and referenced not in rendered:
+                # only a warning: twgen cannot render the old object, because it does not know the content
                 yield (
-                    f"{version.build_id} uses {kind} {name}, but the render has {other} instead. Once {name}"
-                    " is pruned, pods of this version can no longer start. Restore it if it is already gone."
-                    " To keep such objects, generate them with the annotation"
+                    f"{version.build_id} uses {kind} {name}, but the render has {replacement} instead. Once"
+                    f" {name} is pruned, pods of this version can no longer start. Restore it if it is"
+                    " already gone. To keep such objects, generate them with the annotation"
                     " argocd.argoproj.io/sync-options: Prune=false"
                 )
 
 
-def _base(name: str) -> str:
-    found = _HASHED.fullmatch(name)
-    return found[1] if found else ""
+def _name_without_hash(name: str) -> str:
+    match = _HASHED.fullmatch(name)
+    return match[1] if match else ""
 
 
-def _taken(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Kind and name of all ConfigMaps and Secrets that a pod names."""
     for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
         variables = (item.get("valueFrom") or {} for item in container.get("env") or ())

@@ -1,14 +1,14 @@
-"""The version table: what becomes of a version's Deployment. The first row that fits decides.
+"""The version table: the action on a version's Deployment. The first row that fits decides.
 
 Two rules hold the table together:
 
 1. A version that may have work is never scaled down or dropped. Only three kinds ever are: an inactive
    version that was never active, a drained one after its delay, and one that Temporal does not know.
 2. Nothing goes in one step. A Deployment is first rendered with zero replicas and without protection; only
-   once a sync has made it so may it be left out of the output.
+   after a sync has applied that may the output leave it out.
 
 A version with a Deployment is looked up in LIVE, any other in WITHOUT_DEPLOYMENT. `plan` applies the row, and
-afterwards turns a Keep into an Update where the pods themselves have to change.
+afterwards turns a Keep into an Update if the pods themselves must change.
 """
 
 from collections.abc import Mapping
@@ -28,28 +28,28 @@ from twgen.planning.versions.facts import VersionFacts
 
 
 class VersionOutcome(NamedTuple):
-    """What a row says of a version's Deployment."""
+    """The action of a row on a version's Deployment."""
 
     action: VersionAction
     replicas: int | None
-    """None: left out."""
+    """None: the manifest omits them."""
     because: str
 
 
 class Decision(NamedTuple):
-    """What becomes of a version's Deployment, and why."""
+    """The action on a version's Deployment, and why."""
 
     reason: Reason
     action: VersionAction
     replicas: int | None
-    """None: left out."""
+    """None: the manifest omits them."""
     because: str
     recorded: RecordedDeployment | None = None
-    """The manifest to render again, once it is known; None: as the spec describes it."""
+    """The manifest to render again, once it is known; None: the spec describes it."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names of that manifest that make room for the spec's connection; None: it stays."""
+    """The injected names of that manifest that the spec's connection replaces; None: its connection stays."""
     patch: tuple[Mapping[str, Any], ...] = ()
-    """The containers that its pods are patched with."""
+    """The containers with which its pods are patched."""
 
     @property
     def protected(self) -> bool:
@@ -82,7 +82,7 @@ LIVE: _Table = (
     Row(Reason.MAY_BE_NEEDED,
         lambda v: v.status in _KEEPS_PODS,
         lambda v: _keep(_while_draining(v) or _live_or_spec(v),
-                        f"{_state(v)}: {_need(v)}{_as_draining(v)}")),
+                        f"{_state(v)}: {_need(v)}{_by_policy(v)}")),
     Row(Reason.WORKER_UNKNOWN,
         lambda v: v.world.temporal is None,
         lambda v: _keep(_live(v), "Temporal does not know the worker, so the version may be needed")),
@@ -145,13 +145,13 @@ WITHOUT_DEPLOYMENT: _Table = (
     Row(Reason.NEVER_ACTIVE_FOR_LONG,
         lambda v: v.never_active and _longer(v.registered_for, v.both_delays),
         lambda v: _scale_down("it was never active, and Temporal has known it for"
-                              f" {_age(v.registered_for)}{_may_be_there(v)}")),
+                              f" {_age(v.registered_for)}{_may_still_exist(v)}")),
     Row(Reason.NEVER_ACTIVE,
         lambda v: v.never_active,
         lambda _: _scale_down("it was never active and is not the target")),
     Row(Reason.DRAINED_PAST_BOTH_DELAYS,
         lambda v: _longer(v.drained_for, v.both_delays),
-        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)}{_may_be_there(v)}")),
+        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)}{_may_still_exist(v)}")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
         lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
         lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)},"
@@ -168,13 +168,13 @@ WITHOUT_DEPLOYMENT: _Table = (
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
         lambda v: _create(_while_draining(v) or _recorded(v),
-                          f"{_state(v)}: {_need(v)}{_as_draining(v)}{_absence(v)}")),
+                          f"{_state(v)}: {_need(v)}{_by_policy(v)}{_absence(v)}")),
 )
 # fmt: on
 
 
 def decide(version: VersionFacts) -> Decision:
-    """What becomes of a version, and why."""
+    """The action on a version's Deployment, and why."""
     row = first_match(LIVE if version.live else WITHOUT_DEPLOYMENT, version)
     return Decision(row.reason, *row.then(version))
 
@@ -195,8 +195,8 @@ def _drop(because: str) -> VersionOutcome:
     return VersionOutcome(VersionAction.DROP, None, because)
 
 
-def _of_others(v: VersionFacts) -> VersionOutcome:
-    state = "Temporal does not know it" if v.status is VersionStatus.NOT_REGISTERED else _state(v)
+def _of_others(version: VersionFacts) -> VersionOutcome:
+    state = "Temporal does not know it" if version.status is VersionStatus.NOT_REGISTERED else _state(version)
     return VersionOutcome(
         VersionAction.NONE,
         None,
@@ -204,47 +204,49 @@ def _of_others(v: VersionFacts) -> VersionOutcome:
     )
 
 
-def _live(v: VersionFacts, least: int = 0) -> int | None:
-    """The live replicas, and no fewer than `least`; left out where an autoscaler or a person holds them."""
-    if not v.live:
+def _live(version: VersionFacts, least: int = 0) -> int | None:
+    """The live replicas, and no fewer than `least`; None if an autoscaler or a person sets them."""
+    if not version.live:
         return None
-    stays_at_zero = v.live.replicas < least and not any(item.scales_from_zero for item in autoscalers_of(v))
-    if v.live.replicas_are_external and replicas_are_external(v) and not stays_at_zero:
+    live = version.live
+    has_enough = live.replicas >= least or any(item.scales_from_zero for item in autoscalers_of(version))
+    if live.replicas_are_external and replicas_are_external(version) and has_enough:
         return None
-    return max(v.live.replicas, least)
+    return max(live.replicas, least)
 
 
-def _spec(v: VersionFacts) -> int | None:
-    """The spec's replicas; where it leaves them out, the live ones, at least one."""
-    return _live(v, least=1) if replicas_are_external(v) else v.spec.replicas
+def _spec(version: VersionFacts) -> int | None:
+    """The spec's replicas; if it omits them, the live ones, at least one."""
+    return _live(version, least=1) if replicas_are_external(version) else version.spec.replicas
 
 
-def _live_or_spec(v: VersionFacts) -> int | None:
-    """The live replicas, and the spec's where none are left."""
-    return _live(v, least=0 if v.live and v.live.replicas else max(v.spec.replicas or 1, 1))
+def _live_or_spec(version: VersionFacts) -> int | None:
+    """The live replicas; if there are none, the spec's."""
+    has_replicas = version.live is not None and version.live.replicas
+    return _live(version, least=0 if has_replicas else max(version.spec.replicas or 1, 1))
 
 
-def _live_elsewhere(v: VersionFacts) -> int | None:
-    """The live replicas; of one that is put right and may have work, as many as it would have here."""
-    if not v.was_moved_by_hand or v.status in LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}:
-        return _live(v)
-    return _spec(v) if v.status in IN_ROUTING else _live_or_spec(v)
+def _live_elsewhere(version: VersionFacts) -> int | None:
+    """The live replicas; if its manual move is undone and it may have work, as many as it would have here."""
+    if not version.was_moved_by_hand or version.status in LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}:
+        return _live(version)
+    return _spec(version) if version.status in IN_ROUTING else _live_or_spec(version)
 
 
-def _recorded(v: VersionFacts) -> int | None:
-    """At least one: of a version that takes traffic as the spec says, of others as their own did."""
-    own = v.recorded.replicas if v.recorded else None
-    said = v.spec.replicas if v.status in IN_ROUTING else own
-    return None if said is None or replicas_are_external(v) else max(said, 1)
+def _recorded(version: VersionFacts) -> int | None:
+    """The spec's replicas for a version with traffic, its own recorded ones for any other; at least one."""
+    own_replicas = version.recorded.replicas if version.recorded else None
+    replicas = version.spec.replicas if version.status in IN_ROUTING else own_replicas
+    return None if replicas is None or replicas_are_external(version) else max(replicas, 1)
 
 
-def _while_draining(v: VersionFacts) -> int | None:
-    """What the policy gives a version that Temporal itself calls draining; None: nothing of its own.
+def _while_draining(version: VersionFacts) -> int | None:
+    """The replicas of the policy for a version that Temporal reports as draining; None: it sets none.
 
-    One of which Temporal contradicts itself is only taken for draining, and keeps what it has.
+    If Temporal contradicts itself, a version only counts as draining, and keeps its replicas.
     """
-    said = v.spec.policy.draining_replicas
-    return said if said and v.is_told_to_drain and not autoscalers_of(v) else None
+    replicas = version.spec.policy.draining_replicas
+    return replicas if replicas and version.is_reported_draining and not autoscalers_of(version) else None
 
 
 def _longer(age: timedelta | None, limit: timedelta) -> bool:
@@ -256,55 +258,56 @@ def _age(length: timedelta | None) -> str:
     return spoken(length or timedelta())
 
 
-def _scaledown_delay(v: VersionFacts) -> str:
-    return f"scaledownDelay ({spoken(v.sunset.scaledown_delay)})"
+def _scaledown_delay(version: VersionFacts) -> str:
+    return f"scaledownDelay ({spoken(version.sunset.scaledown_delay)})"
 
 
-def _drained(v: VersionFacts) -> str:
-    if v.drained_for is None:
+def _drained(version: VersionFacts) -> str:
+    if version.drained_for is None:
         return "it is drained, but Temporal does not report when it drained"
-    return f"it is drained, but {_scaledown_delay(v)} is not over yet"
+    return f"it is drained, but {_scaledown_delay(version)} is not over yet"
 
 
-def _state(v: VersionFacts) -> str:
-    return f"it is {v.status.value.lower()}"
+def _state(version: VersionFacts) -> str:
+    return f"it is {version.status.value.lower()}"
 
 
-def _need(v: VersionFacts) -> str:
-    """The open workflows that a draining version keeps its pods for, if they were counted."""
-    if not v.open_workflows:
+def _need(version: VersionFacts) -> str:
+    """The open workflows for which a draining version keeps its pods, if they were counted."""
+    if not version.open_workflows:
         return "workflows may still need it"
-    oldest = v.version.oldest_open_at if v.version else None
-    aged = f", the oldest {in_days(v.now - oldest)} old" if oldest else ""
-    # the number of its pods is shown with its replicas
-    held = f"it keeps its pods for {counted(v.open_workflows, 'open workflow')}"
-    return f"{held if v.live else _open_workflows(v)}{aged}"
+    oldest = version.version.oldest_open_at if version.version else None
+    aged = f", the oldest {in_days(version.now - oldest)} old" if oldest else ""
+    # the replica count is shown in its own column
+    keeps_pods = f"it keeps its pods for {counted(version.open_workflows, 'open workflow')}"
+    return f"{keeps_pods if version.live else _open_workflows(version)}{aged}"
 
 
-def _as_draining(v: VersionFacts) -> str:
-    """What decides the replicas of a draining version, as the end of a sentence; empty: what it has."""
-    said = _while_draining(v)
-    return f", with {counted(said, 'replica')} (drainingReplicas)" if said else ""
+def _by_policy(version: VersionFacts) -> str:
+    """The replicas that the policy sets for a draining version, as the end of a sentence; empty: none."""
+    replicas = _while_draining(version)
+    return f", with {counted(replicas, 'replica')} (drainingReplicas)" if replicas else ""
 
 
-def _other_build_id(v: VersionFacts) -> str:
-    return v.live.other_build_id if v.live else ""
+def _other_build_id(version: VersionFacts) -> str:
+    return version.live.other_build_id if version.live else ""
 
 
-def _open_workflows(v: VersionFacts) -> str:
-    return f"{counted(v.open_workflows, 'open workflow')} {'needs' if v.open_workflows == 1 else 'need'} it"
+def _open_workflows(version: VersionFacts) -> str:
+    number = version.open_workflows
+    return f"{counted(number, 'open workflow')} {'needs' if number == 1 else 'need'} it"
 
 
-def _may_be_there(v: VersionFacts) -> str:
+def _may_still_exist(version: VersionFacts) -> str:
     """Why a version is still rendered when both sunset delays are over, as the end of a sentence."""
     return (
-        f", longer than both sunset delays together ({spoken(v.both_delays)}); the cluster was not read, so"
-        " its Deployment may still exist"
+        f", longer than both sunset delays together ({spoken(version.both_delays)}); the cluster was not"
+        " read, so its Deployment may still exist"
     )
 
 
-def _absence(v: VersionFacts) -> str:
+def _absence(version: VersionFacts) -> str:
     """Why a version has no live Deployment, as the end of a sentence."""
-    if v.terminating:
+    if version.terminating:
         return "; its Deployment is being deleted, and will then be created again"
-    return "; the cluster was not read" if v.world.deployments is None else "; it has no Deployment"
+    return "; the cluster was not read" if version.world.deployments is None else "; it has no Deployment"

@@ -1,4 +1,4 @@
-"""What a person should know about a version besides what becomes of it."""
+"""Warnings about versions, in addition to the plan."""
 
 from collections.abc import Iterable, Iterator
 
@@ -48,8 +48,8 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     elif version.is_loose and plan.action in _APPLIED and not (version.is_target or version.applied):
         yield f"{name} has no manifest in the sources of spec.history{why}: {_LOOSE}"
     if version.status in IN_ROUTING and plan.replicas == 0:
-        says = "its spec says" if version.spec.replicas == 0 else "its Deployment has"
-        yield f"{name} is {version.status.value.lower()}, but {says} zero replicas"
+        source = "its spec says" if version.spec.replicas == 0 else "its Deployment has"
+        yield f"{name} is {version.status.value.lower()}, but {source} zero replicas"
     if version.is_target:
         yield from _about_target(version, plan)
     yield from patch_warnings(version, plan)
@@ -83,7 +83,7 @@ def _about_another_place(version: VersionFacts, plan: VersionPlan) -> Iterator[s
 
 
 def why_not_deployed(version: VersionFacts) -> str:
-    """Why the pod template of its spec reaches no pod; empty: it does."""
+    """Why no pod gets the pod template of its spec; empty: pods get it."""
     if not version.is_target or not _is_taken(version.spec, version.recorded):
         return ""
     return (
@@ -103,13 +103,13 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
 
 
 def _is_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> bool:
-    """Another pod template has the spec's build ID: of our own making there are 10,000 hash values."""
+    """Another pod template has the spec's build ID: generated ones have only 10,000 different hash values."""
     is_another = recorded is not None and recorded.template_hash not in {"", spec.template.hash}
     return is_another and not spec.has_custom_build_id
 
 
 def versions_of_others(versions: Iterable[VersionPlan]) -> Iterator[str]:
-    """The one warning of a worker about its versions that twgen did not make."""
+    """The one warning of a worker about its versions that twgen did not create."""
     names = [quoted(item.build_id) for item in versions if item.reason is VersionReason.OF_OTHERS]
     if names:
         more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
@@ -134,12 +134,12 @@ def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
 
 def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployment | None) -> Iterator[str]:
     """Warnings about versions that lose their pods although the snapshot lacks their workflow count."""
-    known = {version.build_id: version for version in (temporal.versions if temporal else ())}
+    in_temporal = {version.build_id: version for version in (temporal.versions if temporal else ())}
     for version in versions:
         goes = version.action is VersionAction.SCALE_DOWN or (
             version.action is VersionAction.DROP and version.live is not None
         )
-        if goes and version.build_id in known and known[version.build_id].open_workflows is None:
+        if goes and version.build_id in in_temporal and in_temporal[version.build_id].open_workflows is None:
             yield (
                 f"{version.build_id} loses its pods, but its pinned workflows were not counted, because that"
                 " was not needed yet when the snapshot was taken. Take a new snapshot"
@@ -149,7 +149,7 @@ def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployme
 def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     name, spec = version.build_id, version.spec
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
-    # if the cluster was not read, only the ledger shows where the target was
+    # if the cluster was not read, only the ledger shows the earlier place of the target
     may_be_live = version.live is not None or version.world.deployments is None
     is_elsewhere = may_be_live and version.lives_elsewhere and not version.was_moved_by_hand
     if is_elsewhere and plan.action is VersionAction.KEEP:
@@ -162,8 +162,8 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             f"{name} moves away from {version.place}, and its workflows there lose their worker: change"
             f" {makes_another} together with the address or Temporal namespace"
         )
-    if taken := why_not_deployed(version):
-        yield taken
+    if not_deployed := why_not_deployed(version):
+        yield not_deployed
     if version.live and plan.action in _APPLIED and waits_to_recreate(spec, version.live):
         recreate = '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
         yield (
@@ -186,7 +186,7 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
 
 
 def _open(version: VersionFacts) -> str:
-    """The open workflows that may run on the version, as a clause; empty: none do."""
+    """The open workflows that may run on the version, as a clause; empty: there are none."""
     if version.open_workflows:
         verb = "is" if version.open_workflows == 1 else "are"
         return f"{counted(version.open_workflows, 'workflow')} {verb} open and pinned to it"
@@ -219,20 +219,20 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
 
 
 def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
-    """Objects that nothing deletes by itself, with the commands that do."""
+    """The objects that nothing deletes automatically, with the commands that delete them."""
     policy, namespace = version.spec.policy, version.spec.namespace
     by_hand = policy.driver is Driver.NONE or policy.owner_references is not OwnerReferences.RENDER
     if not plan.replaced or not (by_hand or policy.driver is Driver.AUTO):
         return
-    goes = listed([f"{item.kind} {item.name}" for item in plan.replaced])
+    objects = listed([f"{item.kind} {item.name}" for item in plan.replaced])
     waits = [f"{item.kind} {item.name}" for item in plan.following]
     if not waits and plan.replicas_are_external and version.spec.replicas is not None:
         waits = ["spec.replicas"]
     follows = f", and {listed(waits)} {'waits' if len(waits) == 1 else 'wait'} until then" if waits else ""
-    gone = ",".join(f"{item.kind}/{item.name}" for item in plan.replaced)
+    removed = ",".join(f"{item.kind}/{item.name}" for item in plan.replaced)
     commands = [f"kubectl delete {item.kind.lower()} -n {namespace} {item.name}" for item in plan.replaced]
-    commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {GONE}={gone}")
+    commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {GONE}={removed}")
     run = f"run `{' && '.join(commands)}` and apply a new render"
-    have = "has" if len(plan.replaced) == 1 else "have"
-    who = run if by_hand else f"the Job of its rollout does that; without a Job, {run}"
-    yield f"{version.build_id}: {goes} {have} no template any more and must be deleted{follows}: {who}"
+    verb = "has" if len(plan.replaced) == 1 else "have"
+    remedy = run if by_hand else f"the Job of its rollout does that; without a Job, {run}"
+    yield f"{version.build_id}: {objects} {verb} no template any more and must be deleted{follows}: {remedy}"
