@@ -53,7 +53,12 @@ class ArgoServer:
 
     def request(self, token: str, method: str, path: str, body: Any = None) -> int:
         """The status that a plain request of its API is answered with."""
-        return self._answer(token, method, path, body).status
+        return self.answer(token, method, path, body)[0]
+
+    def answer(self, token: str, method: str, path: str, body: Any = None) -> tuple[int, str]:
+        """The status of a plain request of its API, and the text of the answer."""
+        answer = self._answer(token, method, path, body)
+        return answer.status, answer.data.decode()
 
     def _answer(self, token: str, method: str, path: str, body: Any) -> urllib3.BaseHTTPResponse:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}

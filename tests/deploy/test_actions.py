@@ -33,7 +33,7 @@ def run(script: str, manifest: dict[str, Any]) -> Any:
     """What a script returns, with `obj` as Argo CD gives it."""
     lua = lua51.LuaRuntime(unpack_returned_tuples=True)
     # Argo CD opens no other libraries than base, table, package and a part of os
-    lua.execute('debug.setmetatable("", nil); string, math, io, coroutine, debug = nil')
+    lua.execute('debug.setmetatable("", nil); string, math, io, os, coroutine, debug = nil')
     lua.globals().obj = lua.table_from(manifest, recursive=True)
     return _plain(lua.execute(script))
 
