@@ -76,7 +76,7 @@ def record_targets(
     recorded = recorded_versions(places)
     files = ledger_files(specs.workers, places.values(), folder)
     if not settings.quiet:
-        warn(files.told)
+        warn(files.warnings)
     taken = [
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
