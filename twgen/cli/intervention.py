@@ -1,4 +1,4 @@
-"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: what a person does to one worker."""
+"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: a person changes one worker."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -105,13 +105,13 @@ retire = _command(
 
 
 def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:
-    """Change what is decided, and show what came of it; where the rollout goes on, so does its Job."""
+    """Make the decided change, and show the result; if the rollout continues, its Job is restarted."""
     settings, specs = the_worker(params)
     [spec] = specs.workers
     caller = settings.planning_caller
 
     async def story(opened: Connections) -> World:
-        async def look() -> Target:
+        async def read_target() -> Target:
             world = await servers.read_soon(opened, [spec], for_routing=True)
             worker = worker_world(spec, world)
             return Target(spec, worker, clock(), acting_identity(spec, worker, caller), not_created="")
@@ -119,15 +119,15 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention])
         def writer(identity: str) -> TemporalWriter:
             return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
 
-        done = await intervene(look, decide, writer, say)
-        again = [replay_selector(spec.name)] if done.replays else []
-        again += [rollout_selector(spec.name)] if done.goes_on else []
+        intervention = await intervene(read_target, decide, writer, say)
+        selectors = [replay_selector(spec.name)] if intervention.replays else []
+        selectors += [rollout_selector(spec.name)] if intervention.goes_on else []
         client = opened.kubernetes
-        for selector in again if client else ():
+        for selector in selectors if client else ():
             if client and (
-                told := await restart_job(client, spec.namespace, selector, Deadline(settings.timeout))
+                sentence := await restart_job(client, spec.namespace, selector, Deadline(settings.timeout))
             ):
-                say(told)
+                say(sentence)
         return await servers.read_soon(opened, [spec], for_routing=True)
 
     with Servers(settings) as servers:
@@ -137,25 +137,25 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention])
 
 
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
-    """What was asked for, and the specs of the one worker that `--worker` names, or that there is.
+    """The settings, and the specs with only the worker that `--worker` names, or the only worker.
 
-    Raises InvalidInput where there is no such one, and in a plugin.
+    Raises InvalidInput if there is no such worker, and in a plugin.
     """
     settings, name = settings_of(params), params["worker"] or ""
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True)
-    found = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
-    if len(found) == 1:
-        return settings, specs._replace(workers=found)
+    workers = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
+    if len(workers) == 1:
+        return settings, specs._replace(workers=workers)
     names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
-    if not found:
+    if not workers:
         raise InvalidInput(f"there is no worker {name!r}; the workers are: {names}")
     raise InvalidInput(f"there are several workers: choose one with --worker: {names}")
 
 
 def confirm(change: str, *, yes: bool) -> None:
-    """Ask the person at the terminal, unless yes is said; InvalidInput where nobody is there to ask."""
+    """Ask the person at the terminal, unless `yes`; raises InvalidInput if there is no terminal."""
     if yes:
         return
     if not sys.stdin or not sys.stdin.isatty():

@@ -44,8 +44,8 @@ _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
 
 def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | None:
     if (starts_per_hour is None) != (failing is None):
-        given, missing = ("--failing", "--starts-per-hour")[:: 1 if starts_per_hour is None else -1]
-        raise InvalidInput(f"{given} needs {missing}")
+        present, missing = ("--failing", "--starts-per-hour")[:: 1 if starts_per_hour is None else -1]
+        raise InvalidInput(f"{present} needs {missing}")
     return Traffic(starts_per_hour, failing) if starts_per_hour and failing else None
 
 
