@@ -53,5 +53,5 @@ class SlowestClock:
         if not changed_at:
             return
         before, self._looked = self._looked, Heard(changed_at, began)
-        if before and before.said < changed_at:
+        if before and before.server_time < changed_at:
             self._temporal = Heard(changed_at, before.at)

@@ -261,7 +261,7 @@ def place_of(pod: Pod) -> Place:
     return Place()
 
 
-def told_build_ids(pod: Pod) -> tuple[str, ...]:
+def build_ids_in_pod(pod: Pod) -> tuple[str, ...]:
     """The build IDs in the variables of the first container with the name of its Worker Deployment."""
     for values in map(_values, pod.get("containers") or ()):
         if DEPLOYMENT in values:
