@@ -10,7 +10,7 @@ import pytest
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import BUDGET, NOW, live_manifest, with_policy
 from twgen.cluster.deployments import recorded_deployment
-from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
+from twgen.executing.tick import ReadWorkers, Tick, TickResult, Worker
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase
 from twgen.model.policy import Driver, HistorySource
@@ -40,7 +40,7 @@ def look(
     *workers: Worker,
     records: Callable[[RolloutStatus], None] | None = None,
     deletes: Callable[[str], None] | None = None,
-) -> Seen:
+) -> TickResult:
     async def delete(_: Intent, job: JobReference) -> None:
         assert deletes
         deletes(job.name)
@@ -49,7 +49,7 @@ def look(
         assert records
         records(status)
 
-    async def story() -> Seen:
+    async def story() -> TickResult:
         return await asyncio.wait_for(Tick(read, delete, record, print).act(workers), 30)
 
     return asyncio.run(story())
@@ -125,11 +125,11 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     )
     recorded: list[RolloutStatus] = []
 
-    def look_at(world: World, told: RolloutStatus) -> Seen:
+    def look_at(world: World, told: RolloutStatus) -> TickResult:
         async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
             return world, []
 
-        return look(read, known._replace(kept=told), records=recorded.append)
+        return look(read, known._replace(status=told), records=recorded.append)
 
     look_at(settled, told)
     look_at(without_pods, told)

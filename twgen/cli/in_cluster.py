@@ -12,7 +12,7 @@ from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.unattended import Unattended, Ways, carry_out
+from twgen.executing.unattended import Access, Unattended, carry_out
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.world import World
@@ -65,7 +65,7 @@ def _unattended(
     """The access of an intent's rollout to its servers, over these connections."""
     client, timeout = opened.cluster_for("--intent"), settings.timeout
 
-    def ways(intent: Intent) -> Ways:
+    def access(intent: Intent) -> Access:
         [spec] = specs_of(intent).workers
         reader = RolloutReader(client, intent)
         connections = replace(
@@ -75,7 +75,7 @@ def _unattended(
         async def show(plan: Plan, world: World) -> None:
             log.show(Observation(world, intent.caller, plan, clock()))
 
-        return Ways(
+        return Access(
             rollout=rollout_of(spec, intent.caller, settings, servers, connections, show=show, say=log.say),
             state=lambda: reader.read(Deadline(timeout)),
             attached=lambda: attached_objects(client, intent, Deadline(timeout)),
@@ -85,7 +85,7 @@ def _unattended(
         name="/".join(place),
         read_intent=lambda intent_hash: read_intent(client, *place, intent_hash, Deadline(timeout)),
         read_status=lambda intent: read_status(client, intent, timeout),
-        ways=ways,
+        access=access,
         writer=lambda intent: ClusterWriter(client, intent, timeout),
         clock=clock,
         sleep=sleep,

@@ -86,7 +86,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
             workers = [
                 replace(
                     make_rollout(spec, caller, settings, servers, opened),
-                    tell_failure=partial(observations.fail, spec),
+                    report_failure=partial(observations.fail, spec),
                 )
                 for spec in specs.workers
             ]

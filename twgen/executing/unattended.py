@@ -38,15 +38,15 @@ from twgen.records.rollout_status import is_of, write_rollout_status
 from twgen.reporting.status.document import is_news, rollout_status
 
 _MOST_FAILURES = 3
-"""In a status."""
+"""How many failures a status shows."""
 _SILENCE = timedelta(seconds=5)
-"""The shortest that is reported: every look takes a moment."""
+"""The shortest silence that is reported: every read takes a moment."""
 _LAST_TRIES = 12
 """How often writing the end of a rollout is tried."""
 
 
 class Journal:
-    """Writes the changes from one look to the next; a failed write does not stop the rollout."""
+    """Writes the changes from one read to the next; a failed write does not stop the rollout."""
 
     def __init__(self, writer: ClusterWriter, intent: Intent, say: Callable[[str], None]) -> None:
         self._writer = writer
@@ -58,27 +58,27 @@ class Journal:
         self._last: WorkerPlan | None = None
         self._current: RolloutStatus | None = None
         """The newest status, written or not."""
-        self._left: RolloutStatus | None = None
-        """The status that an earlier process of the same intent left."""
+        self._earlier: RolloutStatus | None = None
+        """The status that an earlier process of the same intent wrote."""
         self._written: RolloutStatus | None = None
         """The newest status that the cluster has, without failures."""
         self._failing: dict[str, RoutingReason] = {}
-        """The failures since the newest look."""
+        """The failures since the newest read."""
         self._failed_before: dict[str, RoutingReason] = {}
-        """The failures between the look before and the newest one."""
+        """The failures between the two newest reads."""
         self._written_failures = ""
         """The failures in the status that the cluster has."""
         self._reported_failures: set[str] = set()
         """The failures in Events."""
         self._asked_at: datetime | None = None
-        """The beginning of the look that has not ended."""
+        """The beginning of the read that has not ended."""
         self._refusals: set[str] = set()
         self.unwritten: Status | None = None
         """The newest status, while the cluster does not have it."""
 
-    def go_on_from(self, kept: RolloutStatus | None) -> None:
+    def continue_from(self, status: RolloutStatus | None) -> None:
         """Note the status in the cluster, by an earlier process of this rollout or by another rollout."""
-        self._left = kept if kept and is_of(kept, self.intent) else None
+        self._earlier = status if status and is_of(status, self.intent) else None
 
     @contextmanager
     def asking(self, now: datetime) -> Iterator[None]:
@@ -88,7 +88,7 @@ class Journal:
         self._asked_at = None
 
     def last_state(self, now: datetime) -> str:
-        """The state at the last look, and why; and for how long a look since then has had no answer."""
+        """The state at the last read, and why; and for how long a read since then has had no answer."""
         status = self._current if self._last else None
         state = f"{status.phase}: {untimed(status.message)}" if status else "nothing could be read yet"
         silence = now - self._asked_at if self._asked_at else timedelta()
@@ -97,19 +97,19 @@ class Journal:
 
     @property
     def settled(self) -> WorkerPlan | None:
-        """The plan of the newest look; None: something is left to do, or has failed since."""
+        """The plan of the newest read; None: something is left to do, or has failed since."""
         is_settled = self._last is not None and self._last.routing.phase is Phase.SETTLED
         return self._last if is_settled and not self._failing else None
 
     @property
     def _failures(self) -> str:
-        """The newest three of two looks, so that a failure after each look does not come and go."""
+        """The newest three of two reads, so that a failure after each read does not come and go."""
         return "; ".join([*(self._failed_before | self._failing)][-_MOST_FAILURES:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
         """Repeat the warnings of the render."""
         for warning in warnings:
-            await self._tell("Warning", "RenderWarning", warning, now)
+            await self._add_event("Warning", "RenderWarning", warning, now)
 
     async def fail(
         self,
@@ -117,27 +117,27 @@ class Journal:
         reason: RoutingReason,
         now: datetime,
         is_current: Callable[[], Awaitable[bool]],
-        kept: Callable[[], Awaitable[RolloutStatus | None]],
+        read_status: Callable[[], Awaitable[RolloutStatus | None]],
     ) -> None:
-        """Report why a look, or a change after it, failed, until the cluster has it.
+        """Report why a read, or a change after it, failed, until the cluster has it.
 
-        The status is written only while it is this rollout's. A rollout without a look continues from the one
-        that the cluster has `kept`, and does not replace it while it cannot be read.
+        The status is written only while it is this rollout's. A rollout that has read nothing continues from
+        the status in the cluster, and does not replace it while it cannot be read.
         """
         self._asked_at = None
-        if failure in self._failing:  # a failure occurs once at one look, so this is another look
+        if failure in self._failing:  # a failure occurs once at one read, so this is another read
             self._failed_before, self._failing = self._failing, {}
         self._failing = {**self._failing, failure: reason}
         if not self._last and not self._current:
             with suppress(TwgenError):
-                self._current = self._begun(await kept(), now)
+                self._current = self._state_without_read(await read_status(), now)
         is_claim = reason is RoutingReason.CLAIM_FAILED
         if self._current and is_claim and self._current.reason != reason:
             self._current = unclaimed(self._current, now)
         if self._current and self._failures != self._written_failures and await is_current():
             await self._write(self._current)
         is_new = failure not in self._reported_failures
-        if is_new and await self._tell("Warning", reason, failure, now):
+        if is_new and await self._add_event("Warning", reason, failure, now):
             self._reported_failures.add(failure)
 
     async def refuse(self, why: str, now: datetime) -> None:
@@ -145,7 +145,7 @@ class Journal:
         reason = RoutingReason.INVALID_INTENT
         if not self.intent.worker:
             return
-        await self._tell("Warning", reason, f"{Phase.BLOCKED}: {why}", now)
+        await self._add_event("Warning", reason, f"{Phase.BLOCKED}: {why}", now)
         await self._write(self._bare(Phase.BLOCKED, reason, why, now))
 
     async def leave(self, why: str, now: datetime) -> None:
@@ -154,16 +154,16 @@ class Journal:
         if status and needs_a_rollout(status.phase, status.reason):
             self._failing = self._failed_before = {}
             # a Job that is tried again keeps the time, so that it does not seem new
-            left = replace(left_alone(status, why, now), since=status.since)
-            await self._write(left)
-            await self._tell("Warning", left.reason, left.message, now)
+            final_status = replace(left_alone(status, why, now), since=status.since)
+            await self._write(final_status)
+            await self._add_event("Warning", final_status.reason, final_status.message, now)
 
     async def record(self, status: Status) -> None:
-        """Report the newest look at the one worker."""
+        """Report the newest read of the one worker."""
         [worker] = status.workers
-        before, self._last = self._current or self._left, worker.plan
+        before, self._last = self._current or self._earlier, worker.plan
         routing, self.unwritten = worker.plan.routing, None
-        # after a rollout no look follows that would clear its failures
+        # after a rollout no read follows that would clear its failures
         goes_on = needs_a_rollout(routing.phase, routing.reason)
         self._failed_before, self._failing = (self._failing if goes_on else {}), {}
         self._reported_failures &= set(self._failed_before)
@@ -172,7 +172,7 @@ class Journal:
             return
         state = routing.phase, routing.reason
         self._current = rollout_status(status, status.now, self.intent.hash)
-        # until the claim is tried again: otherwise the reason would come and go with each look
+        # until the claim is tried again: otherwise the reason would come and go with each read
         claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
         if claim_failed and isinstance(next_write(worker.plan), Claim):
             self._current = unclaimed(self._current, status.now)
@@ -185,23 +185,23 @@ class Journal:
             is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved or routing.marks
             why = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
             kind: EventType = "Warning" if is_wrong else "Normal"
-            if await self._tell(kind, routing.reason, f"{routing.phase}: {why}", status.now):
+            if await self._add_event(kind, routing.reason, f"{routing.phase}: {why}", status.now):
                 self._reported = state
 
-    def _begun(self, kept: RolloutStatus | None, now: datetime) -> RolloutStatus:
-        """The status of a rollout that could read nothing, from the one that an earlier process left."""
+    def _state_without_read(self, earlier: RolloutStatus | None, now: datetime) -> RolloutStatus:
+        """The status of a rollout that could read nothing, from the one that an earlier process wrote."""
         phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read yet"
-        if not kept or not is_of(kept, self.intent):
+        if not earlier or not is_of(earlier, self.intent):
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
-        since = kept.since if (kept.phase, kept.reason) == (phase, reason) else now
-        return kept.restated(phase, reason, why, since)
+        since = earlier.since if (earlier.phase, earlier.reason) == (phase, reason) else now
+        return earlier.restated(phase, reason, why, since)
 
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
         """The status of a rollout that has not read its worker."""
         worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
         return RolloutStatus(worker, phase, reason, why, target, None, None, now, {})
 
-    async def _tell(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
+    async def _add_event(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
         return await self._is_written(self._writer.add_event(kind, reason, message, now))
 
     async def _write(self, status: RolloutStatus) -> bool:
@@ -223,7 +223,7 @@ class Journal:
         return True
 
 
-class Ways(NamedTuple):
+class Access(NamedTuple):
     """The functions that read for one intent; each raises StateUnavailable or OutOfTime."""
 
     rollout: WorkerRollout
@@ -243,8 +243,8 @@ class Unattended:
     read_intent: Callable[[str], Awaitable[Intent | None]]
     """Reads the intent of that hash (empty: any); None: it no longer exists. Also raises UnusableIntent."""
     read_status: Callable[[Intent], Awaitable[RolloutStatus | None]]
-    """Reads the status that rollouts of the worker left; None: none yet."""
-    ways: Callable[[Intent], Ways]
+    """Reads the status that rollouts of the worker wrote; None: none yet."""
+    access: Callable[[Intent], Access]
     """Raises UnusableIntent."""
     writer: Callable[[Intent], ClusterWriter]
     clock: Callable[[], datetime]
@@ -261,24 +261,26 @@ class _Limit(NamedTuple):
 
 
 class _Attached:
-    """The attached objects that one look reads, for the status and for its changes."""
+    """The attached objects in one read of a rollout, for the status and for its changes."""
 
-    def __init__(self, read: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec) -> None:
-        self._read, self._spec = read, spec
+    def __init__(
+        self, read_objects: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec
+    ) -> None:
+        self._read_objects, self._spec = read_objects, spec
         self._known: list[AttachedInCluster] | None = None
 
-    async def look(self, plan: Plan) -> Mapping[str, AttachedRead]:
+    async def read(self, plan: Plan) -> Mapping[str, AttachedRead]:
         """Read them if there can be any; empty: they were not read."""
         self._known = None
         may_list = self._spec.policy.owner_references is OwnerReferences.RENDER
         if may_list and attached_to_read(worker.versions for worker in plan.workers):
             with suppress(StateUnavailable, OutOfTime):
-                self._known = await self._read()
+                self._known = await self._read_objects()
         return {} if self._known is None else {self._spec.namespace: AttachedRead(tuple(self._known))}
 
-    async def of_look(self) -> list[AttachedInCluster]:
-        """The objects of that look; raises if they were not read then and cannot be read now."""
-        return await self._read() if self._known is None else self._known
+    async def last_read(self) -> list[AttachedInCluster]:
+        """The objects of the last `read`; raises if they were not read then and cannot be read now."""
+        return await self._read_objects() if self._known is None else self._known
 
 
 async def carry_out(unattended: Unattended, intent_hash: str, within: float | None) -> WorkerPlan | None:
@@ -335,43 +337,46 @@ async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> In
 
 async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> WorkerPlan:
     intent = journal.intent
-    usual, state_in_cluster, attached = unattended.ways(intent)
-    spec = usual.spec
+    attended, state_in_cluster, attached = unattended.access(intent)
+    spec = attended.spec
 
     async def read() -> World:
         with journal.asking(unattended.clock()):
-            world = await usual.read()
+            world = await attended.read()
             # read last, since it permits the next write
             state = await state_in_cluster()
         return world.with_rollout(spec.key, state)
 
     async def conflict_token() -> str:
         with journal.asking(unattended.clock()):
-            token, state = await usual.conflict_token(), await state_in_cluster()
+            token, state = await attended.conflict_token(), await state_in_cluster()
         return "" if state.is_superseded or state.is_paused else token
 
     objects = _Attached(attached, spec)
 
     async def show(plan: Plan, world: World) -> None:
-        await usual.show(plan, world)
-        await journal.record(make_status(plan, world, usual.caller, await objects.look(plan)))
+        await attended.show(plan, world)
+        await journal.record(make_status(plan, world, attended.caller, await objects.read(plan)))
 
-    async def tell_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
-        is_current, kept = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
-        await journal.fail(failure, reason, unattended.clock(), is_current, kept)
+    async def report_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
+        is_current, read_status = (
+            partial(_is_current, unattended, intent),
+            partial(unattended.read_status, intent),
+        )
+        await journal.fail(failure, reason, unattended.clock(), is_current, read_status)
 
     writer, is_applying = unattended.writer(intent), intent.applies_autoscalers
-    adjustments = Adjustments(writer, objects.of_look, unattended.say, tell_failure, has_hook=is_applying)
+    adjustments = Adjustments(writer, objects.last_read, unattended.say, report_failure, has_hook=is_applying)
     with suppress(TwgenError):
-        journal.go_on_from(await unattended.read_status(intent))
+        journal.continue_from(await unattended.read_status(intent))
     await journal.warn(intent.warnings, unattended.clock())
     rollout = replace(
-        usual,
+        attended,
         read=read,
         conflict_token=conflict_token,
         show=show,
         adjust=adjustments.make,
-        tell_failure=tell_failure,
+        report_failure=report_failure,
         cause={"intent": intent.hash, "application": intent.application},
         is_unattended=True,
     )
@@ -396,7 +401,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
 
 
 async def _is_current(unattended: Unattended, intent: Intent) -> bool:
-    """It can be read and is not superseded; a failed look might not have read it."""
+    """The intent can be read and is not superseded; a failed read might not have read it."""
     with suppress(TwgenError):
         current = await unattended.read_intent(intent.hash)
         return current is not None and current.uid == intent.uid
