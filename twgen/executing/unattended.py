@@ -359,11 +359,8 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         await journal.record(make_status(plan, world, attended.caller, await objects.read(plan)))
 
     async def report_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
-        is_current, read_status = (
-            partial(_is_current, unattended, intent),
-            partial(unattended.read_status, intent),
-        )
-        await journal.fail(failure, reason, unattended.clock(), is_current, read_status)
+        is_current, status = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
+        await journal.fail(failure, reason, unattended.clock(), is_current, status)
 
     writer, is_applying = unattended.writer(intent), intent.applies_autoscalers
     adjustments = Adjustments(writer, objects.last_read, unattended.say, report_failure, has_hook=is_applying)
