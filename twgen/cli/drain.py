@@ -222,7 +222,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             return Target(spec, worker, clock(), identity, not_created="")
 
         target = await read_target()
-        batch, entry = _batch_and_entry(target, build_id, action)
+        batch, entry = _batch_of(target, build_id, action)
         batch, state = await _latest(reader(), batch, again=params["again"])
         writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
         number = state.total if state else 0
@@ -242,9 +242,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             begun_at = (state.started_at if state else None) or target.now
             await writer.mark(build_id, begun_mark(target.versions[build_id], entry, begun_at, number))
         if params["wait"]:
-            state = await _end_of_batch(
-                reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet
-            )
+            state = await _batch_end(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
         if state and not state.is_running and (late := await _started_later(reader(), batch, state)):
             raise NegativeAnswer(
                 f"{_outcome(batch, state)}; it did not include {counted(late, 'workflow')} that started later"
@@ -255,9 +253,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
         write(f"{servers.run([spec], story)}\n")
 
 
-def _batch_and_entry(
-    target: Target, build_id: str, action: DrainingAction
-) -> tuple[Batch, ScheduledAction | None]:
+def _batch_of(target: Target, build_id: str, action: DrainingAction) -> tuple[Batch, ScheduledAction | None]:
     """The batch operation of an action, and the policy's entry that schedules the same, if any."""
     entry = scheduled_as(target, build_id, action)
     return batch_of(target, build_id, action, entry.job_id if entry else ""), entry
@@ -285,7 +281,7 @@ async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch
     return batch, state
 
 
-async def _end_of_batch(
+async def _batch_end(
     reader: Callable[[], Draining], batch: Batch, state: BatchState | None, *, shows: bool
 ) -> BatchState:
     """Wait until a batch operation ends, and return its state; its progress is shown until then."""

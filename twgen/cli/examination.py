@@ -205,10 +205,8 @@ class Examination:
                     unplanned.append(str(error))
         # a worker that cannot be planned must not count as one without a spec
         names = {spec.key for spec in sound}
-        plannable = replace(
-            world, workers={key: worker for key, worker in world.workers.items() if key in names}
-        )
-        return make_plan(sound, plannable, now, caller), world, [*failures, *unplanned]
+        known = replace(world, workers={key: item for key, item in world.workers.items() if key in names})
+        return make_plan(sound, known, now, caller), world, [*failures, *unplanned]
 
     @property
     def _deadline(self) -> AnswerDeadline:
@@ -304,8 +302,7 @@ class Examination:
         """How many Worker Deployments each Temporal namespace of the workers has."""
         shared = SharedReads(self.opened.temporal, self._deadline)
         specs = {
-            (worker.spec.connection.host_port, worker.spec.temporal_namespace): worker.spec
-            for worker in plan.workers
+            (item.spec.connection.host_port, item.spec.temporal_namespace): item.spec for item in plan.workers
         }
         return {key: len(await shared.worker_deployments(spec)) for key, spec in specs.items()}
 

@@ -64,13 +64,11 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
         reads = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
         reads.require_credentials([worker])
         histories = Histories(worker, reads)
-        recorded = await histories.recorded(
+        runs = await histories.recorded(
             sample, upgrading=params["upgrading"], task_queue=params["task_queue"] or ""
         )
         mode = 0o644 if shared else 0o600
-        return await write_histories(
-            Path(folder), mode, recorded, Sample(sample, max_bytes), histories.history
-        )
+        return await write_histories(Path(folder), mode, runs, Sample(sample, max_bytes), histories.history)
 
     with Servers(settings) as servers:
         written = servers.run([worker], story)

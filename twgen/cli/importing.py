@@ -57,9 +57,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     settings = settings_of(params)
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
-    documents = (
-        _documents_of_cluster(settings, params["paths"]) if from_cluster else _documents_of_files(settings)
-    )
+    documents = _from_cluster(settings, params["paths"]) if from_cluster else _from_files(settings)
     specs, not_imported = imported(documents, settings.namespace)
     live, unread = live_versions(documents)
     if not specs:
@@ -89,30 +87,28 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     say(f"{summary}`twgen plan {folder}` shows what would change")
 
 
-def _documents_of_files(settings: Settings) -> Sequence[Document]:
+def _from_files(settings: Settings) -> Sequence[Document]:
     files = read_paths(settings.paths, settings.sources)
     if files.unreadable:
         raise InvalidInput("; ".join(files.unreadable))
     return files.documents
 
 
-def _documents_of_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Document]:
+def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Document]:
     """The documents to import from a namespace of the cluster; warns about kinds that it does not know."""
     from twgen.cli.live import Connections, Servers
 
     namespace = settings.namespace_rule.default
     if not namespace:
         raise InvalidInput("--from-cluster reads one namespace: give -n NAMESPACE")
-    for deployment in deployments:
-        if not deployment.startswith(_DEPLOYMENT):
-            raise InvalidInput(
-                f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {deployment}"
-            )
-    names = [deployment.removeprefix(_DEPLOYMENT) for deployment in deployments]
+    for name in deployments:
+        if not name.startswith(_DEPLOYMENT):
+            raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {name}")
+    bare_names = [name.removeprefix(_DEPLOYMENT) for name in deployments]
 
     async def story(opened: Connections) -> InCluster:
         client = opened.cluster_for("--from-cluster")
-        return await objects_to_import(client, namespace, names, Deadline(settings.timeout))
+        return await objects_to_import(client, namespace, bare_names, Deadline(settings.timeout))
 
     with Servers(settings) as servers:
         in_cluster = servers.run((), story)

@@ -37,8 +37,7 @@ def roll_out_intent(
 ) -> None:
     """Roll out the intent of this namespace and name; raises the same errors as a rollout at a terminal.
 
-    It ends when the intent has another hash (empty: any is accepted), or after `within` seconds (None: no
-    limit).
+    It ends when the intent has another hash (empty: any is accepted), or after `within` seconds, if set.
     """
     try:
         with Servers(settings) as servers:

@@ -137,13 +137,11 @@ def all_problems(documents: Documents, specs: Specs) -> tuple[Problem, ...]:
         *specs.unknown_fields,
     )
     # a required field that is misspelt, or one level too far out, is not also missing
-    misplaced = {(id(problem.document), problem.instead_of) for problem in problems if problem.instead_of}
+    moved = {(id(problem.document), problem.instead_of) for problem in problems if problem.instead_of}
     return tuple(
         problem
         for problem in problems
-        if not (
-            problem.message.startswith("is required") and (id(problem.document), problem.path) in misplaced
-        )
+        if not (problem.message.startswith("is required") and (id(problem.document), problem.path) in moved)
     )
 
 
@@ -172,12 +170,8 @@ def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
 
 def no_worker(settings: Settings, specs: Specs) -> str:
     """The message that there is nothing to plan, what a worker is, and how to make one from a Deployment."""
-    other_kinds = (GroupKind.of(document.value) for document in specs.passthrough)
-    more = (
-        "; `twgen import` makes one from a Deployment"
-        if GroupKind("apps", "Deployment") in other_kinds
-        else ""
-    )
+    kinds = (GroupKind.of(document.value) for document in specs.passthrough)
+    more = "; `twgen import` makes one from a Deployment" if GroupKind("apps", "Deployment") in kinds else ""
     return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}{more}"
 
 
@@ -302,8 +296,8 @@ def refuse_collisions(
 def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
     """Raise InvalidDocuments if the API server says that an attached kind is cluster-scoped."""
     attached = [resource for worker in specs.workers for resource in worker.attached]
-    operator_kinds = {GroupKind.of(resource.template) for resource in attached} - KINDS.keys()
-    if settings.snapshot or not operator_kinds:
+    kinds = {GroupKind.of(resource.template) for resource in attached} - KINDS.keys()
+    if settings.snapshot or not kinds:
         return
     from twgen.cli.live import Connections, Servers
     from twgen.clients.deadline import Deadline
@@ -311,11 +305,7 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
 
     async def scoped_kinds(opened: Connections) -> frozenset[GroupKind]:
         client = opened.kubernetes
-        return (
-            await cluster_scoped(client, operator_kinds, Deadline(settings.timeout))
-            if client
-            else frozenset()
-        )
+        return await cluster_scoped(client, kinds, Deadline(settings.timeout)) if client else frozenset()
 
     with Servers(replace(settings, quiet=True)) as servers:
         scoped = servers.run(specs.workers, scoped_kinds)
@@ -346,19 +336,19 @@ def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]
         document = doubt.document
         # without its line: a comment added above it would change the intent
         doubts[document.source, document.index, document.path].append((doubt, None))
-    warnings: dict[str, list[str]] = {}
+    repeated: dict[str, list[str]] = {}
     for worker in specs.workers:
         attached = (resource.document for resource in worker.attached)
         documents = (worker.document, worker.connection.document, worker.policy.document, *attached)
         about = (doubts.get((document.source, document.index, document.path), ()) for document in documents)
         lines = problem_lines(chain.from_iterable(about))
         more = [f"and {len(lines) - _MOST_REPEATED} more"] if len(lines) > _MOST_REPEATED else []
-        warnings[worker.worker_deployment] = [
-            *(general if not warnings else ()),
+        repeated[worker.worker_deployment] = [
+            *(general if not repeated else ()),
             *lines[:_MOST_REPEATED],
             *more,
         ]
-    return warnings
+    return repeated
 
 
 def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> list[str]:

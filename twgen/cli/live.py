@@ -163,7 +163,7 @@ class Servers:
 
 
 def usable_prometheus(
-    settings: Settings, others: Sequence[PrometheusServer] = (), remedy: str = ""
+    settings: Settings, mounted: Sequence[PrometheusServer] = (), remedy: str = ""
 ) -> "Callable[[], PrometheusServers]":
     """The clients of the servers that a command may ask, made once one is needed."""
 
@@ -172,7 +172,7 @@ def usable_prometheus(
         from twgen.clients.prometheus import PrometheusServers
 
         what_to_do = remedy or settings.surroundings.prometheus_remedy(settings.operator)
-        return PrometheusServers(settings.usable_prometheus(others), what_to_do)
+        return PrometheusServers(settings.usable_prometheus(mounted), what_to_do)
 
     return clients
 

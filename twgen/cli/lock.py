@@ -123,11 +123,9 @@ def _older(
     now: datetime,
 ) -> Iterator[LedgerEntry]:
     """A worker's older versions that run and are not in the ledger."""
-    own_deployments = [
-        candidate for candidate in live.get(spec.namespace, ()) if is_of_worker(candidate, spec)
-    ]
+    own = [item for item in live.get(spec.namespace, ()) if is_of_worker(item, spec)]
     recorded_builds = {build_id for worker, build_id in recorded if worker == spec.worker_deployment}
-    recording = versions_to_record(spec, own_deployments, recorded_builds)
+    recording = versions_to_record(spec, own, recorded_builds)
     warnings = list(recording.told)
     for version in recording.versions:
         deployment = deployment_to_record(spec, version)

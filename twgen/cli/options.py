@@ -326,11 +326,9 @@ def options(*names: str, **texts: str) -> Callable[[Command], Command]:
 def given_options(names: Iterable[str]) -> list[str]:
     """The options among these that were given on the command line, with their dashes."""
     context = click.get_current_context(silent=True)
-    command_line = click.core.ParameterSource.COMMANDLINE
-    on_command_line = (
-        name for name in names if context and context.get_parameter_source(name) is command_line
-    )
-    return [f"--{OPTIONS[name].name}" for name in on_command_line]
+    typed = click.core.ParameterSource.COMMANDLINE
+    given = (name for name in names if context and context.get_parameter_source(name) is typed)
+    return [f"--{OPTIONS[name].name}" for name in given]
 
 
 def output_option(*formats: str) -> Callable[[Command], Command]:

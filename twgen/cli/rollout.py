@@ -77,16 +77,14 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         Servers(settings) as servers,
         display(output, color, "Ctrl-C stops the rollout and leaves the traffic as it is") as view,
     ):
-        observations = _Observations(specs, caller, view)
+        reads = _Observations(specs, caller, view)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            make_rollout = partial(
-                rollout_of, show=observations.show, say=view.say, recall=partial(memory.recall, specs)
-            )
+            make = partial(rollout_of, show=reads.show, say=view.say, recall=partial(memory.recall, specs))
             workers = [
                 replace(
-                    make_rollout(spec, caller, settings, servers, opened),
-                    report_failure=partial(observations.fail, spec),
+                    make(spec, caller, settings, servers, opened),
+                    report_failure=partial(reads.fail, spec),
                 )
                 for spec in specs.workers
             ]
@@ -102,7 +100,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
             outcomes = servers.run(specs.workers, story)
         except TimeoutError as error:
             # a settled rollout still waits until the change has reached every task queue
-            if unsettled := observations.unsettled():
+            if unsettled := reads.unsettled():
                 raise OutOfTime(not_settled(within, unsettled)) from error
             return None
     return judge(outcomes)

@@ -54,14 +54,12 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
         is_read = request["REQUEST_METHOD"] in {"GET", "HEAD"}
-        response = (
-            answer(request) if is_read else Answer("405 Method Not Allowed", "text/plain", b"only GET\n")
-        )
+        page = answer(request) if is_read else Answer("405 Method Not Allowed", "text/plain", b"only GET\n")
         start(
-            response.status,
-            [("Content-Type", response.kind), ("Content-Length", str(len(response.body))), *response.headers],
+            page.status,
+            [("Content-Type", page.kind), ("Content-Length", str(len(page.body))), *page.headers],
         )
-        return [response.body]
+        return [page.body]
 
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or ("::" if socket.has_dualstack_ipv6() else "")

@@ -64,15 +64,12 @@ class Settings:
         """The rule that gives a document its namespace."""
         return self.surroundings.namespace_rule(self.namespace)
 
-    def usable_prometheus(
-        self, extra_servers: Sequence[PrometheusServer] = ()
-    ) -> tuple[PrometheusServer, ...]:
+    def usable_prometheus(self, mounted: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
         """The Prometheus servers that a command may ask.
 
-        Of two servers with one name, an option's overrides the operator's, and that overrides one of the
-        `extra_servers`.
+        Of two servers with one name, an option's overrides the operator's, and that a `mounted` one.
         """
-        servers = (*extra_servers, *self.surroundings.prometheus(self.operator), *self.prometheus)
+        servers = (*mounted, *self.surroundings.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
 
     @property

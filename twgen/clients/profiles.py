@@ -82,11 +82,9 @@ class Profiles:
 
         Raises StateUnavailable, which names the worker, when there is none, or more than one.
         """
-        place_of_connection = (connection.host_port, namespace)
+        key = (connection.host_port, namespace)
         matching = [
-            profile
-            for profile in self.all
-            if profile.address and (profile.address, profile.namespace) == place_of_connection
+            profile for profile in self.all if profile.address and (profile.address, profile.namespace) == key
         ]
         usable = [profile for profile in matching if self.may_use(profile.name)]
         if len(usable) == 1:
@@ -115,11 +113,11 @@ class Profiles:
         why = "needs TLS or credentials" if connection.needs_credentials else "must be listed"
         needs = f"connection {connection.name!r} {why}, and"
         without_address = (profile for profile in self.all if not profile.address)
-        if nowhere := [
+        if unplaced := [
             profile for profile in without_address if profile.credentials.api_key or profile.credentials.tls
         ]:
             return (
-                f"{needs} profile {_names(nowhere)} has no address: set {variables} to say which server"
+                f"{needs} profile {_names(unplaced)} has no address: set {variables} to say which server"
                 " its credentials are for"
             )
         trusts_alone = connection.ca_secret and not connection.secret_name

@@ -61,9 +61,7 @@ def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
         for expected, (form, shape) in _SERVED.items():
             if form.fullmatch(path):
                 return (
-                    _first_problem(shape, answer)
-                    if kind == expected
-                    else f"it is of kind {kind!r}, not {expected}"
+                    _problem(shape, answer) if kind == expected else f"it is of kind {kind!r}, not {expected}"
                 )
         return ""
     is_list, version = not parts["name"], parts["core"] or parts["group"]
@@ -79,7 +77,7 @@ def wrong_object(path: str, value: Any) -> str:
     """Why this is not an object of that path, or of a list there; empty: it is one."""
     parts = _PATH.fullmatch(path)
     resource = parts["resource"] if parts else ""
-    if problem := _first_problem(_OBJECT, value):
+    if problem := _problem(_OBJECT, value):
         name = value_at(value, "metadata", "name")
         return f"{f'{name!r} of ' if isinstance(name, str) else ''}{resource}: {problem}"
     metadata = value["metadata"]
@@ -93,12 +91,12 @@ def wrong_object(path: str, value: Any) -> str:
     if (kind := value.get("kind")) is not None and resource_of_kind(str(kind)) != resource:
         return f"{place} is of kind {kind!r}, not one of {resource}"
     for shape_kind, shape in _SHAPES.items():
-        if resource_of_kind(shape_kind) == resource and (problem := _first_problem(shape, value)):
+        if resource_of_kind(shape_kind) == resource and (problem := _problem(shape, value)):
             return f"{shape_kind} {place}: {problem}"
     return ""
 
 
-def _first_problem(shape: Shape, value: Any) -> str:
+def _problem(shape: Shape, value: Any) -> str:
     """The first problem; empty: none."""
     findings = Findings()
     shape.read(value, None, findings)

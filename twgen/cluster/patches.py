@@ -51,15 +51,13 @@ def patched_template(template: Mapping[str, Any], containers: Iterable[Mapping[s
         if not fields:
             return container
         new = dict(container)
-        old_values: dict[str, Any] = {"name": fields["name"]}
+        old: dict[str, Any] = {"name": fields["name"]}
         for field in _WHOLE:
             if field in fields:
-                old_values[field], new[field] = container.get(field), fields[field]
+                old[field], new[field] = container.get(field), fields[field]
         if "env" in fields:
-            new["env"], old_values["env"], old_values["added"] = _with_variables(
-                container.get("env") or (), fields["env"]
-            )
-        replaced.append(old_values)
+            new["env"], old["env"], old["added"] = _with_variables(container.get("env") or (), fields["env"])
+        replaced.append(old)
         return new
 
     return Patched(_mapped(template, patch), replaced)
@@ -127,12 +125,10 @@ def _is_shallow(value: Any, levels: int) -> bool:
 
 def changed_fields(template: Mapping[str, Any], before: Containers, after: Containers) -> tuple[str, ...]:
     """The fields of containers that differ with another patch: `containers[worker].image`."""
-    template_before, template_after = (
-        patched_template(template, patch).template for patch in (before, after)
-    )
-    if template_before == template_after:
+    old_template, new_template = (patched_template(template, patch).template for patch in (before, after))
+    if old_template == new_template:
         return ()
-    pairs = zip(_containers(template_before), _containers(template_after), strict=True)
+    pairs = zip(_containers(old_template), _containers(new_template), strict=True)
     return tuple(
         f"{field}[{old.get('name')}].{name}"
         for (field, old), (_, new) in pairs
@@ -154,23 +150,20 @@ def _with_variables(
 
 
 def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Mapping[str, Any]:
-    old_values = replaced.get(container.get("name") or "")
-    if not old_values:
+    was = replaced.get(container.get("name") or "")
+    if not was:
         return container
     old = dict(container)
     for field in _WHOLE:
-        if field in old_values:
-            old |= {field: old_values[field]}
-            if old_values[field] is None:
+        if field in was:
+            old |= {field: was[field]}
+            if was[field] is None:
                 del old[field]
-    if "image" in old_values and old.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
+    if "image" in was and old.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
         # a server filled it in for the patch's image
         del old["imagePullPolicy"]
-    if "env" in old_values:
-        variables, added = (
-            {item["name"]: item for item in old_values["env"]},
-            set(old_values.get("added", ())),
-        )
+    if "env" in was:
+        variables, added = {item["name"]: item for item in was["env"]}, set(was.get("added", ()))
         present = [item for item in container.get("env") or () if item.get("name") not in added]
         missing = variables.keys() - {item.get("name") for item in present}
         old["env"] = [variables.get(item.get("name"), item) for item in present]

@@ -74,10 +74,8 @@ def applied_template(
     if content is None:
         return None
     template = recorded.manifest["spec"]["template"]
-    team_names, annotations = (
-        names_found(content["spec"]),
-        recorded.manifest["metadata"].get("annotations") or {},
-    )
+    team_names = names_found(content["spec"])
+    annotations = recorded.manifest["metadata"].get("annotations") or {}
     if INJECTED in annotations:
         injected = frozenset(annotations[INJECTED].split(",")) - team_names
     else:
@@ -139,16 +137,9 @@ def fits_its_hash(live: LiveDeployment) -> bool:
     if not live.recorded.template_hash:
         return True
     manifest = without_server_fields(live.recorded.manifest)
-    template, recorded_names = (
-        manifest["spec"]["template"],
-        manifest["metadata"]["annotations"].get(INJECTED),
-    )
+    template, recorded = manifest["spec"]["template"], manifest["metadata"]["annotations"].get(INJECTED)
     metadata, pod = template["metadata"], template["spec"]
-    names = (
-        [frozenset(recorded_names.split(","))]
-        if recorded_names
-        else possible_names(pod) or [frozenset[str]()]
-    )
+    names = [frozenset(recorded.split(","))] if recorded else possible_names(pod) or [frozenset[str]()]
     annotations = {name: text for name, text in metadata["annotations"].items() if name != RESTARTED_AT}
     template = {**template, "metadata": {**metadata, "annotations": annotations}}
     return any(

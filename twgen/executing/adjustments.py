@@ -76,16 +76,9 @@ class Adjustments:
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
         expected = repr(
             [
-                (
-                    version.build_id,
-                    version.attached,
-                    version.leaving,
-                    version.replaced,
-                    version.action,
-                    version.live.uid,
-                )
-                for version in worker.versions
-                if version.live
+                (item.build_id, item.attached, item.leaving, item.replaced, item.action, item.live.uid)
+                for item in worker.versions
+                if item.live
             ]
         )
         if expected == self._settled:
@@ -130,18 +123,16 @@ class Adjustments:
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False
         for item in swap.old:
-            sentence = (
-                f"deleted {item.kind.kind} {item.name}: its template was removed, and {names} replaces it"
-            )
-            if item.is_going or await self._try(self._writer.delete(item.path, item.uid), sentence) != [True]:
+            text = f"deleted {item.kind.kind} {item.name}: its template was removed, and {names} replaces it"
+            if item.is_going or await self._try(self._writer.delete(item.path, item.uid), text) != [True]:
                 return False
         for manifest in new:
-            applied = await self._try(
+            attached = await self._try(
                 self._writer.attach(manifest), f"applied {manifest['metadata']['name']}"
             )
-            if not applied:
+            if not attached:
                 return False
-            live += applied
+            live += attached
         return bool(await self._try(self._writer.mark_gone(swap.version.deployment, swap.gone)))
 
     async def _apply_autoscalers(

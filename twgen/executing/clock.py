@@ -40,11 +40,8 @@ class SlowestClock:
 
     def _times(self, temporal: Heard | None) -> list[datetime]:
         """The time by each clock."""
-        now, other_clocks = self._monotonic(), filter(None, (self._api_server(), temporal))
-        return [
-            self._own(),
-            *(later(server_time, timedelta(seconds=now - at)) for server_time, at in other_clocks),
-        ]
+        now, heard = self._monotonic(), filter(None, (self._api_server(), temporal))
+        return [self._own(), *(later(time, timedelta(seconds=now - at)) for time, at in heard)]
 
     def saw(self, changed_at: datetime | None, began: float) -> None:
         """Note when Temporal's traffic changed last, by a read that began at a monotonic time.

@@ -267,17 +267,12 @@ def _manifest_of(job: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest that a Job was created from."""
     spec = {name: value for name, value in job["spec"].items() if name not in {"selector", "suspend"}}
     metadata = {name: value for name, value in job["metadata"].items() if name not in _SERVER_FIELDS}
-    template = {**spec["template"], "metadata": _without_controller_labels(spec["template"]["metadata"])}
+    template = {**spec["template"], "metadata": _without_labels(spec["template"]["metadata"])}
     spec["template"] = template
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": _without_controller_labels(metadata),
-        "spec": spec,
-    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _without_labels(metadata), "spec": spec}
 
 
-def _without_controller_labels(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _without_labels(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata without the labels of the job controller."""
     labels = metadata.get("labels") or {}
     own_labels = {name: text for name, text in labels.items() if not name.startswith(_CONTROLLER_LABELS)}

@@ -135,10 +135,8 @@ class _Observation:
         intent, [plan] = self.worker.intent, self.plan.workers
         result.statuses[plan.spec.worker_deployment] = self.status
         if intent.application:
-            plan_hashes = frozenset(map(plan_hash, possible_renders(plan, self.world, self.caller)))
-            rendered = Rendered(
-                plan.spec.worker_deployment, intent.application, intent.plan_hash, plan_hashes
-            )
+            hashes = frozenset(map(plan_hash, possible_renders(plan, self.world, self.caller)))
+            rendered = Rendered(plan.spec.worker_deployment, intent.application, intent.plan_hash, hashes)
             result.applications[intent.application].append(rendered)
 
 
@@ -224,21 +222,21 @@ class Tick:
 
     async def _write_status(self, observation: _Observation, result: TickResult) -> None:
         """Write the status of a worker whose traffic nothing in the cluster moves, if it is news."""
-        worker, written = observation.worker, observation.worker.status
+        worker, before = observation.worker, observation.worker.status
         status: RolloutStatus | None = None
         if worker.intent.is_rolled_out_by_hand:
             status = observation.status
-        elif worker.ended and worker.ended.is_hook and written:
-            status = since_its_hook(written, observation.status)
+        elif worker.ended and worker.ended.is_hook and before:
+            status = since_its_hook(before, observation.status)
         if not status:
             return
         # the resource version, since a Job may have taken over in the meantime
         since, version = (
-            (since_when(written, status), written.resource_version) if written else (status.since, "")
+            (since_when(before, status), before.resource_version) if before else (status.since, "")
         )
         status = replace(status, since=since, resource_version=version)
         result.unmoved[status.worker] = status
-        if not written or is_news(written, status):
+        if not before or is_news(before, status):
             await self.record(worker.intent, status)
 
     async def _run_again(self, observation: _Observation) -> None:

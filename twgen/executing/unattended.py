@@ -263,10 +263,8 @@ class _Limit(NamedTuple):
 class _Attached:
     """The attached objects in one read of a rollout, for the status and for its changes."""
 
-    def __init__(
-        self, read_objects: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec
-    ) -> None:
-        self._read_objects, self._spec = read_objects, spec
+    def __init__(self, objects: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec) -> None:
+        self._objects, self._spec = objects, spec
         self._known: list[AttachedInCluster] | None = None
 
     async def read(self, plan: Plan) -> Mapping[str, AttachedRead]:
@@ -275,12 +273,12 @@ class _Attached:
         may_list = self._spec.policy.owner_references is OwnerReferences.RENDER
         if may_list and attached_to_read(worker.versions for worker in plan.workers):
             with suppress(StateUnavailable, OutOfTime):
-                self._known = await self._read_objects()
+                self._known = await self._objects()
         return {} if self._known is None else {self._spec.namespace: AttachedRead(tuple(self._known))}
 
     async def last_read(self) -> list[AttachedInCluster]:
         """The objects of the last `read`; raises if they were not read then and cannot be read now."""
-        return await self._read_objects() if self._known is None else self._known
+        return await self._objects() if self._known is None else self._known
 
 
 async def carry_out(unattended: Unattended, intent_hash: str, within: float | None) -> WorkerPlan | None:

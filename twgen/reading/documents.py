@@ -87,10 +87,8 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
             return Documents(tuple(read.documents), tuple(read.unreadable))
     if not read.documents and not read.unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: give the folder of your specs")
-    unreported = (
-        path for path in empty.values() if not any(line.startswith(path) for line in read.unreadable)
-    )
-    missing = (f"no document found in {path}: fix it, or leave it out" for path in unreported)
+    silent = (path for path in empty.values() if not any(line.startswith(path) for line in read.unreadable))
+    missing = (f"no document found in {path}: fix it, or leave it out" for path in silent)
     return Documents(tuple(read.documents), (*read.unreadable, *missing))
 
 
@@ -231,14 +229,14 @@ def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
 def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Iterator[tuple[str, str, bool]]:
     """The document files and folders in a folder, by name: name here, real place, whether it is a folder."""
     try:
-        with os.scandir(folder) as entries:
-            visible = sorted(
-                (entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name
+        with os.scandir(folder) as listing:
+            entries = sorted(
+                (entry for entry in listing if entry.name[0] != "."), key=lambda entry: entry.name
             )
     except OSError as error:
         unreadable.append(f"cannot read {folder}: {error.strerror}")
         return
-    for entry in visible:
+    for entry in entries:
         name = entry.name if folder == "." else os.path.join(folder, entry.name)
         is_link = entry.is_symlink()
         is_document = entry.name.lower().endswith(SUFFIXES)

@@ -45,11 +45,9 @@ async def objects_to_import(
         path = f"{_GROUP}/{resource_of_kind(CLUSTER_CONNECTION)}/{name}"
         connection = await read_path(client, path, deadline)
         objects.append({**connection, "apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION})
-    path_of_deployments = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
-    named_deployments = [
-        await read_path(client, f"{path_of_deployments}/{name}", deadline) for name in deployments
-    ]
-    live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named_deployments]
+    folder = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
+    named = [await read_path(client, f"{folder}/{name}", deadline) for name in deployments]
+    live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named]
     objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
     documents = (Document(f"namespace {namespace}", index, value) for index, value in enumerate(objects))
     return InCluster(tuple(documents), tuple(absent))

@@ -21,19 +21,17 @@ class PrometheusReader:
         self._deadline = deadline
 
     async def points(
-        self, measure: PrometheusQuery, spec: WorkerSpec, since: datetime, now: datetime
+        self, metric: PrometheusQuery, spec: WorkerSpec, since: datetime, now: datetime
     ) -> tuple[Point, ...]:
         """A point for every moment since measuring began."""
         # a server that is not configured is an error even before the first moment
-        server = self._servers.called(measure.server)
+        server = self._servers.called(metric.server)
         analysis = spec.policy.analysis
-        between = moments(measure, since, analysis.initial_delay, now) if analysis else None
+        between = moments(metric, since, analysis.initial_delay, now) if analysis else None
         if not between:
             return ()
-        (first, last), step = between, measure.interval
-        query = RangeQuery(
-            query_for(measure, spec), first.timestamp(), last.timestamp(), step.total_seconds()
-        )
+        (first, last), step = between, metric.interval
+        query = RangeQuery(query_for(metric, spec), first.timestamp(), last.timestamp(), step.total_seconds())
         series = await self._servers.series(server, query, self._deadline)
         if len(series) > 1:
             raise StateUnavailable(

@@ -86,19 +86,17 @@ def _read_record(
         documents = read_documents(content, Budget(limits))
     except YamlError as error:
         raise InvalidDocuments([why_unreadable(path, content, error)]) from error
-    numbered = [(index, document) for index, document in enumerate(documents) if document is not None]
-    kind_values = (value_at(document, "kind") for _, document in numbered)
+    indexed = [(index, document) for index, document in enumerate(documents) if document is not None]
+    kind_values = (value_at(document, "kind") for _, document in indexed)
     kinds = Counter(quoted(kind) if isinstance(kind, str) else "(none)" for kind in kind_values)
-    if len(numbered) != 1 or quoted(expected.partition(",")[0]) not in kinds:
+    if len(indexed) != 1 or quoted(expected.partition(",")[0]) not in kinds:
         contents = (
             " and ".join(f"{count} of kind {kind}" for kind, count in kinds.most_common(3)) or "no document"
         )
-        in_form = any(
-            isinstance(value_at(document, "data", "operator.yaml"), str) for _, document in numbered
-        )
+        in_form = any(isinstance(value_at(document, "data", "operator.yaml"), str) for _, document in indexed)
         remedy = _FROM_FORM if in_form and expected == _OPERATOR else ""
         raise InvalidDocuments([f"{path} contains {contents}: it must contain one {expected}{remedy}"])
-    [(index, value)] = numbered
+    [(index, value)] = indexed
     record, findings = parse(value)
     if record is None or findings:
         document = Document(path, index, value)
@@ -122,17 +120,15 @@ def ledger_files(specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]",
     A worker stays in the file that has it. A new one gets a file in the ledger next to its spec: a command
     that reads the spec, from a folder or as a file, reads that ledger too.
     """
-    files_by_worker: dict[str, dict[str, None]] = {}
+    files: dict[str, dict[str, None]] = {}
     for place in recorded:
-        files_by_worker.setdefault(place.entry.worker, {}).update(
-            dict.fromkeys(filter(_is_kept, place.sources))
-        )
+        files.setdefault(place.entry.worker, {}).update(dict.fromkeys(filter(_is_kept, place.sources)))
     of_worker, warnings = dict[str, Path](), list[str]()
     for spec in specs:
         worker, source = spec.worker_deployment, spec.document.source
         ledger = ledger_folder(source) if _is_kept(source) else folder
         name = f"{worker.replace('/', '.')}.yaml"
-        nearness = {file: _nearness(file, ledger) for file in files_by_worker.get(worker, ())}
+        nearness = {file: _nearness(file, ledger) for file in files.get(worker, ())}
         file = max(nearness, key=lambda file: (nearness[file], PurePath(file).name == name), default="")
         of_worker[worker] = Path(file) if file else ledger / name
         if other_files := [other for other in nearness if nearness[other] < nearness[file]]:

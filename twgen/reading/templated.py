@@ -79,8 +79,7 @@ def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
 def in_file(given: Input, folder: str, line: str) -> tuple[str, int, str]:
     """The file that a rendered document, or a message about one or about a failed render, comes from.
 
-    With its line, and the message without the place. A line of the output is not a line of the file. A path
-    from helm begins with the name of the chart.
+    With its line, and the message without the place. Helm's paths begin with the name of the chart.
     """
     match, number = _DOCUMENT_LINE.fullmatch(line), "1"
     template, why = match.groups() if match else (None, line)
@@ -152,9 +151,7 @@ def _in_words(size: int) -> str:
 
 def _run(command: list[str], folder: str, private: str, name: str) -> int:
     """Run the command without twgen's environment, and return its exit status."""
-    variables = [
-        f"{prefix}_{content}_HOME" for prefix in ("XDG", "HELM") for content in ("CONFIG", "CACHE", "DATA")
-    ]
+    variables = [f"{by}_{kind}_HOME" for by in ("XDG", "HELM") for kind in ("CONFIG", "CACHE", "DATA")]
     environment = {
         **dict.fromkeys(("PATH", "TMPDIR", "HOME", *variables), private),
         "HELM_PLUGINS": f"{private}/plugins",

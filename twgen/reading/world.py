@@ -117,12 +117,10 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
             group.create_task(temporal.version(build_id, listed.get(build_id)))
             for build_id in versions_to_describe(spec, world, reading.now, for_routing=reading.for_routing)
         ]
-        asking_version = (
-            group.create_task(reading.temporal.server_version(spec)) if reading.for_routing else None
-        )
+        greeting = group.create_task(reading.temporal.server_version(spec)) if reading.for_routing else None
     described = {version.build_id: version for task in descriptions if (version := task.result())}
     versions = tuple((listed | described).values())
-    server_version = asking_version.result() if asking_version else ""
+    server_version = greeting.result() if greeting else ""
     return replace(world, temporal=replace(deployment, versions=versions, server_version=server_version))
 
 

@@ -33,18 +33,16 @@ _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 def limit_copies(workers: Iterable[WorkerVersions]) -> None:
     """Raise InvalidInput if the copies of attached resources would take too much memory in one render."""
-    characters_left = _MOST_COPIED
+    room = _MOST_COPIED
     for worker in workers:
         spec = worker.spec
-        versions = [version for version in worker.versions if version.attached or version.leaving]
+        versions = [item for item in worker.versions if item.attached or item.leaving]
         if not versions or not spec.attached:
             continue
         text = json.dumps([resource.template for resource in spec.attached])
-        characters_left -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
-        characters_left -= text.count("{{") * sum(
-            max(map(len, _names(spec, version).values())) for version in versions
-        )
-        if characters_left < 0:
+        room -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
+        room -= text.count("{{") * sum(max(map(len, _names(spec, item).values())) for item in versions)
+        if room < 0:
             raise InvalidInput(
                 f"{spec.document.source}: the attached templates of {spec.worker_deployment} are too large to"
                 f" render: {len(text)} characters, copied for {len(versions)} versions"

@@ -272,10 +272,8 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
         container["resources"] = {name: value for name, value in resources.items() if name != "claims"}
     if "env" in container:
         container["env"] = [_without_container_name(variable) for variable in container["env"]]
-    volume_names = {volume["name"] for volume in worker_volumes}
-    tmp, histories, trusted = (
-        _unlike(name, volume_names) for name in ("twgen-tmp", "twgen-histories", _CA_VOLUME)
-    )
+    taken = {volume["name"] for volume in worker_volumes}
+    tmp, histories, trusted = (_unlike(name, taken) for name in ("twgen-tmp", "twgen-histories", _CA_VOLUME))
     storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
     if replay.in_memory:
         storage["medium"] = "Memory"
@@ -332,9 +330,7 @@ def _unlike(name: str, taken_names: AbstractSet[str]) -> str:
 def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequence[Injection]) -> Manifest:
     """The container that fetches the histories as the worker itself would."""
     worker, resources = described_template(spec)["spec"]["containers"][0], jobs.pod.resources
-    task_queues = [
-        variable.get("value") for variable in worker.get("env", ()) if variable["name"] == TASK_QUEUE
-    ]
+    task_queues = [item.get("value") for item in worker.get("env", ()) if item["name"] == TASK_QUEUE]
     arguments = [
         *("histories", "--deployment-name", spec.worker_deployment, "--folder", _FOLDER, "--shared"),
         *("--sample", str(replay.sample.of_each_type)),
@@ -347,7 +343,7 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequen
         "image": jobs.image,
         "command": ["twgen"],
         "args": arguments,
-        "env": [variable for need in needs for variable in need.variables],
+        "env": [item for need in needs for item in need.variables],
         "resources": {
             **resources,
             "requests": {"cpu": "10m", **resources.get("requests", {}), "memory": _MEMORY["requests"]},

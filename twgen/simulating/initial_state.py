@@ -52,47 +52,40 @@ def initial_state(
     version is made consistent with the routing. If the cluster was not read, versions that have pollers, or
     must have some, are assumed to run.
     """
-    observed = worker_world(spec, world)
-    server = server_of(observed.temporal.server_version if observed.temporal else "")
+    start = worker_world(spec, world)
+    server = server_of(start.temporal.server_version if start.temporal else "")
     temporal = TemporalModel(
         server=server,
         now=begin,
         workflow_duration=assumed.workflow_duration,
         drainage_interval=assumed.drainage_interval,
     )
-    if observed.temporal:
-        temporal.manager = observed.temporal.manager_identity
+    if start.temporal:
+        temporal.manager = start.temporal.manager_identity
         state = UpdateState.COMPLETED if server.tells_update_state else None
-        temporal.routing = replace(observed.temporal.routing, update_state=state)
-        coherent = _coherent(observed.temporal, begin, assumed.drainage_interval)
+        temporal.routing = replace(start.temporal.routing, update_state=state)
+        coherent = _coherent(start.temporal, begin, assumed.drainage_interval)
         temporal.versions = {version.build_id: version for version in coherent}
-        temporal.held_until = _last_workflow_ends(observed.temporal, begin, assumed.workflow_duration)
+        temporal.held_until = _last_ends(start.temporal, begin, assumed.workflow_duration)
         temporal.gate_ends = {
             (version.build_id, run.workflow_id): gate_end(begin, assumed)
-            for version in observed.temporal.versions
+            for version in start.temporal.versions
             for run in version.gate_runs or ()
             if run.status is GateStatus.RUNNING
         }
     # a person simulates the rollout that owns the worker
     is_managed_by_twgen = caller.is_person and temporal.manager.startswith("twgen/")
     acting = replace(caller, identity=temporal.manager) if is_managed_by_twgen else caller
-    refuse_foreign(spec, observed, acting)
+    refuse_foreign(spec, start, acting)
     worker = SimulatedWorker(
-        spec,
-        temporal,
-        ClusterModel(assumed.startup),
-        acting,
-        assumed,
-        begin,
-        observed.ledger,
-        observed.history,
+        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, start.ledger, start.history
     )
-    if observed.replay and observed.replay.state is ReplayState.FAILED:
-        worker.replay = observed.replay
-    if observed.deployments is None:
+    if start.replay and start.replay.state is ReplayState.FAILED:
+        worker.replay = start.replay
+    if start.deployments is None:
         live = {build_id: _running(spec, build_id, begin) for build_id in _in_use(temporal)}
     else:  # of two Deployments of one version, the one that planning uses
-        live = {build_id: several[0] for build_id, several in deployments_of(spec, observed).items()}
+        live = {build_id: several[0] for build_id, several in deployments_of(spec, start).items()}
     worker.cluster.sync(live, begin)
     worker.advance(begin)
     return worker
@@ -165,9 +158,7 @@ def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) 
         yield replace(version, status=status, drainage=drainage)
 
 
-def _last_workflow_ends(
-    temporal: WorkerDeployment, begin: datetime, duration: timedelta
-) -> dict[str, datetime]:
+def _last_ends(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
     """When the last pinned workflow of each version ends, for versions that have one at the beginning."""
     share = shares(temporal.routing)
     holds = {}

@@ -96,20 +96,20 @@ class Place(NamedTuple):
 
 def injection(connection: Connection, identity: Identity, names: EnvironmentNames) -> Injection:
     """The variables and volumes that the controller injects, in its order."""
-    variable_names = _NAMES[names]
+    spelled = _NAMES[names]
     plain = {
-        variable_names.address: connection.host_port,
+        spelled.address: connection.host_port,
         NAMESPACE: identity.temporal_namespace,
         DEPLOYMENT: identity.worker_deployment,
-        variable_names.build_id: identity.build_id,
+        spelled.build_id: identity.build_id,
     }
     if connection.tls_server_name:
         plain[_SERVER_NAME] = connection.tls_server_name
-    secured = {variable_names.tls: "true"} if variable_names.tls else {}
+    secured = {spelled.tls: "true"} if spelled.tls else {}
     if connection.mutual_tls_secret:
         plain |= secured
-        plain[variable_names.client_key] = f"{_TLS_FOLDER}/tls.key"
-        plain[variable_names.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
+        plain[spelled.client_key] = f"{_TLS_FOLDER}/tls.key"
+        plain[spelled.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
     variables = _variables(plain)
     if connection.api_key_secret:
         selector = {"name": connection.api_key_secret.name, "key": connection.api_key_secret.key}
@@ -179,14 +179,12 @@ def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
     """The injection under these names: the pod's volumes, and the first container with such a variable."""
 
-    def of_these_names(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
+    def matching(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
         return tuple(item for item in owner.get(field) or () if item.get("name") in names)
 
     for container in pod.get("containers") or ():
-        if variables := of_these_names(container, "env"):
-            return Injection(
-                variables, of_these_names(container, "volumeMounts"), of_these_names(pod, "volumes")
-            )
+        if variables := matching(container, "env"):
+            return Injection(variables, matching(container, "volumeMounts"), matching(pod, "volumes"))
     return Injection(())
 
 
@@ -205,12 +203,8 @@ def is_ever_injected(name: str) -> bool:
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
     """The generation that these names belong to; None: none."""
-    by_build_id = (
-        generation for generation, variable_names in _NAMES.items() if variable_names.build_id in names
-    )
-    by_address = (
-        generation for generation, variable_names in _NAMES.items() if variable_names.address in names
-    )
+    by_build_id = (generation for generation, spelled in _NAMES.items() if spelled.build_id in names)
+    by_address = (generation for generation, spelled in _NAMES.items() if spelled.address in names)
     return next(chain(by_build_id, by_address), None)
 
 
@@ -218,13 +212,10 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
     """Every set of names that one injection may have added to the pod, the largest first."""
     present = names_found(pod)
     possible = set()
-    for variable_names in _NAMES.values():
-        plain = frozenset({variable_names.address, NAMESPACE, DEPLOYMENT, variable_names.build_id})
-        secured = frozenset(
-            {variable_names.tls, variable_names.client_key, variable_names.client_certificate, TLS_VOLUME}
-            - {""}
-        )
-        key, trusted = frozenset({_API_KEY}), frozenset({variable_names.tls, TRUSTED, _CA_VOLUME} - {""})
+    for spelled in _NAMES.values():
+        plain = frozenset({spelled.address, NAMESPACE, DEPLOYMENT, spelled.build_id})
+        secured = frozenset({spelled.tls, spelled.client_key, spelled.client_certificate, TLS_VOLUME} - {""})
+        key, trusted = frozenset({_API_KEY}), frozenset({spelled.tls, TRUSTED, _CA_VOLUME} - {""})
         for credentials in (frozenset[str](), key, secured, trusted, key | trusted):
             possible |= {plain | credentials, plain | credentials | {_SERVER_NAME}}
     return sorted((names for names in possible if names <= present), key=lambda names: (-len(names), *names))

@@ -34,8 +34,8 @@ Template = Mapping[str, Any]
 def described_template(spec: WorkerSpec) -> dict[str, Any]:
     """The pod template of the spec's target, with everything that the controller adds to it."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
-    new_injection = injection(spec.connection, identity, spec.policy.environment)
-    pod = with_injection(spec.template.content["spec"], new_injection)
+    new = injection(spec.connection, identity, spec.policy.environment)
+    pod = with_injection(spec.template.content["spec"], new)
     hashes = {CONNECTION_HASH: connection_hash(spec.connection), TEMPLATE_HASH: spec.template.hash}
     return marked_template(spec, spec.build_id, spec.template.content, hashes, pod)
 
@@ -60,15 +60,12 @@ def reconnected(
     """A recorded Deployment with the spec's connection in place of these names of its pods."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
     # code that reads the names of one generation does not find another generation's
-    new_injection = injection(spec.connection, identity, generation_of(replaced) or spec.policy.environment)
+    new = injection(spec.connection, identity, generation_of(replaced) or spec.policy.environment)
     template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
     hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
-    pod = with_injection(template["spec"], new_injection, replaced)
+    pod = with_injection(template["spec"], new, replaced)
     connected = {"metadata": {**metadata, "annotations": hashes}, "spec": pod}
-    marks = {
-        **(manifest["metadata"].get("annotations") or {}),
-        INJECTED: ",".join(sorted(new_injection.names)),
-    }
+    marks = {**(manifest["metadata"].get("annotations") or {}), INJECTED: ",".join(sorted(new.names))}
     return {
         **manifest,
         "metadata": {**manifest["metadata"], "annotations": marks},
@@ -79,13 +76,11 @@ def reconnected(
 def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
     """The spec's part of a version's pod template that was rendered with these names injected."""
     metadata = dict(template.get("metadata") or {})
-    for field, own_names in (
+    for field, own in (
         ("labels", {DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL}),
         ("annotations", {TEMPLATE_HASH, CONNECTION_HASH}),
     ):
-        others = {
-            name: value for name, value in (metadata.pop(field, None) or {}).items() if name not in own_names
-        }
+        others = {name: value for name, value in (metadata.pop(field, None) or {}).items() if name not in own}
         if others:
             metadata[field] = others
     return {"metadata": metadata, "spec": without_injection(template["spec"], injected)}

@@ -59,10 +59,8 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     containers = [container for item in servers for container in _containers(item)]
     if not containers:
         raise StateUnavailable(f"there is no repo-server in namespace {namespace}")
-    own_containers = [
-        container for container in containers if container["name"] in _OWN or _is_argocd(container)
-    ]
-    argocd = ArgoInstallation(_tag_of(own_containers), None, namespace=namespace)
+    own = [container for container in containers if container["name"] in _OWN or _is_argocd(container)]
+    argocd = ArgoInstallation(_tag_of(own), None, namespace=namespace)
     repo_server = next((item for item in servers if item["metadata"]["name"].endswith("repo-server")), None)
     not_checked: dict[str, str] = {}
     if repo_server:
@@ -80,10 +78,8 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     except StateUnavailable as error:
         not_checked["settings of Argo CD"] = str(error)
     try:
-        applications = await _applications(client, namespace, deadline)
-        argocd = replace(
-            argocd, applications=tuple(_application(item) for item in applications if _plugin_of(item))
-        )
+        items = await _applications(client, namespace, deadline)
+        argocd = replace(argocd, applications=tuple(_application(item) for item in items if _plugin_of(item)))
     except StateUnavailable as error:
         not_checked["Applications of Argo CD"] = str(error)
     return Partly(argocd, not_checked)
@@ -106,15 +102,13 @@ async def _plugin(
         status, _ = await client.ask("GET", config_map_path(namespace, name), deadline)
         if status == HTTPStatus.NOT_FOUND:
             missing.append(name)
-    variables = (
-        variable for variable in container.get("env") or () if variable.get("name") == "TWGEN_TIMEOUT"
-    )
+    settings = (item for item in container.get("env") or () if item.get("name") == "TWGEN_TIMEOUT")
     return Plugin(
         image=str(container.get("image")),
         account=service_account(namespace, pod.get("serviceAccountName") or "default"),
         mounts_token=_TOKENS in mounts,
         has_token=_TOKENS in mounts or pod.get("automountServiceAccountToken") is not False,
-        timeout=next((str(variable.get("value")) for variable in variables), ""),
+        timeout=next((str(item.get("value")) for item in settings), ""),
         missing=tuple(missing),
     )
 
@@ -239,7 +233,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
             every = seconds_of(variables.get("TWGEN_EVERY", ""))
             labels = value_at(template, "metadata", "labels") or {}
             account = value_at(template, "spec", "serviceAccountName") or "default"
-            namespace_named = variables.get("TWGEN_NAMESPACE")
+            home = variables.get("TWGEN_NAMESPACE")
             drains: bool | None = False
             if variables.get("TWGEN_OPERATOR_CONFIG"):
                 pod = template["spec"]
@@ -249,11 +243,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
                 name=f"{kind} {namespace}/{_TICK}",
                 image=str(container.get("image")),
                 account=service_account(namespace, account),
-                namespace=""
-                if everywhere not in _FALSE
-                else namespace_named
-                if is_dns_name(namespace_named)
-                else None,
+                namespace="" if everywhere not in _FALSE else home if is_dns_name(home) else None,
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
                 drains=drains,

@@ -75,7 +75,7 @@ class SharedReads:
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
         """Raise StateUnavailable if a worker has no usable credentials; call this before any other method."""
         for spec in specs:
-            self._clients.profile_of(spec.connection, spec.temporal_namespace, _worker_and_file(spec))
+            self._clients.profile_of(spec.connection, spec.temporal_namespace, _subject(spec))
 
     async def ask(
         self,
@@ -89,7 +89,7 @@ class SharedReads:
         """The value of the server's answer; raises StateUnavailable or OutOfTime."""
         connection, namespace = spec.connection, spec.temporal_namespace
         call = Call(
-            connection, namespace, _worker_and_file(spec), method, request, value, may_be_absent=may_be_absent
+            connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
         )
         return await self._clients.ask(call, self._deadline)
 
@@ -203,9 +203,7 @@ class SharedReads:
         counts.waiting += versions
         async with counts.turn:
             # without this, each worker in a failed call would wait again for the same failure, one by one
-            if failure := next(
-                (counts.failed[version] for version in versions if version in counts.failed), None
-            ):
+            if failure := next((counts.failed[key] for key in versions if key in counts.failed), None):
                 raise failure
             together = tuple(counts.waiting)
             try:
@@ -410,7 +408,7 @@ async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
     return values
 
 
-def _worker_and_file(spec: InTemporal) -> str:
+def _subject(spec: InTemporal) -> str:
     return (
         f"{spec.worker_deployment} of {spec.document.source}"
         if spec.document.source
