@@ -32,12 +32,12 @@ def exit_code_of(run: Callable[[], object], on_failure: Callable[[Sequence[str]]
         finally:
             # a second interrupt must not disturb an end that is under way
             _answer_signals(signal.SIG_DFL, signal.SIG_DFL)
-    except BaseException as error:  # noqa: BLE001 - what nobody expected is a bug: so is a library's panic
+    except BaseException as error:  # noqa: BLE001 - an unexpected error is a bug, also a library's panic
         code, lines = _ending(error)
         for line in lines:
             say(line)
         if lines:
-            with suppress(OSError, TwgenError):  # nobody reads stdout any more
+            with suppress(OSError, TwgenError):  # the reader of stdout is gone
                 on_failure(lines)
         return code
     return outcome if isinstance(outcome, int) else 0

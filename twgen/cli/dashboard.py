@@ -22,7 +22,7 @@ from twgen.errors import OutOfTime, StateUnavailable
 _LOOPBACK = "127.0.0.1:0"
 _NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _USUAL_PORT = 80
-_EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - what is asked for with --listen
+_EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with --listen
 
 
 @click.command()

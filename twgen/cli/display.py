@@ -87,9 +87,9 @@ class Screen:
         self.repaint()
 
     def repaint(self) -> None:
-        """Paint the same again, as of now."""
+        """Paint the last read again, as of now."""
         console = self._live.console
-        if self._size != console.size:  # the terminal has broken the lines of the last frame anew
+        if self._size != console.size:  # the terminal has wrapped the last frame's lines again
             console.clear()
             self._size = console.size
         if self._shown:

@@ -1,4 +1,4 @@
-"""The input of a command: specs, world, and the time to plan as of."""
+"""The input of a command: specs, world, and the time that the plan is for."""
 
 import time
 from collections import defaultdict
@@ -176,7 +176,7 @@ def no_worker(settings: Settings, specs: Specs) -> str:
 
 
 def planning_time(settings: Settings, world: World) -> datetime:
-    """The time to plan as of: with a snapshot its own time, never by accident a later one."""
+    """The time that the plan is for: with a snapshot its own time, never by accident a later one."""
     if settings.snapshot and settings.now and settings.now < world.taken_at and not settings.quiet:
         warn(
             [f"--now is earlier than {settings.snapshot}, which was written at {format_time(world.taken_at)}"]

@@ -1,4 +1,4 @@
-"""The forms of option values: each form says what a text means, or what is wrong with it."""
+"""The forms of option values: each form has the meaning of a text, or its mistake."""
 
 import json
 import os

@@ -30,7 +30,7 @@ from twgen.reporting.plan.markdown import plan_markdown
 
 
 def _text(plan: Plan, color: str, *, verbose: bool) -> str:
-    from twgen.reporting.plan.text import plan_text  # the other formats do without rich
+    from twgen.reporting.plan.text import plan_text  # the other formats need no rich
 
     return plan_text(plan, colour=wants_colour(color), width=width(), detailed=verbose or not is_terminal())
 

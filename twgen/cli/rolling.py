@@ -1,4 +1,4 @@
-"""The rollouts of a command: their access to the servers, and what their end means for its exit code."""
+"""The rollouts of a command: their access to the servers, and the exit code after they end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ async def sleep(length: timedelta) -> None:
     await asyncio.sleep(length.total_seconds())
 
 
-def rollout_of(  # noqa: PLR0913 - what all rollouts of a command share, and what each has of its own
+def rollout_of(  # noqa: PLR0913 - values that all rollouts of a command share, and values of each
     spec: WorkerSpec,
     caller: Caller,
     settings: Settings,

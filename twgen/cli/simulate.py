@@ -23,7 +23,7 @@ _GATE_FAILS_AFTER = timedelta(minutes=1)
 
 
 def _text(timeline: Timeline, color: str) -> str:
-    from twgen.reporting.timeline.text import timeline_text  # the other formats do without rich
+    from twgen.reporting.timeline.text import timeline_text  # the other formats need no rich
 
     return timeline_text(timeline, colour=wants_colour(color), width=width())
 

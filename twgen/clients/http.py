@@ -40,7 +40,7 @@ class Request(NamedTuple):
     """One request, with the limits of its answer."""
 
     subject: str
-    """The server, and what is read there, for people."""
+    """The server and the subject of the request, for people."""
     method: str
     url: str
     headers: Mapping[str, str]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from twgen.cluster.server_defaults import POD_TEMPLATE_DEFAULTS, less_defaults, with_derived
 from twgen.model.paths import join_path
 
-# by which fields an API server tells the items of a list apart: patchMergeKey in k8s.io/api/core/v1/types.go
+# the fields that identify the items of a list for an API server: patchMergeKey in k8s.io/api/core/v1/types.go
 _KEYS = {
     "containers": ("name",),
     "initContainers": ("name",),

@@ -97,7 +97,7 @@ DEPLOYMENT = excerpt(
     Field("spec", _SPEC, required=True),
     Field("status", _STATUS),
 )
-"""A Deployment whose fields that twgen reads are valid. `schemas/deployment.json` has the same rules."""
+"""A Deployment: the fields that twgen reads are valid. `schemas/deployment.json` has the same rules."""
 
 
 def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:

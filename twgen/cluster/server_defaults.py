@@ -111,7 +111,7 @@ def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
 
 
 def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of a live mapping, with those that follow from its other fields."""
+    """The defaults of a live mapping, including defaults that follow from its other fields."""
     if "imagePullPolicy" in live:
         return {**defaults, "imagePullPolicy": pull_policy(live.get("image") or "")}
     if "serviceAccount" in live:

@@ -249,7 +249,7 @@ async def _answered(
 ) -> tuple[int, Mapping[str, Any]]:
     """The status of an answer, and the answer with a message; also for a server that cannot be reached.
 
-    The person's command has succeeded by then, so a failure here must not fail it.
+    The person's command has already succeeded, so a failure here must not fail it.
     """
     try:
         status, answer = await client.ask(method, path, deadline, **more)

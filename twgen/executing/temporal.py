@@ -194,7 +194,7 @@ async def begin(
     writer: TemporalWriter,
     say: Callable[[str], None],
 ) -> bool:
-    """Start what is due for the workflows of a version; True: it was started, and the version is marked so.
+    """Start the due action on a version's workflows; True: it was started, and the version is marked.
 
     The ID of the batch operation is marked first, so that one that was started without the last mark is
     found. An entry that finds no workflows is marked too.

@@ -90,7 +90,7 @@ class TickResult:
     def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
         """The statuses that rollouts wrote in the cluster, with the newer state of their workers.
 
-        Phase and reason stay those of the rollout: most checks read neither task queues nor gates.
+        Phase and reason stay the rollout's own: most checks read neither task queues nor gates.
         """
         newest = {status.worker: status for status in statuses}
         for worker in newest.keys() & self.statuses.keys():

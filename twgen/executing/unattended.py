@@ -308,7 +308,7 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
         await refused.refuse(str(error), unattended.clock())
         raise
     except Exception as error:
-        # nothing is written after SIGTERM: a reader of a status also looks at its Jobs
+        # nothing is written after SIGTERM: a reader of a status also reads its Jobs
         if journal and await _is_current(unattended, journal.intent):
             is_bug = not isinstance(error, TwgenError)
             why = f"a bug ended it ({type(error).__name__})" if is_bug else str(error)

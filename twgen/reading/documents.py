@@ -51,7 +51,7 @@ class Sources:
                 status = os.fstat(file.fileno())
                 size = min(status.st_size, most) + 1  # Python allocates memory for all of it
                 content = file.read(size)
-                if len(content) == size:  # it has grown, or is no file
+                if len(content) == size:  # it has grown, or is not a file
                     content += file.read(most + 1 - size)
                 if is_stdin or not stat.S_ISREG(status.st_mode):  # a file as stdin is at its end now
                     self._kept[source] = content
@@ -209,7 +209,7 @@ def _is_folder(path: str) -> bool:
 def _place(path: str) -> str:
     try:
         return path if path == STDIN else os.path.realpath(path)
-    except OSError as error:  # the folder that this runs in is gone
+    except OSError as error:  # the working directory was removed
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
 
 
@@ -248,7 +248,7 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
             continue
         target = os.path.realpath(name) if is_link else os.path.join(place, entry.name)
         if entry.is_dir():
-            if not is_link:  # the files of a folder are read where it is
+            if not is_link:  # the files of a folder are read at its own place
                 yield name, target, True
         elif is_document and entry.is_file():
             yield name, target, False

@@ -161,11 +161,11 @@ class Repository:
                 raise HistoryEnds(_NOT_ALL)
         finally:
             process.kill()
-            process.communicate()  # or each commit that is looked into would keep two files open
+            process.communicate()  # or each commit that is read would keep two files open
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         self._in_time()
-        process = subprocess.Popen(  # noqa: S603 - its own program, and no argument that could be an option
+        process = subprocess.Popen(  # noqa: S603 - git itself, and no argument can be taken for an option
             [*self._command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

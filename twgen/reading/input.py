@@ -35,7 +35,7 @@ def read_input(given: Input, paths: Sequence[str], sources: Sources, *, ledgers:
         raise InvalidInput(f"{folder}: no such file or folder")
     from twgen.reading.templated import read_rendered  # most runs read only files
 
-    if not os.path.isdir(folder):  # noqa: PTH112 - Path would forgive an empty one
+    if not os.path.isdir(folder):  # noqa: PTH112 - Path accepts an empty one
         raise InvalidInput(f"--input {given.kind} renders one folder: give only that folder")
     rendered = read_rendered(given, os.path.realpath(folder), sources)
     ledger = ledger_folder(folder)

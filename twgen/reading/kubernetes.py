@@ -46,7 +46,7 @@ class SharedLists:
         """The Deployments of all workers in a namespace, by the label that names the worker."""
         if namespace not in self._listing:
             self._listing[namespace] = asyncio.create_task(self._list(namespace))
-        # a worker that cannot be read must not end the list that the others wait for
+        # a worker that cannot be read must not cancel the list that other workers wait for
         return await asyncio.shield(self._listing[namespace])
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
@@ -104,7 +104,7 @@ class ClusterReader:
             pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
         except Forbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
-        # of those made in the same second any will do, but always the same
+        # Pods of the same second are sorted by name, so that every call picks the same one
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {
             build_ids[label]: pod
@@ -182,7 +182,7 @@ def pod_problem(pod: Manifest) -> str:
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
         waiting = dict(state.get("waiting") or {})
         if waiting.get("reason") == "CrashLoopBackOff":
-            waiting.pop("message", None)  # it counts the seconds: each look would be news
+            waiting.pop("message", None)  # it counts seconds, so every read would look like a change
         waits = f"waits{_why(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
             crashes = f"crashes{_why(last, f'exit code {code}')}"

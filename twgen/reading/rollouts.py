@@ -195,7 +195,7 @@ async def rollouts_in_cluster(
     jobs: list[Mapping[str, Any]] | None = None
     intents, statuses, unusable = [], [], []
     try:
-        # before the statuses: a Job that has ended by then has written its own
+        # before the statuses: a Job that has ended then has written its own
         jobs = oldest_first(
             await read_list(client, jobs_path(namespace), deadline, {"labelSelector": ROLLOUT})
         )

@@ -34,7 +34,7 @@ class Reading:
     """None: nothing is known about Deployments."""
     now: datetime
     for_routing: bool
-    """Not only the input of a render (versions, and the open workflows of those that may go), but also the
+    """Not only the input of a render (versions, and open workflows of versions that may go), but also the
     input of decisions about traffic, and facts that only people need."""
     read_at: datetime
     """By the reader's clock; `now` may be another time that a person asks about."""

@@ -27,7 +27,7 @@ from twgen.versioning.names import (
 _MOST_COPIED = 48 * 2**20
 _PER_VALUE = 16
 """Characters for each item of a list or a mapping: even a short one takes memory."""
-# of KEDA: no other kind that can be attached scales from zero
+# KEDA's: no other attachable kind scales from zero
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 

@@ -58,7 +58,6 @@ def simulate(
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
     """The worker at each moment at which anything may change, with the plan for it, up to the last moment.
 
-    A moment has up to four frames: after what happens by itself, after a sync, after the rollout, and after
     A moment has up to four frames: after events without twgen, after a sync, after the rollout, and after the
     policy's actions on workflows.
     """

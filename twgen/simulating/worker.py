@@ -251,7 +251,7 @@ class SimulatedWorker:
         return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that a new version is assumed to poll: those of an earlier one."""
+        """The task queues that a new version is assumed to poll: the queues of an earlier one."""
         current, versions = self.temporal.routing.current, self.temporal.versions
         first = [versions[current.build_id]] if current and current.build_id in versions else []
         queues = (version.own_task_queues for version in (*first, *versions.values()))

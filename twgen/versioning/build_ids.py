@@ -83,7 +83,7 @@ def may_be_ours(text: str) -> bool:
 
 
 def _fnv32(data: bytes) -> int:
-    """Return the 32-bit FNV-1a hash; four bytes at a time, as this loop is most of what a build ID costs."""
+    """Return the 32-bit FNV-1a hash; four bytes at a time, because this loop is most of a build ID's cost."""
     value, prime = _FNV_OFFSET, _FNV_PRIME
     left_over = len(data) % 4
     fours = iter(data[: len(data) - left_over])

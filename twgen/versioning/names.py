@@ -65,7 +65,7 @@ PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "ca.crt",
 )
 PROMETHEUS_KEYS = (PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA)
-"""The keys of such a Secret, all of which may be absent."""
+"""The keys of such a Secret; all of them may be absent."""
 
 PAUSED = MarkKey.PAUSED.value
 """On an intent: it freezes the whole rollout, including changes that take a share back."""

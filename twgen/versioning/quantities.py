@@ -25,7 +25,7 @@ _PLAIN_FLOAT_FROM, _PLAIN_FLOAT_BELOW = 1e-6, 1e21
 def canonical_quantity(text: str) -> str:
     """Return the text that Go's `resource.Quantity` marshals to after parsing `text`, or raise ValueError.
 
-    The rule is that of k8s.io/apimachinery/pkg/api/resource. A short number that already looks canonical
+    The rule is from k8s.io/apimachinery/pkg/api/resource. A short number that already looks canonical
     keeps its text (`+5k`, `01`); any other is rounded away from zero to nano and gets the largest suffix that
     leaves no fraction.
     """

@@ -139,7 +139,7 @@ def _scalar_storer(fit: Callable[[Any], Any], expected: str) -> _Store:
     return store
 
 
-# Each returns what is stored of a value of the right type, None for another type, and raises ValueError if
+# Each returns the stored form of a value of the right type, None for another type, and raises ValueError if
 # the value itself is wrong.
 
 

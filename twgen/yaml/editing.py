@@ -12,12 +12,12 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
 
-# with `---`, comments above it are none of the document's
+# with `---`, comments above it do not belong to the document
 _HEAD = re.compile(r"(?:[^\S\n]*(?:#.*)?\n)*---[^\S\n]*(?:#.*)?\n")
 _FIRST_LIST = re.compile(
     r"^( *)[^\s#-].*:[^\S\n]*(?:#.*)?\n(?:[^\S\n]*(?:#.*)?\n)*( *)(-(?: +(?=\S)|\n))", re.MULTILINE
 )
-"""The indentation of its key, its dash and its first item; the dash may be alone on its line."""
+"""The indentation of its key, its dash and its first item; a dash may have its own line."""
 
 
 def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) -> str | None:

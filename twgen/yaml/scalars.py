@@ -35,7 +35,7 @@ _NOT_FINITE = {
 _NUMBER_START = frozenset("0123456789+-.")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]{0,19}))")
 _BASES = (16, 2, 8, 10)
-# Go strips "0b" itself when its number parser refused the text, and so reads a sign behind it
+# if its number parser rejects the text, Go strips "0b" itself, and then accepts a sign after it
 _SIGNED_BINARY = re.compile(r"0b([-+])([01]+)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _FRACTION = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")

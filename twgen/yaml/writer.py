@@ -10,12 +10,12 @@ from twgen.yaml.limits import DEFAULT
 from twgen.yaml.scalars import NotAScalar, json_number, resolve_plain
 
 _NEVER_PLAIN = r"\s:#\x00-\x1f\x7f-\x9f\ufeff\ufffe\uffff"
-# no indicator first, no ": " or " #" inside, no space or colon last, nothing that may break a line
+# no indicator first, no ": " or " #" inside, no space or colon last, no possible line break
 _PLAIN = re.compile(
     rf"(?:[^{_NEVER_PLAIN}\-?,\[\]{{}}&*!|>'\"%@`]|[-?:](?=[\w./-]))"
     rf"(?:[^{_NEVER_PLAIN}]++|:(?=[^\s])|(?<=[^\s])#|\ +(?=[^\s#]))*+"
 )
-# what Kubernetes leaves alone, but other readers take for a number, a date or a sign of their own
+# text to Kubernetes, but a number, a date or a special sign to other readers
 _AMBIGUOUS = re.compile(
     r"=|<<|---.*|\.\.\..*"
     r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"

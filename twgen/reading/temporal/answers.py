@@ -275,7 +275,7 @@ def _ramping(config: "RoutingConfig") -> RampingVersion | None:
         return None
     return RampingVersion(
         build_id=config.ramping_deployment_version.build_id,
-        # six digits are what single precision keeps of any decimal number
+        # single precision keeps six digits of any decimal number
         percentage=float(f"{config.ramping_version_percentage:.6g}"),
         since=moment(config, "ramping_version_changed_time"),
         percentage_changed_at=moment(config, "ramping_version_percentage_changed_time"),

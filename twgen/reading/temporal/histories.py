@@ -127,8 +127,8 @@ class Histories:
             known |= new
             if not token:
                 return workflows
-            if named := sorted(new - {""}):
-                others, token = f"{others} AND {kind.others(named)}", b""
+            if values := sorted(new - {""}):
+                others, token = f"{others} AND {kind.others(values)}", b""
 
     async def _newest(self, query: str, number: int) -> list[Recorded]:
         workflows, token = await self._page(query, most=number)
