@@ -25,7 +25,6 @@ from twgen.model.draining import (
     BatchState,
     DrainingAction,
     DrainReport,
-    ScheduledAction,
     WorkerInUse,
 )
 from twgen.model.forms import WORKFLOW_TYPE
@@ -116,7 +115,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
             workers: Sequence[WorkerSpec] = specs
             failures: list[str] = []
             if in_cluster:
-                workers, failures = await _rolled_out(opened, namespace, Deadline(settings.timeout))
+                workers, failures = await _rollout_specs(opened, namespace, Deadline(settings.timeout))
             if name := params["worker"]:
                 names = ", ".join(sorted(spec.worker_deployment for spec in workers))
                 workers = [spec for spec in workers if name in {spec.name, spec.worker_deployment}]
@@ -128,7 +127,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
         return servers.run(specs, story)
 
 
-async def _rolled_out(
+async def _rollout_specs(
     opened: Connections, namespace: str, deadline: Deadline
 ) -> tuple[Sequence[WorkerSpec], list[str]]:
     """The workers that have rollouts in a cluster, and why others are unknown."""
@@ -222,7 +221,8 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             return Target(spec, worker, clock(), identity, not_created="")
 
         target = await read_target()
-        batch, entry = _batch_of(target, build_id, action)
+        entry = scheduled_as(target, build_id, action)
+        batch = batch_of(target, build_id, action, entry.job_id if entry else "")
         batch, state = await _latest(reader(), batch, again=params["again"])
         writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
         number = state.total if state else 0
@@ -251,12 +251,6 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
 
     with Servers(settings) as servers:
         write(f"{servers.run([spec], story)}\n")
-
-
-def _batch_of(target: Target, build_id: str, action: DrainingAction) -> tuple[Batch, ScheduledAction | None]:
-    """The batch operation of an action, and the policy's entry that schedules the same, if any."""
-    entry = scheduled_as(target, build_id, action)
-    return batch_of(target, build_id, action, entry.job_id if entry else ""), entry
 
 
 async def _with_version(worker: WorkerWorld, temporal: TemporalReader, build_id: str) -> WorkerWorld:

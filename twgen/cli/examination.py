@@ -205,8 +205,9 @@ class Examination:
                     unplanned.append(str(error))
         # a worker that cannot be planned must not count as one without a spec
         names = {spec.key for spec in sound}
-        known = replace(world, workers={key: item for key, item in world.workers.items() if key in names})
-        return make_plan(sound, known, now, caller), world, [*failures, *unplanned]
+        sound_worlds = {key: worker for key, worker in world.workers.items() if key in names}
+        plan = make_plan(sound, replace(world, workers=sound_worlds), now, caller)
+        return plan, world, [*failures, *unplanned]
 
     @property
     def _deadline(self) -> AnswerDeadline:
@@ -301,10 +302,9 @@ class Examination:
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
         """How many Worker Deployments each Temporal namespace of the workers has."""
         shared = SharedReads(self.opened.temporal, self._deadline)
-        specs = {
-            (item.spec.connection.host_port, item.spec.temporal_namespace): item.spec for item in plan.workers
-        }
-        return {key: len(await shared.worker_deployments(spec)) for key, spec in specs.items()}
+        specs = [worker.spec for worker in plan.workers]
+        by_namespace = {(spec.connection.host_port, spec.temporal_namespace): spec for spec in specs}
+        return {key: len(await shared.worker_deployments(spec)) for key, spec in by_namespace.items()}
 
     async def _read_or(
         self, part: str, read: Callable[[], Coroutine[Any, Any, Part]], otherwise: Other

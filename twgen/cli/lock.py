@@ -92,10 +92,9 @@ def record_targets(
     ]
     new = unrecorded([*entries, *older], places, files.of_worker)
     if new and check:
-        names, (verb, them) = listed(sorted(map(str, new))), ("is", "it")
-        if len(new) > 1:
-            verb, them = "are", "them"
-        raise NegativeAnswer(f"{names} {verb} outdated: run `{_without_check()}` and commit {them}")
+        names, (verb, them) = listed(sorted(map(str, new))), ("are", "them") if len(new) > 1 else ("is", "it")
+        command_line = join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
+        raise NegativeAnswer(f"{names} {verb} outdated: run `{command_line}` and commit {them}")
     with alone_in({file.parent for file in new}):
         # read again: another process may have recorded versions since the specs were read
         write_files(with_attributes(changed_files(new, settings.sources.text)))
@@ -108,11 +107,6 @@ def _versions_in_words(entries: Sequence[LedgerEntry]) -> str:
     for entry in entries:
         builds.setdefault(entry.worker, []).append(entry.build_id)
     return listed([f"{worker} {listed(build_ids)}" for worker, build_ids in builds.items()])
-
-
-def _without_check() -> str:
-    """This command as it was typed, without `--check`."""
-    return join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
 
 
 def _older(

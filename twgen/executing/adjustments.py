@@ -1,6 +1,7 @@
 """The changes of a rollout in its cluster: replicas, attached objects, old Jobs."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from twgen.errors import OutOfTime, StateUnavailable
@@ -23,6 +24,7 @@ from twgen.rendering.attached import attached_manifest
 _Result = TypeVar("_Result")
 _MOST_TRIES = 60
 """The number of reads for which a settled rollout waits for a swap."""
+_ATTACHED_STATE = attrgetter("build_id", "attached", "leaving", "replaced", "action", "live.uid")
 
 
 class Adjustments:
@@ -74,13 +76,7 @@ class Adjustments:
         return await self._adjust_attached(plan.versions)
 
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
-        expected = repr(
-            [
-                (item.build_id, item.attached, item.leaving, item.replaced, item.action, item.live.uid)
-                for item in worker.versions
-                if item.live
-            ]
-        )
+        expected = repr([_ATTACHED_STATE(version) for version in worker.versions if version.live])
         if expected == self._settled:
             return True
         listed = await self._try(self._attached())

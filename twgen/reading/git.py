@@ -200,9 +200,9 @@ def repository_root(file: str) -> Path | None:
 
 def _split(output: IO[bytes]) -> Iterator[bytes]:
     """The parts between zero bytes, as they arrive."""
-    rest = b""
+    remainder = b""
     while piece := output.read1(_PIECE):  # type: ignore[attr-defined]
-        *whole, rest = (rest + piece).split(b"\0")
+        *whole, remainder = (remainder + piece).split(b"\0")
         yield from whole
-    if rest:
-        yield rest
+    if remainder:
+        yield remainder

@@ -46,8 +46,8 @@ async def objects_to_import(
         connection = await read_path(client, path, deadline)
         objects.append({**connection, "apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION})
     folder = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
-    named = [await read_path(client, f"{folder}/{name}", deadline) for name in deployments]
-    live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named]
+    named_objects = [await read_path(client, f"{folder}/{name}", deadline) for name in deployments]
+    live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named_objects]
     objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
     documents = (Document(f"namespace {namespace}", index, value) for index, value in enumerate(objects))
     return InCluster(tuple(documents), tuple(absent))

@@ -26,9 +26,9 @@ class Input(NamedTuple):
     """The checkout whose files may be read; empty: the Git repository, or else the folder."""
 
 
-def read_input(given: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
+def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
     """The documents of the paths, with `ledgers` also of the ledgers next to them; raises InvalidInput."""
-    if given.kind == DIRECTORY:
+    if settings.kind == DIRECTORY:
         return read_paths(with_ledgers(paths) if ledgers else paths, sources)
     [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
     if folder and not os.path.exists(folder):  # noqa: PTH110 - as below
@@ -36,8 +36,8 @@ def read_input(given: Input, paths: Sequence[str], sources: Sources, *, ledgers:
     from twgen.reading.templated import read_rendered  # most runs read only files
 
     if not os.path.isdir(folder):  # noqa: PTH112 - Path accepts an empty one
-        raise InvalidInput(f"--input {given.kind} renders one folder: give only that folder")
-    rendered = read_rendered(given, os.path.realpath(folder), sources)
+        raise InvalidInput(f"--input {settings.kind} renders one folder: give only that folder")
+    rendered = read_rendered(settings, os.path.realpath(folder), sources)
     ledger = ledger_folder(folder)
     if not ledger.is_dir() or not any(ledger.iterdir()):
         return rendered

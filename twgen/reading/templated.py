@@ -48,11 +48,11 @@ _TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
-def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
+def read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
     """The documents that a folder, by its full name, renders to; raises InvalidInput."""
-    program = given.kind.lower()
+    program = settings.kind.lower()
     try:
-        text = _rendered(given, folder)
+        text = _rendered(settings, folder)
     except OSError as error:
         why = f"{program} cannot be run here ({error.strerror})"
         raise InvalidInput(f"{why}: check TMPDIR, and the limits of this process (`ulimit -a`)") from error
@@ -76,7 +76,7 @@ def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
     return Documents(tuple(documents), ())
 
 
-def in_file(given: Input, folder: str, line: str) -> tuple[str, int, str]:
+def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
     """The file that a rendered document, or a message about one or about a failed render, comes from.
 
     With its line, and the message without the place. Helm's paths begin with the name of the chart.
@@ -85,7 +85,7 @@ def in_file(given: Input, folder: str, line: str) -> tuple[str, int, str]:
     template, why = match.groups() if match else (None, line)
     if not match and (at := _TEMPLATE.search(line)):
         template, number = at[1], at[2] or number
-    if given.kind == KUSTOMIZE:
+    if settings.kind == KUSTOMIZE:
         present = (name for name in _KUSTOMIZATIONS if Path(folder, name).is_file())
         name = next(present, _KUSTOMIZATIONS[0])
     else:
@@ -93,22 +93,22 @@ def in_file(given: Input, folder: str, line: str) -> tuple[str, int, str]:
     return os.path.normpath(f"{folder}/{name}"), int(number), why or ""
 
 
-def _rendered(given: Input, folder: str) -> str:
-    name = given.kind.lower()
+def _rendered(settings: Input, folder: str) -> str:
+    name = settings.kind.lower()
     program = shutil.which(name)
     if not program:
         raise InvalidInput(
-            f"{name}, which --input {given.kind} runs, is not on PATH: install it; in Argo CD, the"
+            f"{name}, which --input {settings.kind} runs, is not on PATH: install it; in Argo CD, the"
             " component deploy/templating copies Argo CD's own program into the sidecar"
         )
-    checkout = given.root or repository_root(f"{folder}/.")
+    checkout = settings.root or repository_root(f"{folder}/.")
     root = os.path.realpath(checkout or folder)
     with tempfile.TemporaryDirectory(prefix="twgen-") as private:
-        is_kustomize = given.kind == KUSTOMIZE
+        is_kustomize = settings.kind == KUSTOMIZE
         arguments = (
             ["build", folder]
             if is_kustomize
-            else list(_of_helm(given, folder, root, private, is_checkout=bool(checkout)))
+            else list(_of_helm(settings, folder, root, private, is_checkout=bool(checkout)))
         )
         command = [sys.executable, "-I", confined.__file__, root, private, os.path.realpath(program)]
         exit_status = _run([*command, *arguments], folder, private, name)
@@ -121,7 +121,7 @@ def _rendered(given: Input, folder: str) -> str:
         message = (
             " ".join(errors.split()).replace(f"{private}/", "").replace(f"{root}/", "").replace(root, ".")
         )
-        for at, name_of_file in enumerate(given.value_files):
+        for at, name_of_file in enumerate(settings.value_files):
             message = message.replace(_VALUES.format(at), name_of_file)
         if exit_status == confined.CANNOT:
             raise InvalidInput(
@@ -175,16 +175,16 @@ def _run(command: list[str], folder: str, private: str, name: str) -> int:
             raise NotRendered(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
 
 
-def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
+def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
     allowed = "files of the checkout, with a path relative to the chart's folder, such as ../prod.yaml"
     only = f"give {allowed}: no URL, no $ref, no absolute path, no link out of the checkout"
     if not is_checkout:
         only = "the chart is not in a Git repository, so twgen reads only files in its own folder"
     yield from ("template", "--include-crds")
-    if given.namespace:
-        yield f"--namespace={given.namespace}"
-    size = len(os.fsencode(given.values))
-    for at, name in enumerate(given.value_files):
+    if settings.namespace:
+        yield f"--namespace={settings.namespace}"
+    size = len(os.fsencode(settings.values))
+    for at, name in enumerate(settings.value_files):
         file = os.path.realpath(f"{folder}/{name}")
         if "://" in name or os.path.commonpath((root, file)) != root:
             raise InvalidInput(f"value-files: {quoted(name)} is not a file of the checkout: {only}")
@@ -198,11 +198,11 @@ def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout:
         # helm splits its argument at commas, and fetches anything that looks like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
         yield f"--values={private}/{_VALUES.format(at)}"
-    if given.values:
+    if settings.values:
         # named like the option, because helm's errors name the file
-        Path(private, "--values").write_bytes(os.fsencode(given.values))
+        Path(private, "--values").write_bytes(os.fsencode(settings.values))
         yield f"--values={private}/--values"
-    yield from ("--", given.release or "release-name", folder)
+    yield from ("--", settings.release or "release-name", folder)
 
 
 def _value_file(name: str, file: str) -> bytes | None:

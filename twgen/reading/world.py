@@ -106,7 +106,7 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
         listing = group.create_task(cluster.deployments()) if cluster else None
     deployment, live = describing.result(), listing.result() if listing else None
     # if nothing is deployed, an unknown worker is a new one
-    if not deployment and (live is None or live) and await reading.temporal.second_look():
+    if not deployment and (live is None or live) and await reading.temporal.wait_until_remembered():
         deployment = await temporal.deployment()
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
     if not deployment:

@@ -36,12 +36,12 @@ def limit_copies(workers: Iterable[WorkerVersions]) -> None:
     room = _MOST_COPIED
     for worker in workers:
         spec = worker.spec
-        versions = [item for item in worker.versions if item.attached or item.leaving]
+        versions = [version for version in worker.versions if version.attached or version.leaving]
         if not versions or not spec.attached:
             continue
         text = json.dumps([resource.template for resource in spec.attached])
         room -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
-        room -= text.count("{{") * sum(max(map(len, _names(spec, item).values())) for item in versions)
+        room -= text.count("{{") * sum(max(map(len, _names(spec, version).values())) for version in versions)
         if room < 0:
             raise InvalidInput(
                 f"{spec.document.source}: the attached templates of {spec.worker_deployment} are too large to"

@@ -103,16 +103,16 @@ def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
 def _spans(frames: Sequence[Frame], build_id: str) -> Iterator[Span]:
     states = [frame.versions.get(build_id, _ABSENT) for frame in frames]
     span_ends = [*(frame.at for frame in frames[1:]), None]
-    pieces = zip(map(_looks, states), frames, span_ends, strict=True)
-    for looks, group in groupby(pieces, key=lambda piece: piece[0]):
-        is_there, stage, status, percentage, replicas, autoscaled = looks
+    pieces = zip(map(_appearance, states), frames, span_ends, strict=True)
+    for appearance, group in groupby(pieces, key=lambda piece: piece[0]):
+        is_there, stage, status, percentage, replicas, autoscaled = appearance
         same = list(group)
         begin, end = same[0][1].at, same[-1][2]
         if is_there and begin != end:
             yield Span(begin, end, stage, status, percentage, None if autoscaled else replicas)
 
 
-def _looks(state: VersionState) -> tuple[bool, Stage, VersionStatus, float, int, bool]:
+def _appearance(state: VersionState) -> tuple[bool, Stage, VersionStatus, float, int, bool]:
     percentage, replicas = state.percentage, state.replicas
     return state.is_there, _stage(state), state.status, percentage, replicas, state.autoscaled
 

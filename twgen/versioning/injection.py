@@ -96,20 +96,20 @@ class Place(NamedTuple):
 
 def injection(connection: Connection, identity: Identity, names: EnvironmentNames) -> Injection:
     """The variables and volumes that the controller injects, in its order."""
-    spelled = _NAMES[names]
+    variable = _NAMES[names]
     plain = {
-        spelled.address: connection.host_port,
+        variable.address: connection.host_port,
         NAMESPACE: identity.temporal_namespace,
         DEPLOYMENT: identity.worker_deployment,
-        spelled.build_id: identity.build_id,
+        variable.build_id: identity.build_id,
     }
     if connection.tls_server_name:
         plain[_SERVER_NAME] = connection.tls_server_name
-    secured = {spelled.tls: "true"} if spelled.tls else {}
+    secured = {variable.tls: "true"} if variable.tls else {}
     if connection.mutual_tls_secret:
         plain |= secured
-        plain[spelled.client_key] = f"{_TLS_FOLDER}/tls.key"
-        plain[spelled.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
+        plain[variable.client_key] = f"{_TLS_FOLDER}/tls.key"
+        plain[variable.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
     variables = _variables(plain)
     if connection.api_key_secret:
         selector = {"name": connection.api_key_secret.name, "key": connection.api_key_secret.key}
@@ -203,8 +203,8 @@ def is_ever_injected(name: str) -> bool:
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
     """The generation that these names belong to; None: none."""
-    by_build_id = (generation for generation, spelled in _NAMES.items() if spelled.build_id in names)
-    by_address = (generation for generation, spelled in _NAMES.items() if spelled.address in names)
+    by_build_id = (generation for generation, variable in _NAMES.items() if variable.build_id in names)
+    by_address = (generation for generation, variable in _NAMES.items() if variable.address in names)
     return next(chain(by_build_id, by_address), None)
 
 
@@ -212,10 +212,12 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
     """Every set of names that one injection may have added to the pod, the largest first."""
     present = names_found(pod)
     possible = set()
-    for spelled in _NAMES.values():
-        plain = frozenset({spelled.address, NAMESPACE, DEPLOYMENT, spelled.build_id})
-        secured = frozenset({spelled.tls, spelled.client_key, spelled.client_certificate, TLS_VOLUME} - {""})
-        key, trusted = frozenset({_API_KEY}), frozenset({spelled.tls, TRUSTED, _CA_VOLUME} - {""})
+    for variable in _NAMES.values():
+        plain = frozenset({variable.address, NAMESPACE, DEPLOYMENT, variable.build_id})
+        secured = frozenset(
+            {variable.tls, variable.client_key, variable.client_certificate, TLS_VOLUME} - {""}
+        )
+        key, trusted = frozenset({_API_KEY}), frozenset({variable.tls, TRUSTED, _CA_VOLUME} - {""})
         for credentials in (frozenset[str](), key, secured, trusted, key | trusted):
             possible |= {plain | credentials, plain | credentials | {_SERVER_NAME}}
     return sorted((names for names in possible if names <= present), key=lambda names: (-len(names), *names))

@@ -172,8 +172,8 @@ def _plugin_of(application: Object) -> str:
     """The name of twgen's plugin in a source, or a probable misspelling of it; empty: neither."""
     sources = [value_at(application, "spec", "source"), *(value_at(application, "spec", "sources") or ())]
     names = [str(value_at(source, "plugin", "name") or "") for source in sources if source]
-    known = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
-    return known or next(iter(get_close_matches(PLUGIN, names, n=1, cutoff=0.75)), "")
+    exact = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
+    return exact or next(iter(get_close_matches(PLUGIN, names, n=1, cutoff=0.75)), "")
 
 
 def _application(item: Object) -> ArgoApplication:

@@ -160,7 +160,7 @@ def _changed_at(manifest: Object) -> datetime | None:
 
 
 async def read_strays(
-    client: KubernetesClient, namespaces: Iterable[str], known: Collection[str], deadline: Deadline
+    client: KubernetesClient, namespaces: Iterable[str], known_workers: Collection[str], deadline: Deadline
 ) -> Mapping[str, tuple[str, ...]]:
     """The Deployments of versions that an Argo CD Application tracks, by worker, except known workers."""
     names_by_worker: dict[str, list[str]] = defaultdict(list)
@@ -173,7 +173,7 @@ async def read_strays(
             # anyone who may write a Deployment can name any worker in its pods
             is_its_own = worker.partition("/")[0] == home and is_dns_name(worker.partition("/")[2])
             is_tracked = live.tracked_by and live.identity and live.protected
-            if is_tracked and is_its_own and worker not in known:
+            if is_tracked and is_its_own and worker not in known_workers:
                 names_by_worker[worker].append(live.name)
     strays = {}
     for worker, names in names_by_worker.items():

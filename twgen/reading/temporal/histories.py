@@ -57,13 +57,13 @@ class Histories:
 
     @property
     def _by_version(self) -> _Kind:
-        def named(build_id: str) -> str:
+        def version_text(build_id: str) -> str:
             return quoted_text(f"{self._worker.worker_deployment}:{build_id}")
 
         return _Kind(
             lambda workflow: workflow.build_id,
-            lambda build_id: f"{_VERSION} = {named(build_id)}",
-            lambda build_ids: f"{_VERSION} NOT IN ({', '.join(map(named, build_ids))})",
+            lambda build_id: f"{_VERSION} = {version_text(build_id)}",
+            lambda build_ids: f"{_VERSION} NOT IN ({', '.join(map(version_text, build_ids))})",
         )
 
     async def history(self, recorded: Recorded, most_bytes: int) -> str | None:
@@ -109,22 +109,22 @@ class Histories:
             return await self._newest(query, number)
         kind, *finer = kinds
         workflows: list[Recorded] = []
-        known: set[str] = set()
+        queried: set[str] = set()
         others, token = query, b""
         while True:
             page, token = await self._page(others, token)
-            if not token and not known:
+            if not token and not queried:
                 return page
             listed: defaultdict[str, list[Recorded]] = defaultdict(list)
             for workflow in page:
                 listed[kind.value(workflow)].append(workflow)
-            new = listed.keys() - known
+            new = listed.keys() - queried
             for value in sorted(new):
                 enough = listed[value] if not finer and len(listed[value]) >= number else []
                 if token and value and not enough:
                     enough = await self._of_each(f"{query} AND {kind.query(value)}", finer, number)
                 workflows += (enough or listed[value])[: number if not finer else None]
-            known |= new
+            queried |= new
             if not token:
                 return workflows
             if values := sorted(new - {""}):

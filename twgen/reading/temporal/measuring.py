@@ -81,7 +81,7 @@ class Measuring:
         counts = []
         for build_id in filter(None, (self.target.build_id, compared_with)):
             query = (
-                f"TemporalWorkerDeploymentVersion = {self._named(build_id)}"
+                f"TemporalWorkerDeploymentVersion = {self._version_text(build_id)}"
                 f" AND StartTime >= '{format_time(self.since)}'{by_type} GROUP BY ExecutionStatus"
             )
             request = CountWorkflowExecutionsRequest(namespace=self.spec.temporal_namespace, query=query)
@@ -117,7 +117,7 @@ class Measuring:
         query = (
             f"TaskQueue IN ({queues}) AND ExecutionStatus = 'Running'"
             f"{' AND TemporalReportedProblems IS NOT NULL' if reports else ''}"
-            f" AND (TemporalWorkerDeploymentVersion = {self._named(self.target.build_id)}"
+            f" AND (TemporalWorkerDeploymentVersion = {self._version_text(self.target.build_id)}"
             f" OR (TemporalWorkerDeploymentVersion IS NULL{started})"
             " OR TemporalWorkflowVersioningBehavior = 'AutoUpgrade')"
         )
@@ -172,7 +172,7 @@ class Measuring:
         ]
         return max(backlogs, key=lambda backlog: backlog.seconds)
 
-    def _named(self, build_id: str) -> str:
+    def _version_text(self, build_id: str) -> str:
         return quoted_text(f"{self.spec.worker_deployment}:{build_id}")
 
 

@@ -81,15 +81,15 @@ class Draining:
 
     async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
         pinned = pinned_to(self.spec.worker_deployment, build_id)
-        open_ones = still_open(pinned)
-        listed, are_all = await self._list(open_ones, MOST_PAGES)
+        open_query = still_open(pinned)
+        listed, are_all = await self._list(open_query, MOST_PAGES)
         oldest, older = listed, tuple[int, ...]()
         if not are_all:
             starts = (format_time(self.now - age) for age in AGES)
             older = tuple(
-                await all_of([self.count(f"{open_ones} AND StartTime < '{start}'") for start in starts])
+                await all_of([self.count(f"{open_query} AND StartTime < '{start}'") for start in starts])
             )
-            oldest = await self._oldest(open_ones, listed[-1][2].started_at)
+            oldest = await self._oldest(open_query, listed[-1][2].started_at)
         looked_at = await self._described(oldest[-_MOST_DESCRIBED:])
         since = format_time(self.now - self.window)
         closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
@@ -120,12 +120,12 @@ class Draining:
         """How many workflows a query finds."""
         return await self.shared.count_workflows(self.spec, query)
 
-    async def _oldest(self, open_ones: str, newest: datetime) -> list[_Listed]:
+    async def _oldest(self, open_query: str, newest: datetime) -> list[_Listed]:
         """At most a page of the oldest workflows, older than `newest`; empty: not found."""
         youngest_age, oldest_age = self.now - newest, _LONGEST_AGO
         for _ in range(_MOST_HALVINGS):
             age = (youngest_age + oldest_age) / 2
-            query = f"{open_ones} AND StartTime < '{format_time(self.now - age)}'"
+            query = f"{open_query} AND StartTime < '{format_time(self.now - age)}'"
             number = await self.count(query)
             if 0 < number <= PAGE:
                 return (await self._list(query, 1))[0]

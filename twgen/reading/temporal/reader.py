@@ -34,7 +34,7 @@ PAGE = 1000
 """Workflows in one call; a server returns no more."""
 _FORGOTTEN_FOR = 0.3
 """Seconds; after one in thirty changes of routing, 1.29.1 reports for some 50 ms that a worker is unknown."""
-_MOST_SECOND_LOOKS = 10
+_MOST_WAITS = 10
 """In one reading: the server's limit of reads is needed for workers that Temporal knows."""
 _IN_ONE_QUERY = 500
 """Versions; a server answers such a query in some milliseconds."""
@@ -70,7 +70,7 @@ class SharedReads:
         """The answers for several workers, by subject and place."""
         self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
         self._listed: Counter[tuple[str, str]] = Counter()
-        self._second_looks = 0
+        self._waits = 0
 
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
         """Raise StateUnavailable if a worker has no usable credentials; call this before any other method."""
@@ -93,10 +93,10 @@ class SharedReads:
         )
         return await self._clients.ask(call, self._deadline)
 
-    async def second_look(self) -> bool:
+    async def wait_until_remembered(self) -> bool:
         """Wait until a server may know a worker again; False, at once: too many workers have waited."""
-        self._second_looks += 1
-        if self._second_looks > _MOST_SECOND_LOOKS:
+        self._waits += 1
+        if self._waits > _MOST_WAITS:
             return False
         await asyncio.sleep(_FORGOTTEN_FOR)
         return True
