@@ -29,7 +29,7 @@ FRAME_SECONDS = 1.0
 def display(
     output: str, color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = True
 ) -> "Iterator[Screen | Log]":
-    """The screen of a terminal, which says how to leave it; if stdout is no terminal, a log."""
+    """The screen of a terminal, which says how to leave it; if stdout is not a terminal, a log."""
     if output != "text" or not is_terminal():
         yield Log(as_json=output == "json")
         return

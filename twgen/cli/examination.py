@@ -60,7 +60,7 @@ Part = TypeVar("Part")
 Other = TypeVar("Other")
 _IN_CLUSTER = "rollouts in the cluster"
 _BUSY = 8
-"""How often a server may reject a request as too many, some ten seconds: that passes, and is no finding."""
+"""How often a server may reject a request as too many, some ten seconds: that is not a finding."""
 _PARTS = 2
 """Of an Application's name: its namespace, if that is not Argo CD's, and the name itself."""
 _NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"

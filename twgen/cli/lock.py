@@ -90,7 +90,7 @@ def record_targets(
     older = [
         entry for spec in specs.workers for entry in _older(settings, spec, live or {}, set(recorded), now)
     ]
-    new = unrecorded([*entries, *older], places, files.of_worker)
+    new = unrecorded([*entries, *older], places, files.by_worker)
     if new and check:
         names, (verb, them) = listed(sorted(map(str, new))), ("are", "them") if len(new) > 1 else ("is", "it")
         command_line = join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
@@ -98,7 +98,7 @@ def record_targets(
     with alone_in({file.parent for file in new}):
         # read again: another process may have recorded versions since the specs were read
         write_files(with_attributes(changed_files(new, settings.sources.text)))
-    return Recorded(new, len(older), sorted(set(files.of_worker.values())))
+    return Recorded(new, len(older), sorted(set(files.by_worker.values())))
 
 
 def _versions_in_words(entries: Sequence[LedgerEntry]) -> str:
@@ -117,9 +117,9 @@ def _older(
     now: datetime,
 ) -> Iterator[LedgerEntry]:
     """A worker's older versions that run and are not in the ledger."""
-    own = [item for item in live.get(spec.namespace, ()) if is_of_worker(item, spec)]
+    own_deployments = [item for item in live.get(spec.namespace, ()) if is_of_worker(item, spec)]
     recorded_builds = {build_id for worker, build_id in recorded if worker == spec.worker_deployment}
-    recording = versions_to_record(spec, own, recorded_builds)
+    recording = versions_to_record(spec, own_deployments, recorded_builds)
     warnings = list(recording.told)
     for version in recording.versions:
         deployment = deployment_to_record(spec, version)

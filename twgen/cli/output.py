@@ -112,7 +112,7 @@ def wants_tree(color: str) -> bool:
 
 
 def writes_unicode() -> bool:
-    """Whether stdout accepts more than ASCII, even if it is no terminal."""
+    """Whether stdout accepts more than ASCII, even if it is not a terminal."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 

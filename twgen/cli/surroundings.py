@@ -160,7 +160,7 @@ class Plugin:
             listed_profiles,
             lambda name: operator.may_use(name, self._application),
             bool(allow_unlisted),
-            whose=f"Argo CD project {self._application.project!r}",
+            subject=f"Argo CD project {self._application.project!r}",
             granted_in=f"temporal.profiles of {operator.file or 'the file in TWGEN_OPERATOR_CONFIG'}",
         )
 

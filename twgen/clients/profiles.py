@@ -72,7 +72,7 @@ class Profiles:
     """Connections without a profile are used too, without credentials."""
     of_person: bool = False
     """The TEMPORAL_ variables define one of them."""
-    whose: str = "the current user"
+    subject: str = "the current user"
     """The subject of `may_use`: the project of Argo CD."""
     granted_in: str = ""
     """The place that grants it."""
@@ -94,7 +94,7 @@ class Profiles:
             raise StateUnavailable(f"{place}: profiles {_names(usable)} all match: keep only one of them")
         if matching:
             raise StateUnavailable(
-                f"{place}: {self.whose} may not use profile {_names(matching)}: the operator must list"
+                f"{place}: {self.subject} may not use profile {_names(matching)}: the operator must list"
                 f" the project there, in {self.granted_in}"
             )
         if self.allow_unlisted and not connection.needs_credentials:

@@ -122,7 +122,7 @@ def live_deployments(manifests: Iterable[Mapping[str, Any]]) -> Iterator[LiveDep
 
 
 def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
-    """The facts in a live manifest of the shape DEPLOYMENT about its version; None: it is no version's."""
+    """The facts in a live manifest of the shape DEPLOYMENT; None: no version runs there."""
     metadata: Mapping[str, Any] = manifest.get("metadata") or {}
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     label = (metadata.get("labels") or {}).get(BUILD_ID_LABEL, "")

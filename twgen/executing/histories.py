@@ -34,7 +34,7 @@ async def write_histories(
     """Write a sample of histories, one file each, into an empty folder.
 
     `mode` is for each file. `history` returns the text of one: empty if it is no longer kept, None if it has
-    more than so many bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
+    more than the given bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
     would read all its files.
     """
     files: list[Recorded] = []

@@ -181,7 +181,7 @@ class Batches(Protocol):
     """Reads workflows, and batch operations on them."""
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """The progress of a batch operation; None: there is none of that ID."""
+        """The progress of a batch operation; None: there is none with this ID."""
 
     async def count(self, query: str) -> int:
         """The number of workflows that a query finds."""

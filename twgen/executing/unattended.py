@@ -282,7 +282,7 @@ class _Attached:
 
 
 async def carry_out(unattended: Unattended, intent_hash: str, within: float | None) -> WorkerPlan | None:
-    """Roll out the intent of that hash (empty: any), within so many seconds (None: without a limit).
+    """Roll out the intent of that hash (empty: any), within this number of seconds (None: no limit).
 
     The last plan; None: the intent no longer exists. Raises as `roll_out` does, but waits for problems that
     others can fix, and writes the reason of its end into the cluster.

@@ -110,7 +110,7 @@ def _read_record(
 class LedgerFiles(NamedTuple):
     """The file of each worker, and a line for each worker that is recorded in another ledger too."""
 
-    of_worker: Mapping[str, Path]
+    by_worker: Mapping[str, Path]
     warnings: tuple[str, ...]
 
 
@@ -123,21 +123,21 @@ def ledger_files(specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]",
     files: dict[str, dict[str, None]] = {}
     for place in recorded:
         files.setdefault(place.entry.worker, {}).update(dict.fromkeys(filter(_is_kept, place.sources)))
-    of_worker, warnings = dict[str, Path](), list[str]()
+    by_worker, warnings = dict[str, Path](), list[str]()
     for spec in specs:
         worker, source = spec.worker_deployment, spec.document.source
         ledger = ledger_folder(source) if _is_kept(source) else folder
         name = f"{worker.replace('/', '.')}.yaml"
         nearness = {file: _nearness(file, ledger) for file in files.get(worker, ())}
         file = max(nearness, key=lambda file: (nearness[file], PurePath(file).name == name), default="")
-        of_worker[worker] = Path(file) if file else ledger / name
+        by_worker[worker] = Path(file) if file else ledger / name
         if other_files := [other for other in nearness if nearness[other] < nearness[file]]:
             warnings.append(
                 f"{worker} is recorded in {listed(other_files)} too: new versions go to {file}, which is"
                 " nearer to its spec; move all lines there, and remove"
                 f" {'it' if len(other_files) == 1 else 'them'}"
             )
-    return LedgerFiles(of_worker, tuple(warnings))
+    return LedgerFiles(by_worker, tuple(warnings))
 
 
 def _is_kept(source: str) -> bool:
