@@ -13,6 +13,6 @@ def test_last_word_of_a_container_is_safe_to_read_and_fits(
     log = tmp_path / "termination-log"
     log.touch()
     monkeypatch.setattr(in_cluster, "_TERMINATION_LOG", log)
-    in_cluster._say_last("Blocked: \x1b[2J" + "ü" * 4096)  # noqa: SLF001 - a container alone has such a file
+    in_cluster._leave_message("Blocked: \x1b[2J" + "ü" * 4096)  # noqa: SLF001 - a container alone has such a file
     assert log.read_text(encoding="utf-8").startswith("Blocked: \\x1b[2Jüü")
     assert log.stat().st_size in {4095, 4096}

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said, of which there is something at each item."""
     said: list[str] = []
-    monkeypatch.setattr(progress, "_EACH", 0.0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     monkeypatch.setattr(progress, "say_for_now", said.append)
     monkeypatch.setenv("TERM", "xterm")
     return said
@@ -34,7 +34,7 @@ def test_terminal_is_told_how_many_items_are_done_and_the_line_goes_in_the_end(t
 
 
 def test_nobody_is_told_before_a_second_is_over(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_EACH", 3600.0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 3600.0)
     assert (counted(Terminal()), told) == (["a", "b"], [""])
 
 

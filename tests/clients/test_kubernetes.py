@@ -83,7 +83,7 @@ def test_time_of_an_answer_is_heard_when_it_tells_one(date: str, told: str | Non
     with answering(head.encode() + b"{}") as address, connected(tmp_path, address) as client:
         asyncio.run(client.ask("GET", "/api/v1/nodes", Deadline(60)))
         heard = client.heard
-    assert (heard and heard.said.isoformat()) == told
+    assert (heard and heard.server_time.isoformat()) == told
     assert not heard or time.monotonic() - heard.at < 10
 
 

@@ -110,7 +110,7 @@ def test_two_profiles_for_one_place_are_refused(file: Path) -> None:
 def test_profile_that_the_project_may_not_use_is_refused_by_name(file: Path) -> None:
     whose, granted_in = "Argo CD project 'eu'", "temporal.profiles of /etc/twgen/operator.yaml"
     profiles = Profiles(
-        load(file), lambda name: name == "shop", allow_unlisted=True, whose=whose, granted_in=granted_in
+        load(file), lambda name: name == "shop", allow_unlisted=True, subject=whose, granted_in=granted_in
     )
     with pytest.raises(StateUnavailable) as refused:
         profiles.of(HERE, "payments", WORKER)

@@ -14,7 +14,7 @@ from twgen.clients.deadline import Deadline
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.unattended import Unattended, Ways, carry_out
+from twgen.executing.unattended import Access, Unattended, carry_out
 from twgen.model.marks import MarkKey
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -154,7 +154,7 @@ class Pod(Client):
             name="/".join(place),
             read_intent=lambda told: read_intent(beside, *place, told, Deadline(9)),
             read_status=lambda intent: read_status(beside, intent, 9),
-            ways=self._ways,
+            access=self._access,
             writer=lambda intent: ClusterWriter(self, intent, 9),
             clock=lambda: self.server.model.now,
             sleep=self.server.sleep,
@@ -162,12 +162,12 @@ class Pod(Client):
         )
         return carry_out(unattended, self.intent.hash, None)
 
-    def _ways(self, intent: Intent) -> Ways:
+    def _access(self, intent: Intent) -> Access:
         assert intent.hash == self.intent.hash, "another one than the Job is for"
         self.reader = RolloutReader(self, intent)
         beside: Any = self.beside
         kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
-        return Ways(
+        return Access(
             rollout=self.rollout(),
             state=self.state,
             attached=lambda: attached_objects(self, replace(intent, attached_kinds=kinds), Deadline(9)),

@@ -96,10 +96,10 @@ def adjusted(writer: Writer, *looks: World, is_told: bool = False) -> list[str]:
     async def attached() -> list[AttachedInCluster]:
         return [item for item in ALL_OF_THEM if f"delete {item.path} {item.uid}" not in writer.done]
 
-    async def tell_failure(failure: str) -> None:
+    async def report_failure(failure: str) -> None:
         writer.told.append(failure)
 
-    adjustments = Adjustments(writer, attached, writer.said.append, tell_failure if is_told else None)
+    adjustments = Adjustments(writer, attached, writer.said.append, report_failure if is_told else None)
 
     async def all_of_them() -> None:
         for look in looks:

@@ -245,7 +245,7 @@ def test_journal_of_a_hook_that_is_run_again_goes_on_from_when_the_first_one_beg
     left, later = parse_rollout_status({"metadata": metadata, "data": writer.status}), timedelta(minutes=9)
     for kept, since in ((left, NOW), (replace(left, intent="2"), NOW + later)):
         again = Journal(cast("ClusterWriter", writer), intent, print)
-        again.go_on_from(kept)
+        again.continue_from(kept)
         asyncio.run(again.record(replace(status, now=NOW + later)))
         assert (writer.status["phase"], writer.status["since"]) == ("Waiting", format_time(since))
 

@@ -100,10 +100,10 @@ def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(eac
     client = Client(server := Server(), RAMPS, troubles=["", "", *each_time * 9])
     told: list[tuple[str, RoutingReason]] = []
 
-    async def tell_failure(failure: str, reason: RoutingReason) -> None:
+    async def report_failure(failure: str, reason: RoutingReason) -> None:
         told.append((failure, reason))
 
-    server.run(roll_out(replace(client.rollout(), tell_failure=tell_failure), once=False))
+    server.run(roll_out(replace(client.rollout(), report_failure=report_failure), once=False))
     assert client.said.count("refused; trying again") == 1
     assert told == [("refused", RoutingReason.LOOK_FAILED)] * 9
 
@@ -112,10 +112,10 @@ def test_claim_that_fails_is_told_with_a_reason_of_its_own_and_tried_again() -> 
     client = Client(server := Server(), RAMPS, troubles=["", "refused"] * 3)
     told: list[tuple[str, RoutingReason]] = []
 
-    async def tell_failure(failure: str, reason: RoutingReason) -> None:
+    async def report_failure(failure: str, reason: RoutingReason) -> None:
         told.append((failure, reason))
 
-    server.run(roll_out(replace(client.rollout(), tell_failure=tell_failure), once=False))
+    server.run(roll_out(replace(client.rollout(), report_failure=report_failure), once=False))
     why = f"{ME} could not become the manager: refused"
     assert told == [(why, RoutingReason.CLAIM_FAILED)] * 3
     assert client.said[:2] == [f"{why}; trying again", f"shop/payments: its manager is now {ME}"]

@@ -10,7 +10,7 @@ import pytest
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import BUDGET, NOW, live_manifest, with_policy
 from twgen.cluster.deployments import recorded_deployment
-from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
+from twgen.executing.tick import ReadWorkers, Tick, TickResult, Worker
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase
 from twgen.model.policy import Driver, HistorySource
@@ -42,7 +42,7 @@ def look(
     records: Callable[[RolloutStatus], None] | None = None,
     deletes: Callable[[str], None] | None = None,
     answers: Callable[[Answer], None] | None = None,
-) -> Seen:
+) -> TickResult:
     async def delete(_: Intent, job: JobReference) -> None:
         assert deletes
         deletes(job.name)
@@ -56,7 +56,7 @@ def look(
         assert over == "7"
         answers(answer)
 
-    async def story() -> Seen:
+    async def story() -> TickResult:
         return await asyncio.wait_for(Tick(read, delete, record, answer, print).act(workers), 30)
 
     return asyncio.run(story())
@@ -132,11 +132,11 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     )
     recorded: list[RolloutStatus] = []
 
-    def look_at(world: World, told: RolloutStatus) -> Seen:
+    def look_at(world: World, told: RolloutStatus) -> TickResult:
         async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
             return world, []
 
-        return look(read, known._replace(kept=told), records=recorded.append)
+        return look(read, known._replace(status=told), records=recorded.append)
 
     look_at(settled, told)
     look_at(without_pods, told)
@@ -279,7 +279,7 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
     status = not_begun(None, spec.worker_deployment, spec.build_id, "", NOW)
     pending = PendingRequest(request_, "", None, "7")
     status = replace(status, phase=phase, pending=pending)
-    asked = worker("shop", spec=spec)._replace(ended=ended, kept=status)
+    asked = worker("shop", spec=spec)._replace(ended=ended, status=status)
     policy = {"spec": {"driver": driver.value}}
     asked = asked._replace(intent=replace(asked.intent, documents=(policy,)))
     said: list[str] = []
@@ -304,5 +304,5 @@ def test_request_that_was_answered_is_left_to_the_job() -> None:
 
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
     pending = PendingRequest(ABORT, "", Answer(ABORT, AnswerState.DONE, "done"), "7")
-    asked = worker("shop")._replace(ended=ENDED, kept=replace(status, phase=Phase.BLOCKED, pending=pending))
+    asked = worker("shop")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
     assert look(read, asked).failures == []

@@ -1,4 +1,4 @@
-"""The one error boundary: every end of the program is a line on stderr and an exit code."""
+"""The only error boundary: every end of the program becomes a line on stderr and an exit code."""
 
 import os
 import signal
@@ -19,35 +19,35 @@ _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 _TERMINATED = 143
 _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--set-json"), "--values")}
-"""What is called otherwise here than by helm."""
+"""Options of helm that have another name here."""
 
 
 def exit_code_of(run: Callable[[], object], on_failure: Callable[[Sequence[str]], object]) -> int:
-    """Run the program and say how it ended; `on_failure` gets the lines of a failure, but of no signal."""
+    """Run the program and print why it failed; `on_failure` gets the lines of a failure, not of a signal."""
     try:
         try:
             open_streams()
             _answer_signals(signal.default_int_handler, lambda *_: sys.exit(_TERMINATED))
-            ended = run()
+            outcome = run()
         finally:
-            # whoever interrupts an end that is under way wants no second one
+            # a second interrupt must not disturb an end that is under way
             _answer_signals(signal.SIG_DFL, signal.SIG_DFL)
-    except BaseException as error:  # noqa: BLE001 - what nobody expected is a bug: so is a library's panic
+    except BaseException as error:  # noqa: BLE001 - an unexpected error is a bug, also a library's panic
         code, lines = _ending(error)
         for line in lines:
             say(line)
         if lines:
-            with suppress(OSError, TwgenError):  # nobody reads stdout any more
+            with suppress(OSError, TwgenError):  # the reader of stdout is gone
                 on_failure(lines)
         return code
-    return ended if isinstance(ended, int) else 0
+    return outcome if isinstance(outcome, int) else 0
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once; what is written has been flushed.
+    """End the process at once; all output has been flushed.
 
-    A thread of Temporal's SDK that still reports an answer aborts an interpreter that is being taken apart
-    (https://github.com/temporalio/sdk-python/issues/300). All that needs an end is a context manager.
+    A thread of Temporal's SDK that still reports an answer aborts an interpreter that is shutting down
+    (https://github.com/temporalio/sdk-python/issues/300). Everything that needs cleanup is a context manager.
     """
     os._exit(code)
 
@@ -57,13 +57,13 @@ _Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 def _answer_signals(interrupt: _Handler, terminate: _Handler) -> None:
     for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, terminate)):
-        # nohup, and a shell's `&`, have a program ignore them
+        # nohup, and a shell's `&`, make a program ignore them
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
 
 def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
-    """The exit code, and the lines that say why."""
+    """The exit code, and the lines with the reason."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     match error:
@@ -92,42 +92,42 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
         case click.exceptions.NoArgsIsHelpError():
             return error.format_message().splitlines()
         case _:
-            # click breaks the line before each of some choices
-            said = " ".join(error.format_message().split()).rstrip(".")
+            # click starts a new line for each choice
+            message = " ".join(error.format_message().split()).rstrip(".")
             if isinstance(error, click.exceptions.NoSuchOption):
                 from twgen.model.problem import did_you_mean
 
-                # without the dashes, which are alike in all of them
+                # without the dashes, which all of them have
                 options = [option.lstrip("-") for option in error.possibilities or ()]
                 similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")
-                of_command = error.ctx.command.params if error.ctx else ()
+                options_of_command = error.ctx.command.params if error.ctx else ()
                 instead = _OF_HELM.get(error.option_name)
-                if instead and any(instead in option.opts for option in of_command):
+                if instead and any(instead in option.opts for option in options_of_command):
                     similar = f"; with --input Helm, did you mean {instead}?"
-                said = f"no such option {error.option_name!r}{similar}"
+                message = f"no such option {error.option_name!r}{similar}"
             context = getattr(error, "ctx", None)
-            hint = f"; see {context.command_path} --help" if context and not said.endswith("?") else ""
-            return [f"twgen: {said}{hint}"]
+            hint = f"; see {context.command_path} --help" if context and not message.endswith("?") else ""
+            return [f"twgen: {message}{hint}"]
 
 
 def _bug_lines(error: BaseException) -> Sequence[str]:
     import tempfile
 
-    report, what = bug_report(error), f"twgen: a bug ({type(error).__name__}); please report"
+    report, head = bug_report(error), f"twgen: a bug ({type(error).__name__}); please report"
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="twgen-bug-", suffix=".txt", delete=False, encoding="utf-8"
         ) as file:
             file.write(report)
     except OSError:
-        return [f"{what} this:", *report.splitlines()]
-    return [f"{what} the content of {file.name}"]
+        return [f"{head} this:", *report.splitlines()]
+    return [f"{head} the content of {file.name}"]
 
 
 def bug_report(error: BaseException) -> str:
-    """Which errors led to one another and where, the newest last, but not what they say.
+    """The chain of errors and where they were raised, the newest last, without their messages.
 
-    The text of an error that nobody expected can quote anything: a token in a header that a library
+    The message of an unexpected error can quote anything: a token in a header that a library
     refused, a line of a kubeconfig, the value of a Secret.
     """
     import platform
@@ -136,13 +136,13 @@ def bug_report(error: BaseException) -> str:
     from twgen.cli.version import full_version
 
     chain: list[BaseException] = []
-    others: list[BaseException | None] = [error]
-    while others:
-        link = others.pop()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        link = pending.pop()
         if link is not None and link not in chain:
             chain.append(link)
-            others += link.exceptions if isinstance(link, BaseExceptionGroup) else ()
-            others.append(link.__cause__ or link.__context__)
+            pending += link.exceptions if isinstance(link, BaseExceptionGroup) else ()
+            pending.append(link.__cause__ or link.__context__)
     lines = [f"twgen {full_version()}, Python {platform.python_version()}, {sys.platform}\n"]
     for link in reversed(chain):
         lines.append(f"{type(link).__module__}.{type(link).__qualname__}\n")

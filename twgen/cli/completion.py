@@ -20,5 +20,5 @@ def command(shell: str) -> None:
 
     from twgen.cli.main import COMPLETION, twgen
 
-    if made := get_completion_class(shell):
-        write(f"{made(twgen, {}, 'twgen', COMPLETION).source()}\n")
+    if completion := get_completion_class(shell):
+        write(f"{completion(twgen, {}, 'twgen', COMPLETION).source()}\n")

@@ -22,7 +22,7 @@ from twgen.errors import OutOfTime, StateUnavailable
 _LOOPBACK = "127.0.0.1:0"
 _NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _USUAL_PORT = 80
-_EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - what is asked for with --listen
+_EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with --listen
 
 
 @click.command()
@@ -72,7 +72,7 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
 
 
 class _Guard:
-    """Lets nobody see the page but who was told its address: no other site by a visitor's browser, either."""
+    """Shows the page only to requests with the token, and to no other site in a visitor's browser."""
 
     def __init__(self, answer: Callable[[Request], Answer], token: str) -> None:
         self._answer = answer
@@ -81,11 +81,11 @@ class _Guard:
         """The Host headers that mean this server; empty: any."""
 
     def answer(self, request: Request) -> Answer:
-        """As it is, to who may ask."""
+        """The answer, if the request may have it."""
         host, origin = str(request.get("HTTP_HOST", "")).lower(), request.get("HTTP_ORIGIN")
-        given = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
-        is_ours = (not self.hosts or host in self.hosts) and origin in {None, f"http://{host}"}
-        if not is_ours or not secrets.compare_digest(given.encode(), self._token.encode()):
+        token = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
+        is_allowed = (not self.hosts or host in self.hosts) and origin in {None, f"http://{host}"}
+        if not is_allowed or not secrets.compare_digest(token.encode(), self._token.encode()):
             why = b"open the URL that `twgen dashboard` printed: it contains the token\n"
             return Answer("403 Forbidden", "text/plain", why)
         if request["PATH_INFO"] != "/":
@@ -94,9 +94,9 @@ class _Guard:
 
 
 def _hosts(host: str, port: int) -> Collection[str]:
-    """What a browser may call the server; of one that listens everywhere nobody knows all its names."""
+    """The Host headers that mean the server; empty, for any, if it listens on every address."""
     if host in _EVERYWHERE:
         return ()
     names = _NAMES_OF_LOOPBACK if host in _NAMES_OF_LOOPBACK else (host.lower(),)
-    # of the usual port a browser says nothing
+    # browsers leave out the usual port
     return {f"{name}:{port}" for name in names} | (set(names) if port == _USUAL_PORT else set())

@@ -43,22 +43,22 @@ def command(**params: Any) -> None:
     if not kubectl:
         raise StateUnavailable("kubectl, which compares the manifests, is not on PATH: install it")
     manifests = rendered(settings, with_rollouts=not params["no_hooks"])
-    given = FORMATS["yaml"](manifests)
+    text = FORMATS["yaml"](manifests)
     try:
-        compared = subprocess.run(  # noqa: S603 - by its full name
-            [kubectl, *_arguments(params, manifests)], input=given, stderr=sys.stderr, check=False
+        diff = subprocess.run(  # noqa: S603 - by its full name
+            [kubectl, *_arguments(params, manifests)], input=text, stderr=sys.stderr, check=False
         )
     except OSError as error:
         raise StateUnavailable(f"cannot run {kubectl}: {error.strerror}") from error
-    code = compared.returncode
+    code = diff.returncode
     raise click.exceptions.Exit(code if code >= 0 else _SIGNALLED - code)
 
 
 def _arguments(params: Mapping[str, Any], manifests: Sequence[Manifest]) -> list[str]:
-    # what Argo CD or a controller has set is a difference too, and no error; nothing is taken from them
+    # a field that Argo CD or a controller has set is a difference, not a conflict; a diff takes no ownership
     arguments = ["diff", "--server-side", "--force-conflicts", f"--field-manager={params['field_manager']}"]
     arguments += [f"--{name}={params[name]}" for name in ("kubeconfig", "context") if params[name]]
-    # kubectl refuses objects of another namespace than the one it is given
+    # kubectl rejects objects in another namespace than the given one
     if params["namespace"] and not all(value_at(item, "metadata", "namespace") for item in manifests):
         arguments.append(f"--namespace={params['namespace']}")
     return [*arguments, "--filename=-"]

@@ -1,4 +1,4 @@
-"""What is shown of workers while they are watched or rolled out: a tree that is repainted, or lines."""
+"""Showing workers while they are watched or rolled out: a tree that is repainted, or lines."""
 
 import json
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from twgen.reporting.status.trees import Layout
 
 FRAME_SECONDS = 1.0
-"""From one frame to the next; what is shown counts seconds."""
+"""From one frame to the next; ages on the screen count seconds."""
 
 
 @contextmanager
 def display(
     output: str, color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = True
 ) -> "Iterator[Screen | Log]":
-    """Where to show: on a terminal the screen, which says how to leave it, else a log."""
+    """The screen of a terminal, which says how to leave it; if stdout is not a terminal, a log."""
     if output != "text" or not is_terminal():
         yield Log(as_json=output == "json")
         return
@@ -43,7 +43,7 @@ def painted(color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = Tru
     from rich.console import Console
     from rich.live import Live
 
-    # whether it is a terminal, and in colour, has been decided
+    # rich must not decide again whether it is a terminal, and in colour
     system: Literal["auto"] | None = "auto" if wants_colour(color) else None
     console = Console(force_terminal=True, color_system=system, highlight=False)
     with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
@@ -54,57 +54,57 @@ def painted(color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = Tru
             screen.leave()
 
 
-class Seen(Protocol):
-    """What was read, once, and can be painted as it is later."""
+class Paintable(Protocol):
+    """The result of one read, which can be painted later."""
 
     @property
     def read_at(self) -> datetime:
-        """When, by the clock of this machine."""
+        """When it was read, by the clock of this machine."""
 
     def tree(self, now: datetime, layout: "Layout") -> str:
-        """How it stands at that time."""
+        """Its state at that time."""
 
 
 def layout_for(color: str, *, detailed: bool) -> "Layout":
-    """What stdout can show of what is printed once."""
+    """The layout of text that is printed once, by what stdout can show."""
     from twgen.reporting.status.trees import Layout
 
     return Layout(wants_colour(color), width(), not writes_unicode(), detailed=detailed)
 
 
 class Screen:
-    """A terminal on which where every worker stands is painted again and again."""
+    """A terminal on which the state of every worker is painted repeatedly."""
 
     def __init__(self, live: "Live", color: str, leaving: str, *, detailed: bool) -> None:
         self._live, self._color, self._leaving = live, color, leaving
         self._detailed = detailed
         self._size = live.console.size
-        self._shown: tuple[Seen, str] | None = None
+        self._shown: tuple[Paintable, str] | None = None
 
-    def show(self, seen: Seen, failure: str = "") -> None:
-        """Paint what was read last, as of now, and why nothing newer was (empty: it is the newest)."""
-        self._shown = seen, failure
+    def show(self, reading: Paintable, failure: str = "") -> None:
+        """Paint the last read, as of now, and why a newer one failed (empty: none did)."""
+        self._shown = reading, failure
         self.repaint()
 
     def repaint(self) -> None:
-        """Paint the same again, as of now."""
+        """Paint the last read again, as of now."""
         console = self._live.console
-        if self._size != console.size:  # the terminal has broken the lines of the last frame anew
+        if self._size != console.size:  # the terminal has wrapped the last frame's lines again
             console.clear()
             self._size = console.size
         if self._shown:
             self._live.update(self._frame(*self._shown), refresh=True)
 
     def leave(self) -> None:
-        """Paint what stays: nothing is read any more, so there is nothing to end."""
+        """Paint the last frame, without the hint how to leave."""
         self._leaving = ""
         self.repaint()
 
     def say(self, line: str) -> None:
-        """Print a line that stays, above what is painted."""
+        """Print a line that stays, above the painted frame."""
         self._live.console.print(printable(f"{clock():%H:%M:%S} {line}"), markup=False)
 
-    def _frame(self, seen: Seen, failure: str) -> "Group":
+    def _frame(self, reading: Paintable, failure: str) -> "Group":
         from rich.console import Group
         from rich.text import Text
 
@@ -112,15 +112,15 @@ class Screen:
 
         now, ascii_only = clock(), not writes_unicode()
         columns, rows = self._size
-        age = spoken(now - seen.read_at)
-        read = f"{now:%H:%M:%S} UTC, read {age} ago"
-        heading = [Text("; ".join(filter(None, (read, self._leaving))), "dim")]
+        age = spoken(now - reading.read_at)
+        read_at = f"{now:%H:%M:%S} UTC, read {age} ago"
+        heading = [Text("; ".join(filter(None, (read_at, self._leaving))), "dim")]
         if failure:
             failure = printable(f"this was read {age} ago: {failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
-        left = rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1
-        layout = Layout(wants_colour(self._color), columns, ascii_only, left, self._detailed)
-        tree = seen.tree(now, layout)
+        rows_left = rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1
+        layout = Layout(wants_colour(self._color), columns, ascii_only, rows_left, self._detailed)
+        tree = reading.tree(now, layout)
         return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
 
 
@@ -129,29 +129,29 @@ class Log:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._told: list[StatusLine] = []
+        self._printed: list[StatusLine] = []
         self._failure = ""
 
     def show(self, observation: Observation, failure: str = "") -> None:
-        """Print what is new in what was read last, or why nothing newer was, once."""
+        """Print the changes since the last read; why a read failed is printed once."""
         if failure not in {"", self._failure}:
             warn([f"{printable(failure)}; trying again"])
         if self._failure and not failure:
             say("twgen: reading succeeds again")
         self._failure = failure
         status = observation.status
-        before, self._told = self._told, status_lines(status)
-        changes = news(before, self._told)
+        before, self._printed = self._printed, status_lines(status)
+        changes = news(before, self._printed)
         if changes and self._as_json:
             write(json.dumps(status_document(status), ensure_ascii=False) + "\n")
         elif changes:
             write("".join(f"{format_time(status.now)} {printable(line)}\n" for line in changes))
 
     def repaint(self) -> None:
-        """Nothing: what is printed stays."""
+        """Does nothing: printed lines stay."""
 
     def say(self, line: str) -> None:
-        """Print a line with its time; where JSON is printed, for people on stderr."""
+        """Print a line with its time; with JSON on stdout, print it on stderr."""
         if self._as_json:
             warn([line])
         else:

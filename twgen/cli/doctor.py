@@ -37,23 +37,23 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
     settings = settings_of(params)
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen doctor` elsewhere")
-    given = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
+    specs = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
 
     async def story(opened: Connections) -> Examined:
-        return await Examination(settings, servers, opened, argocd_namespace).of(given)
+        return await Examination(settings, servers, opened, argocd_namespace).of(specs)
 
     with Servers(settings) as servers:
-        seen = servers.run(given.workers if given else (), story)
-    found = findings(seen.installation, seen.plan, seen.world, seen.operator)
-    not_checked = seen.installation.not_checked
+        examined = servers.run(specs.workers if specs else (), story)
+    all_findings = findings(examined.installation, examined.plan, examined.world, examined.operator)
+    not_checked = examined.installation.not_checked
     if output == "json":
-        write(json_text(diagnosis_document(found, not_checked, seen.plan.now)))
+        write(json_text(diagnosis_document(all_findings, not_checked, examined.plan.now)))
     else:
-        write(_text(found, not_checked, counted(seen.workers, "worker"), color))
-    beside_workers = seen.installation.argocd or seen.installation.tick
-    if not seen.workers and not found and not_checked and not beside_workers:
+        write(_text(all_findings, not_checked, counted(examined.workers, "worker"), color))
+    installed = examined.installation.argocd or examined.installation.tick
+    if not examined.workers and not all_findings and not_checked and not installed:
         raise StateUnavailable("nothing was checked: give PATHs, or access to a cluster")
-    problems = sum(one.severity is Severity.PROBLEM for one in found)
+    problems = sum(finding.severity is Severity.PROBLEM for finding in all_findings)
     if problems:
         raise NegativeAnswer(f"{counted(problems, 'problem')} found")
 

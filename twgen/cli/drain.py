@@ -1,4 +1,4 @@
-"""`twgen drain`: which workflows hold old versions, and batch operations of the server that end them."""
+"""`twgen drain`: the workflows that hold old versions, and batch operations on the server that end them."""
 
 import asyncio
 import sys
@@ -25,7 +25,6 @@ from twgen.model.draining import (
     BatchState,
     DrainingAction,
     DrainReport,
-    ScheduledAction,
     WorkerInUse,
 )
 from twgen.model.forms import WORKFLOW_TYPE
@@ -66,9 +65,9 @@ _NEEDS = {
     "signal_input": "signal",
     **dict.fromkeys(("workflow_types", "older_than", "again", "wait", "yes"), "of_version"),
 }
-"""Options that mean nothing without another one."""
-_BETWEEN_LOOKS = 1.0
-"""Seconds."""
+"""Options that have no effect without another one."""
+_POLL_SECONDS = 1.0
+"""Between two reads of a batch operation."""
 
 
 @click.command()
@@ -91,16 +90,16 @@ def command(output: str, window: timedelta, color: str, **params: Any) -> None:
     confirmation, and starts a batch operation on the server. If the same operation was started before, it
     reports the progress.
     """
-    if what := _what_ends(params):
-        of_report = given_options(["window", "from_cluster", "all_namespaces"])
-        if of_report or output != "text":
-            options_of_report = ", ".join(of_report) or f"-o {output}"
-            raise InvalidInput(f"--version prints no report, so leave out {options_of_report}")
-        _end_workflows(params, what)
+    if action := _draining_action(params):
+        report_options = given_options(["window", "from_cluster", "all_namespaces"])
+        if report_options or output != "text":
+            names = ", ".join(report_options) or f"-o {output}"
+            raise InvalidInput(f"--version prints no report, so leave out {names}")
+        _end_workflows(params, action)
         return
     report = _report(params, window)
     failure = StateUnavailable("; ".join(report.unread)) if report.unread else None
-    # of nothing there is no report: it would say that no version is held
+    # an empty report would say that no version is held
     if failure and not report.workers:
         raise failure
     write(_REPORTS[output](report, color))
@@ -109,7 +108,7 @@ def command(output: str, window: timedelta, color: str, **params: Any) -> None:
 
 
 def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
-    """What holds the versions of the workers that are asked for, and why some are left out."""
+    """The report on the workers that the options choose, and why some are left out."""
     settings, in_cluster, everywhere = settings_of(params), params["from_cluster"], params["all_namespaces"]
     if everywhere and not in_cluster:
         raise InvalidInput("-A needs --from-cluster: specs name their own namespaces")
@@ -120,80 +119,81 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
     with Servers(settings) as servers:
 
         async def story(opened: Connections) -> DrainReport:
-            found: Sequence[WorkerSpec] = specs
+            workers: Sequence[WorkerSpec] = specs
             failures: list[str] = []
             if in_cluster:
-                found, failures = await _rolled_out(opened, namespace, Deadline(settings.timeout))
+                workers, failures = await _rollout_specs(opened, namespace, Deadline(settings.timeout))
             if name := params["worker"]:
-                names = ", ".join(sorted(spec.worker_deployment for spec in found))
-                found = [spec for spec in found if name in {spec.name, spec.worker_deployment}]
-                if not found:
+                names = ", ".join(sorted(spec.worker_deployment for spec in workers))
+                workers = [spec for spec in workers if name in {spec.name, spec.worker_deployment}]
+                if not workers:
                     raise InvalidInput(f"there is no worker {name!r}; the workers are: {names or 'none'}")
-            report = await _reported(settings, servers, opened, found, window)
+            report = await _drain_report(settings, servers, opened, workers, window)
             return replace(report, unread=(*failures, *report.unread))
 
         return servers.run(specs, story)
 
 
-async def _rolled_out(
+async def _rollout_specs(
     opened: Connections, namespace: str, deadline: Deadline
 ) -> tuple[Sequence[WorkerSpec], list[str]]:
-    """The workers whose rollouts a cluster has, and why others cannot be told."""
+    """The workers that have rollouts in a cluster, and why others are unknown."""
     records = await rollouts_in_cluster(opened.cluster_for("--from-cluster"), namespace, deadline)
-    found, unusable = specs_of_intents(records.intents)
-    return [spec for _, spec in found], [*records.unusable, *unusable]
+    specs, unusable = specs_of_intents(records.intents)
+    return [spec for _, spec in specs], [*records.unusable, *unusable]
 
 
-async def _reported(
+async def _drain_report(
     settings: Settings,
     servers: Servers,
     opened: Connections,
     specs: Sequence[WorkerSpec],
     window: timedelta,
 ) -> DrainReport:
-    """What holds the versions of the workers that can be read, and why the others cannot be."""
+    """The report on the workers that can be read, and why the others cannot be."""
     world, failures = await servers.read_each(opened, specs, for_routing=False)
     now = clock()
     readable = [spec for spec in specs if spec.key in world.workers]
     plan = plan_versions(readable, world, now, settings.planning_caller)
     shared = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
 
-    async def held(worker: WorkerVersions) -> WorkerInUse | str:
+    async def in_use(worker: WorkerVersions) -> WorkerInUse | str:
         build_ids = [version.build_id for version in versions_without_traffic(worker)]
         try:
-            found = await Draining(worker.spec, shared, now, window).pinned(build_ids)
+            pinned = await Draining(worker.spec, shared, now, window).pinned(build_ids)
         except (TwgenError, ExceptionGroup) as error:
             if not isinstance(failure := first_failure(error), TwgenError):
                 raise
             return str(failure)
-        return worker_in_use(worker, found, now)
+        return worker_in_use(worker, pinned, now)
 
-    workers = await asyncio.gather(*map(held, plan.workers))
-    told = tuple(one for one in workers if isinstance(one, WorkerInUse))
-    return DrainReport(now, window, told, (*failures, *(one for one in workers if isinstance(one, str))))
+    workers = await asyncio.gather(*map(in_use, plan.workers))
+    workers_in_use = tuple(worker for worker in workers if isinstance(worker, WorkerInUse))
+    unread = (*failures, *(failure for failure in workers if isinstance(failure, str)))
+    return DrainReport(now, window, workers_in_use, unread)
 
 
-def _what_ends(params: Mapping[str, Any]) -> DrainingAction | None:
-    """What the options ask for; None: nothing but the report. Raises InvalidInput where they do not agree."""
-    given = {
+def _draining_action(params: Mapping[str, Any]) -> DrainingAction | None:
+    """The action in the options; None: only a report. Raises InvalidInput if they contradict each other."""
+    values = {
         BatchAction.MOVE: params["move"],
         BatchAction.SIGNAL: params["signal"],
         BatchAction.CANCEL: params["cancel"],
         BatchAction.TERMINATE: params["terminate"],
     }
-    asked = [action for action, value in given.items() if value]
+    chosen = [action for action, value in values.items() if value]
     version = params["of_version"]
     for name, needs in _NEEDS.items():
         if params[name] and not params[needs]:
             raise InvalidInput(f"--{OPTIONS[name].name} needs --{OPTIONS[needs].name}")
-    if not asked and not version:
+    if not chosen and not version:
         return None
-    if len(asked) != 1 or not version:
+    if len(chosen) != 1 or not version:
         raise InvalidInput(
             "--version needs exactly one of --move, --signal, --cancel and --terminate, and each of"
             " these needs --version"
         )
-    [action] = asked
+    [action] = chosen
     if odd := [name for name in params["workflow_types"] if not fits(WORKFLOW_TYPE, name)]:
         raise InvalidInput(f"--type {quoted(odd[0])} is not a valid name of a workflow type")
     return DrainingAction(
@@ -207,8 +207,8 @@ def _what_ends(params: Mapping[str, Any]) -> DrainingAction | None:
     )
 
 
-def _end_workflows(params: dict[str, Any], what: DrainingAction) -> None:
-    """Show what would be done to how many, ask, and let the server do it, once for each demand."""
+def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
+    """Show the change and the number of workflows, ask, and start the batch operation, once per action."""
     settings, specs = the_worker(params)
     [spec] = specs.workers
     build_id = params["of_version"]
@@ -220,16 +220,17 @@ def _end_workflows(params: dict[str, Any], what: DrainingAction) -> None:
         def reader() -> Draining:
             return Draining(spec, shared(), clock(), timedelta())
 
-        async def look() -> Target:
-            world = await servers.read_soon(opened, [spec], for_routing=what.needs_replay)
+        async def read_target() -> Target:
+            world = await servers.read_soon(opened, [spec], for_routing=action.needs_replay)
             worker = worker_world(spec, world)
             worker = await _with_version(worker, TemporalReader(spec, shared()), build_id)
             identity = acting_identity(spec, worker, settings.planning_caller)
             return Target(spec, worker, clock(), identity, not_created="")
 
-        target = await look()
-        meant, entry = _meant(target, build_id, what)
-        batch, state = await _latest(reader(), meant, again=params["again"])
+        target = await read_target()
+        entry = scheduled_as(target, build_id, action)
+        batch = batch_of(target, build_id, action, entry.job_id if entry else "")
+        batch, state = await _latest(reader(), batch, again=params["again"])
         writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
         number = state.total if state else 0
         if not state:
@@ -238,20 +239,20 @@ def _end_workflows(params: dict[str, Any], what: DrainingAction) -> None:
                 return f"{spec.worker_deployment}: no open workflow of {build_id} matches"
             change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
-            # whoever was asked may have thought for long, and the version be current again
-            target = await look()
-            sure = replace(batch, query=batch_of(target, build_id, what).query)
-            await start(writer, target, entry, sure, f"twgen: {change}")
+            # the person may have taken long to answer, and the version may be current again
+            target = await read_target()
+            checked = replace(batch, query=batch_of(target, build_id, action).query)
+            await start(writer, target, entry, checked, f"twgen: {change}")
             say(f"{spec.worker_deployment}: will {change}")
         if entry:
-            # also where an earlier run was ended before it could write that down
+            # also if an earlier run was ended before it could write the mark
             begun_at = (state.started_at if state else None) or target.now
             await writer.mark(build_id, begun_mark(target.versions[build_id], entry, begun_at, number))
         if params["wait"]:
-            state = await _ended(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
-        if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):
+            state = await _batch_end(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
+        if state and not state.is_running and (late := await _started_later(reader(), batch, state)):
             raise NegativeAnswer(
-                f"{_outcome(batch, state)}; it did not include {counted(left, 'workflow')} that started later"
+                f"{_outcome(batch, state)}; it did not include {counted(late, 'workflow')} that started later"
             )
         return _outcome(batch, state)
 
@@ -259,60 +260,54 @@ def _end_workflows(params: dict[str, Any], what: DrainingAction) -> None:
         write(f"{servers.run([spec], story)}\n")
 
 
-def _meant(target: Target, build_id: str, what: DrainingAction) -> tuple[Batch, ScheduledAction | None]:
-    """The batch operation of a demand, and the entry of the policy that it stands for, if any."""
-    entry = scheduled_as(target, build_id, what)
-    return batch_of(target, build_id, what, entry.job_id if entry else ""), entry
-
-
 async def _with_version(worker: WorkerWorld, temporal: TemporalReader, build_id: str) -> WorkerWorld:
-    """The same with a version that was asked for by name: the list of 1.29.1 lacks some, now and then."""
-    if not (found := worker.temporal):
+    """The same worker with a version described by name: the list of 1.29.1 sometimes lacks one."""
+    if not (deployment := worker.temporal):
         return worker
-    listed = {version.build_id: version for version in found.versions}
-    named = await temporal.version(build_id, listed.get(build_id))
-    versions = listed | ({build_id: named} if named else {})
-    return replace(worker, temporal=replace(found, versions=tuple(versions.values())))
+    listed = {version.build_id: version for version in deployment.versions}
+    described = await temporal.version(build_id, listed.get(build_id))
+    versions = listed | ({build_id: described} if described else {})
+    return replace(worker, temporal=replace(deployment, versions=tuple(versions.values())))
 
 
 async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch, BatchState | None]:
-    """The batch operation as it was begun last, or with `again` and where that has ended, one anew."""
+    """The newest run of the batch operation; with `again`, a new run if that one has ended."""
     first, attempt, state = batch.job_id, 1, await reader.batch(batch.job_id)
     while state and not state.is_running:
-        following = replace(batch, job_id=f"{first}-{attempt + 1}")
-        begun = await reader.batch(following.job_id)
-        if not begun and not again:
+        next_batch = replace(batch, job_id=f"{first}-{attempt + 1}")
+        next_state = await reader.batch(next_batch.job_id)
+        if not next_state and not again:
             break
-        batch, state, attempt = following, begun, attempt + 1
+        batch, state, attempt = next_batch, next_state, attempt + 1
     return batch, state
 
 
-async def _ended(
+async def _batch_end(
     reader: Callable[[], Draining], batch: Batch, state: BatchState | None, *, shows: bool
 ) -> BatchState:
-    """How a batch operation has ended, once it has; what it has done until then is shown."""
+    """Wait until a batch operation ends, and return its state; its progress is shown until then."""
     while state is None or state.is_running:
-        await asyncio.sleep(_BETWEEN_LOOKS)
+        await asyncio.sleep(_POLL_SECONDS)
         state = await reader().batch(batch.job_id)
         if state and shows:
             say_for_now(f"{state.done + state.failed} of {state.total} workflows")
     return state
 
 
-async def _begun_since(reader: Draining, batch: Batch, state: BatchState) -> int:
-    """How many workflows the same demand means by now that it did not mean then."""
+async def _started_later(reader: Draining, batch: Batch, state: BatchState) -> int:
+    """How many workflows match by now that the batch operation did not include."""
     if not state.started_at:
         return 0
-    meant = format_time(state.started_at - (batch.what.older_than or timedelta()))
-    return await reader.count(f"{still_open(batch.query)} AND StartTime > '{meant}'")
+    newest_start = format_time(state.started_at - (batch.what.older_than or timedelta()))
+    return await reader.count(f"{still_open(batch.query)} AND StartTime > '{newest_start}'")
 
 
 def _outcome(batch: Batch, state: BatchState | None) -> str:
-    """How far it is; raises NegativeAnswer where it could not do all."""
-    what = f"batch operation {batch.job_id}"
+    """A sentence about the progress; raises NegativeAnswer if some operations failed."""
+    operation = f"batch operation {batch.job_id}"
     if not state or state.is_running:
-        return f"{what} is running; --wait waits until it ends"
-    done = f"{what} has ended: {state.done} of {counted(state.total, 'workflow')}"
+        return f"{operation} is running; --wait waits until it ends"
+    ended = f"{operation} has ended: {state.done} of {counted(state.total, 'workflow')}"
     if state.failed or state.has_failed:
-        raise NegativeAnswer(f"{done}, {state.failed} failed; --again repeats it")
-    return f"{done}; --again repeats it"
+        raise NegativeAnswer(f"{ended}, {state.failed} failed; --again repeats it")
+    return f"{ended}; --again repeats it"

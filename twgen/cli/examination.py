@@ -1,4 +1,4 @@
-"""One look at all of an installation that can be looked at, and what cannot."""
+"""Reading all parts of an installation that can be read, and the reasons why others cannot."""
 
 import asyncio
 from collections import defaultdict
@@ -60,9 +60,9 @@ Part = TypeVar("Part")
 Other = TypeVar("Other")
 _IN_CLUSTER = "rollouts in the cluster"
 _BUSY = 8
-"""So often a server may say that it is asked too much, some ten seconds: that passes, and is no finding."""
+"""How often a server may reject a request as too many, some ten seconds: that is not a finding."""
 _PARTS = 2
-"""Of an application's name: its namespace, if it is not Argo CD's, and its own."""
+"""Of an Application's name: its namespace, if that is not Argo CD's, and the name itself."""
 _NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"
 _NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
 WRITES = (
@@ -72,120 +72,120 @@ WRITES = (
 
 
 class Examined(NamedTuple):
-    """What was read of an installation, and what is planned by it."""
+    """The parts of an installation that were read, and the plan that follows from them."""
 
     installation: Installation
     plan: Plan
     world: World
     operator: Operator
     workers: int
-    """How many were to be looked at."""
+    """How many were to be read."""
 
 
 class _Rollouts(NamedTuple):
-    """What rollouts left in a cluster."""
+    """The intents and statuses of rollouts in a cluster."""
 
     intents: Mapping[str, Intent] = {}
     """By worker."""
     specs: Sequence[WorkerSpec] = ()
     statuses: Sequence[RolloutStatus] = ()
-    """As their rollouts left them."""
+    """As their rollouts wrote them."""
     shown: Sequence[RolloutStatus] = ()
-    """The same, of intents that no rollout has looked at, too."""
+    """The same, and those of intents that no rollout has begun."""
     unusable: Sequence[str] = ()
     outdated_jobs: Mapping[str, str] = {}
-    """As an Installation has them."""
+    """As in an Installation."""
 
 
 class _Cluster(NamedTuple):
-    """What was read of a cluster, but for rights."""
+    """The parts of a cluster that were read, without rights."""
 
     rollouts: _Rollouts = _Rollouts()
     argocd: ArgoInstallation | None = None
     tick: TickInstallation | None = None
     stuck: Mapping[str, Seen] = {}
     jobless: Mapping[str, datetime] = {}
-    """Of both: as an Installation has them."""
+    """Both as in an Installation."""
     strays: Mapping[str, tuple[str, ...]] = {}
 
 
 @dataclass
 class Examination:
-    """The servers of an installation, and what could not be checked of it."""
+    """The servers of an installation, and the parts of it that could not be checked."""
 
     settings: Settings
     servers: Servers
     opened: Connections
     argocd_namespace: str
     not_checked: dict[str, str] = field(default_factory=dict)
-    """Why, by what."""
+    """The reason, by part."""
 
-    async def of(self, given: Specs | None) -> Examined:
-        """Look at the workers of these specs, or without any at those whose rollouts the cluster has."""
+    async def of(self, specs: Specs | None) -> Examined:
+        """Read the workers of these specs, or without specs the workers with rollouts in the cluster."""
         client = self.opened.kubernetes
-        named = given.workers if given else ()
-        seen = _Cluster()
+        spec_workers = specs.workers if specs else ()
+        cluster = _Cluster()
         if client:
-            seen = await self._cluster(client, named)
+            cluster = await self._cluster(client, spec_workers)
         else:
             self.not_checked |= dict.fromkeys(("Kubernetes", "Argo CD", _IN_CLUSTER), _NO_CLUSTER)
-        workers = named or seen.rollouts.specs
-        plan, world, failures = await self._planned(given, workers)
+        workers = spec_workers or cluster.rollouts.specs
+        plan, world, failures = await self._planned(specs, workers)
         operator = self.settings.operator
-        if not operator.file and seen.argocd and seen.argocd.operator:
-            operator = seen.argocd.operator
+        if not operator.file and cluster.argocd and cluster.argocd.operator:
+            operator = cluster.argocd.operator
         refusals: tuple[Need, ...] = ()
         absent: tuple[Account, ...] = ()
         if client:
-            refusals, absent = await self._rights(client, seen, plan, operator)
-        numbers: Mapping[tuple[str, str], int] = await self._tried(
+            refusals, absent = await self._rights(client, cluster, plan, operator)
+        numbers: Mapping[tuple[str, str], int] = await self._read_or(
             "Worker Deployments of Temporal's namespaces", lambda: self._namespaces(plan), {}
         )
         scoped = frozenset[GroupKind]()
         if client:
             kinds = operator.attached.kinds
-            scoped = await self._tried(
+            scoped = await self._read_or(
                 "scopes of attached kinds", lambda: cluster_scoped(client, kinds, self._deadline), scoped
             )
         if plan.workers:
             self.not_checked["rights to write in Temporal"] = WRITES
-        if plan.workers and not given:
+        if plan.workers and not specs:
             self.not_checked["manifests of old versions"] = _NO_GIT
         installation = Installation(
             refusals=refusals,
             absent_accounts=absent,
-            argocd=seen.argocd,
-            tick=seen.tick,
-            intents=None if _IN_CLUSTER in self.not_checked else frozenset(seen.rollouts.intents),
+            argocd=cluster.argocd,
+            tick=cluster.tick,
+            intents=None if _IN_CLUSTER in self.not_checked else frozenset(cluster.rollouts.intents),
             clock_ahead=clock_ahead(client, clock()) if client else None,
-            failures=(*seen.rollouts.unusable, *failures),
+            failures=(*cluster.rollouts.unusable, *failures),
             left_alone={
                 status.worker: status.message
-                for status in seen.rollouts.shown
+                for status in cluster.rollouts.shown
                 if status.reason == RoutingReason.ROLLOUT_ENDED
             },
-            failing={one.worker: one.failing for one in seen.rollouts.statuses if one.failing},
-            stuck=seen.stuck,
-            outdated_jobs=seen.rollouts.outdated_jobs,
-            jobless=seen.jobless,
+            failing={status.worker: status.failing for status in cluster.rollouts.statuses if status.failing},
+            stuck=cluster.stuck,
+            outdated_jobs=cluster.rollouts.outdated_jobs,
+            jobless=cluster.jobless,
             applications={
                 worker: application_of(intent)
-                for worker, intent in seen.rollouts.intents.items()
+                for worker, intent in cluster.rollouts.intents.items()
                 if intent.application
             },
-            strays=seen.strays,
+            strays=cluster.strays,
             worker_deployments=numbers,
             cluster_scoped=scoped,
-            remembers=given is not None,
+            remembers=specs is not None,
             not_checked=self.not_checked,
         )
         return Examined(installation, plan, world, operator, len(workers))
 
     async def _planned(
-        self, given: Specs | None, workers: Sequence[WorkerSpec]
+        self, recorded_specs: Specs | None, workers: Sequence[WorkerSpec]
     ) -> tuple[Plan, World, list[str]]:
         """The plan of the workers that can be read and planned, the world, and why others cannot be."""
-        # a missing template is a finding, and must not prevent the others
+        # a missing template is a finding, and must not prevent other findings
         specs = [
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
             for spec in workers
@@ -193,8 +193,8 @@ class Examination:
         world, failures = await self.servers.read_each(
             self.opened, specs, for_routing=True, most_refusals=_BUSY
         )
-        if given:
-            world = await asyncio.to_thread(Memory(self.settings).recall, given, world)
+        if recorded_specs:
+            world = await asyncio.to_thread(Memory(self.settings).recall, recorded_specs, world)
         now, caller, sound, unplanned = clock(), self.settings.planning_caller, [], []
         for spec in specs:
             if spec.key in world.workers:
@@ -203,36 +203,37 @@ class Examination:
                     sound.append(spec)
                 except TwgenError as error:
                     unplanned.append(str(error))
-        # a worker that cannot be planned is not one without a spec
+        # a worker that cannot be planned must not count as one without a spec
         names = {spec.key for spec in sound}
-        known = replace(world, workers={key: one for key, one in world.workers.items() if key in names})
-        return make_plan(sound, known, now, caller), world, [*failures, *unplanned]
+        sound_worlds = {key: worker for key, worker in world.workers.items() if key in names}
+        plan = make_plan(sound, replace(world, workers=sound_worlds), now, caller)
+        return plan, world, [*failures, *unplanned]
 
     @property
     def _deadline(self) -> AnswerDeadline:
         return AnswerDeadline(self.settings.timeout)
 
     def _namespaces_of(self, workers: Sequence[WorkerSpec]) -> list[str]:
-        """Those of the specs that were given, else the one that was asked for; empty: all."""
+        """The namespaces of these workers, else the chosen one; empty: all."""
         return sorted({spec.namespace for spec in workers} or {self.settings.namespace})
 
-    async def _cluster(self, client: KubernetesClient, given: Sequence[WorkerSpec]) -> _Cluster:
-        namespaces, deadline = self._namespaces_of(given), self._deadline
-        rollouts = await self._tried(_IN_CLUSTER, lambda: self._rollouts(client, namespaces), None)
-        argocd, missing_parts = await self._tried(
+    async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> _Cluster:
+        namespaces, deadline = self._namespaces_of(workers), self._deadline
+        rollouts = await self._read_or(_IN_CLUSTER, lambda: self._rollouts(client, namespaces), None)
+        argocd, missing_parts = await self._read_or(
             "Argo CD", lambda: read_argocd(client, self.argocd_namespace, deadline), (None, {})
         )
         self.not_checked |= missing_parts
-        tick = await self._tried("tick", lambda: read_tick(client, deadline), None)
+        tick = await self._read_or("tick", lambda: read_tick(client, deadline), None)
         if not rollouts:
             return _Cluster(argocd=argocd, tick=tick)
-        stuck, jobless = await self._tried(
+        stuck, jobless = await self._read_or(
             "Jobs of rollouts", lambda: self._without_progress(client, namespaces, rollouts), ({}, {})
         )
-        known = {spec.worker_deployment for spec in given} | rollouts.intents.keys()
-        strays: Mapping[str, tuple[str, ...]] = await self._tried(
+        known_workers = {spec.worker_deployment for spec in workers} | rollouts.intents.keys()
+        strays: Mapping[str, tuple[str, ...]] = await self._read_or(
             "objects that are no longer rendered",
-            lambda: read_strays(client, namespaces, known, deadline),
+            lambda: read_strays(client, namespaces, known_workers, deadline),
             {},
         )
         return _Cluster(rollouts, argocd, tick, stuck, jobless, strays)
@@ -240,25 +241,25 @@ class Examination:
     async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> _Rollouts:
         intents: list[Intent] = []
         statuses: list[RolloutStatus] = []
-        shown: list[RolloutStatus] = []
+        statuses_shown: list[RolloutStatus] = []
         unusable: list[str] = []
         ended: dict[tuple[str, str], EndedJob] = {}
         for namespace in namespaces:
-            found = await rollouts_in_cluster(client, namespace, self._deadline)
-            intents += found.intents
-            statuses += found.statuses
-            shown += found.shown
-            unusable += found.unusable
-            ended |= found.ended
-        read, unreadable = specs_of_intents(intents)
+            records = await rollouts_in_cluster(client, namespace, self._deadline)
+            intents += records.intents
+            statuses += records.statuses
+            statuses_shown += records.shown
+            unusable += records.unusable
+            ended |= records.ended
+        specs_read, unreadable = specs_of_intents(intents)
         by_worker = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
         outdated = {
             worker: job.job.name
             for worker, intent in by_worker.items()
             if (job := ended.get((intent.namespace, intent.hash))) and job.is_older
         }
-        specs = [spec for _, spec in read]
-        return _Rollouts(by_worker, specs, statuses, shown, [*unusable, *unreadable], outdated)
+        specs = [spec for _, spec in specs_read]
+        return _Rollouts(by_worker, specs, statuses, statuses_shown, [*unusable, *unreadable], outdated)
 
     async def _without_progress(
         self, client: KubernetesClient, namespaces: Sequence[str], rollouts: _Rollouts
@@ -272,49 +273,48 @@ class Examination:
         )
 
     async def _rights(
-        self, client: KubernetesClient, seen: _Cluster, plan: Plan, operator: Operator
+        self, client: KubernetesClient, cluster: _Cluster, plan: Plan, operator: Operator
     ) -> tuple[tuple[Need, ...], tuple[Account, ...]]:
-        """The rights that the caller and the accounts of Jobs, plugin and tick lack; the missing accounts."""
+        """The rights that the caller, and accounts of Jobs, plugin and tick, lack; the missing accounts."""
         deadline = self._deadline
         namespaces = self._namespaces_of([item.spec for item in plan.workers])
-        plugin = seen.argocd.plugin if seen.argocd else None
-        installed = {one.account for one in (plugin, seen.tick) if one}
-        needs = list(needs_of_installed(plan, seen.rollouts.intents, plugin, seen.tick, operator))
-        user = await self._tried("rights in Kubernetes", lambda: whoami(client, deadline), "")
-        own = [need for need in needs if need.account.user == user]
-        # an account that is installed for one thing needs no more than that
-        own += () if user in installed else needs_of_caller(user, namespaces)
-        refused = await self._tried(
-            "rights in Kubernetes", lambda: refused_to_caller(client, own, deadline), ()
+        plugin = cluster.argocd.plugin if cluster.argocd else None
+        installed = {part.account for part in (plugin, cluster.tick) if part}
+        needs = list(needs_of_installed(plan, cluster.rollouts.intents, plugin, cluster.tick, operator))
+        user = await self._read_or("rights in Kubernetes", lambda: whoami(client, deadline), "")
+        own_needs = [need for need in needs if need.account.user == user]
+        # an account that is installed for one purpose needs no other rights
+        own_needs += () if user in installed else needs_of_caller(user, namespaces)
+        refused = await self._read_or(
+            "rights in Kubernetes", lambda: refused_to_caller(client, own_needs, deadline), ()
         )
-        others = [need for need in needs if need.account.user != user]
-        accounts = list(dict.fromkeys(need.account for need in others))
-        absent = await self._tried("", lambda: absent_accounts(client, accounts, deadline), ())
-        asked = [need for need in others if need.account not in absent]
-        of_others = await self._tried(
+        other_needs = [need for need in needs if need.account.user != user]
+        accounts = list(dict.fromkeys(need.account for need in other_needs))
+        absent = await self._read_or("", lambda: absent_accounts(client, accounts, deadline), ())
+        needs_to_check = [need for need in other_needs if need.account not in absent]
+        refused_to_accounts = await self._read_or(
             "rights of the accounts that Jobs, the plugin and tick use",
-            lambda: refused_to_others(client, asked, deadline),
+            lambda: refused_to_others(client, needs_to_check, deadline),
             (),
         )
-        return (*of_others, *refused), absent
+        return (*refused_to_accounts, *refused), absent
 
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
         """How many Worker Deployments each Temporal namespace of the workers has."""
         shared = SharedReads(self.opened.temporal, self._deadline)
-        specs = {
-            (one.spec.connection.host_port, one.spec.temporal_namespace): one.spec for one in plan.workers
-        }
-        return {key: len(await shared.worker_deployments(spec)) for key, spec in specs.items()}
+        specs = [worker.spec for worker in plan.workers]
+        by_namespace = {(spec.connection.host_port, spec.temporal_namespace): spec for spec in specs}
+        return {key: len(await shared.worker_deployments(spec)) for key, spec in by_namespace.items()}
 
-    async def _tried(
-        self, what: str, read: Callable[[], Coroutine[Any, Any, Part]], otherwise: Other
+    async def _read_or(
+        self, part: str, read: Callable[[], Coroutine[Any, Any, Part]], otherwise: Other
     ) -> Part | Other:
-        """What `read` returns; if a server fails, `otherwise`, and `what` (if any) counts as not checked."""
+        """The result of `read`; if a server fails, `otherwise`, and `part` (if any) counts as not checked."""
         try:
             return await read()
         except (StateUnavailable, OutOfTime) as error:
-            if what:
-                self.not_checked[what] = str(error)
+            if part:
+                self.not_checked[part] = str(error)
             return otherwise
 
 
@@ -325,11 +325,11 @@ def needs_of_installed(
     tick: TickInstallation | None,
     operator: Operator,
 ) -> Iterator[Need]:
-    """What they need in the namespaces of the workers of a plan; `intents` by worker."""
+    """The rights that Jobs, plugin and tick need in namespaces of a plan's workers; `intents` by worker."""
     drivers: defaultdict[str, set[Driver]] = defaultdict(set)
     for item in plan.workers:
         drivers[item.spec.namespace].add(item.spec.policy.driver)
-        yield from _of_jobs(item, intents.get(item.spec.worker_deployment), operator)
+        yield from _needs_of_jobs(item, intents.get(item.spec.worker_deployment), operator)
     if plugin and _reads_cluster(plugin, operator):
         yield from needs_of_plugin(plugin.account, sorted(drivers))
     if tick:
@@ -337,29 +337,29 @@ def needs_of_installed(
 
 
 def _reads_cluster(plugin: Plugin, operator: Operator) -> bool:
-    """The plugin reads the cluster that it runs in: the operator says so, or a mounted token tells it."""
+    """The plugin reads its own cluster: the operator's file says so, or a token is mounted."""
     if operator.file:
         return any(not cluster.kubeconfig for cluster in operator.clusters)
     return plugin.mounts_token
 
 
 def application_of(intent: Intent) -> str:
-    """The Argo CD application of an intent, as `argocd` takes it; empty: none has it."""
+    """The Argo CD Application of an intent, in the form that `argocd` accepts; empty: none."""
     parts = intent.application.split("_")
-    # whoever may annotate the intent chooses it
+    # anyone who may annotate the intent chooses it
     return "/".join(parts) if len(parts) <= _PARTS and all(map(is_dns_name, parts)) else ""
 
 
-def _of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
-    """What the Jobs of a worker need; of one that has none yet, where its account is the team's own."""
-    spec, own = item.spec, item.spec.policy.service_account_name
-    if spec.policy.driver is Driver.NONE or not (intent or (own and operator.rollout.image)):
+def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
+    """The rights that a worker's Jobs need; without a Job yet, only if the account is the team's own."""
+    spec, own_account = item.spec, item.spec.policy.service_account_name
+    if spec.policy.driver is Driver.NONE or not (intent or (own_account and operator.rollout.image)):
         return
-    name, of = rollout_name(spec.name), f"the Jobs of {spec.worker_deployment}"
-    if own:
-        account = Account(service_account(spec.namespace, own), of)
+    name, purpose = rollout_name(spec.name), f"the Jobs of {spec.worker_deployment}"
+    if own_account:
+        account = Account(service_account(spec.namespace, own_account), purpose)
     else:
         application = application_of(intent) if intent else ""
-        account = account_of_render(service_account(spec.namespace, name), of, name, application)
-    # not those of the intent, which whoever may write it chooses
+        account = account_of_render(service_account(spec.namespace, name), purpose, name, application)
+    # not the rules in the intent: anyone who may write it chooses them
     yield from needs_of_jobs(item, account, rollout_rules(item.versions, operator.attached.kinds))

@@ -1,4 +1,4 @@
-"""`twgen status --from-cluster`: how rollouts go, by what they left in their cluster."""
+"""`twgen status --from-cluster`: the progress of rollouts, from the statuses in their cluster."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from twgen.reporting.status.trees import Layout
 
 Statuses = Sequence[RolloutStatus]
-_TELLS_STRAYS = {"text", "json"}
+_SHOWS_STRAYS = {"text", "json"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """What was read of rollouts, once."""
+    """The result of one read of rollouts."""
 
     statuses: Statuses
     strays: Sequence[str]
     read_at: datetime
 
     def tree(self, now: datetime, layout: "Layout") -> str:
-        """How they stand at that time, a tree for each."""
+        """Their state at that time, a tree for each."""
         from twgen.reporting.status.rollout_trees import fleet_text
 
         return fleet_text(self.statuses, self.strays, now, layout)
@@ -50,91 +50,91 @@ class _Printed:
 
     def __init__(self, output: str) -> None:
         self._output = output
-        self._told: Statuses | None = None
+        self._printed: Statuses | None = None
 
-    def show(self, seen: _Fleet, failure: str = "") -> None:
-        """Print what is new, or why nothing newer was read."""
+    def show(self, fleet: _Fleet, failure: str = "") -> None:
+        """Print the changes, or why the last read failed."""
         if failure:
             warn([f"{failure}; trying again"])
-        before, self._told = self._told, seen.statuses
+        before, self._printed = self._printed, fleet.statuses
         if before is None:
-            _print(seen, self._output, "never", detailed=True)
-        elif news := [status for status in seen.statuses if status not in before]:
-            shown = seen.statuses if self._output == "json" else news
-            _print(replace(seen, statuses=shown, strays=()), self._output, "never", detailed=True)
+            _print(fleet, self._output, "never", detailed=True)
+        elif news := [status for status in fleet.statuses if status not in before]:
+            statuses = fleet.statuses if self._output == "json" else news
+            _print(replace(fleet, statuses=statuses, strays=()), self._output, "never", detailed=True)
 
     def repaint(self) -> None:
-        """Nothing: what is printed stays."""
+        """Does nothing: printed lines stay."""
 
 
 class Selection(NamedTuple):
-    """Whose rollouts are shown."""
+    """The rollouts that are shown."""
 
     namespaces: Sequence[str]
-    """An empty one: all."""
+    """An empty name: all namespaces."""
     expected: Sequence[WorkerSpec] = ()
-    """Those of these workers alone, for the build IDs that their specs have."""
+    """If any: only the rollouts of these workers, for the build IDs in their specs."""
     worker: str = ""
-    """Of this one alone, as namespace/name."""
+    """If any: only the rollout of this one, as namespace/name."""
 
 
 def show_fleet(  # noqa: PLR0913 - the options of a command
     settings: Settings,
-    wanted: Selection,
+    selection: Selection,
     output: str,
     color: str,
     patience: Patience | None,
     *,
     detailed: bool,
 ) -> None:
-    """Print how rollouts go.
+    """Print the progress of rollouts.
 
-    With patience, follow them until none can go on by itself; on a terminal without an end, for ever. Raises
-    as `Patience.goes_on` does.
+    With patience, follow them until none can continue by itself; on a terminal without a time limit, for
+    ever. Raises as `Patience.goes_on` does.
     """
-    namespaces, expected, worker = wanted
+    namespaces, expected, worker = selection
     asked_at, warned = clock(), set[str]()
 
     async def read(opened: Connections) -> Statuses:
         client = opened.cluster_for("--from-cluster")
-        found = [
+        statuses_read = [
             status
             for namespace in namespaces
             for status in await _read(client, settings, namespace, warned)
             if worker in {"", status.worker}
         ]
-        return as_expected(found, expected, asked_at) if expected else found
+        return as_expected(statuses_read, expected, asked_at) if expected else statuses_read
 
     async def strays(opened: Connections) -> Sequence[str]:
-        return await _left_behind(opened.cluster_for("--from-cluster"), settings, namespaces[0], found)
+        return await _left_behind(opened.cluster_for("--from-cluster"), settings, namespaces[0], statuses)
 
     with Servers(settings) as servers:
-        found = servers.run((), read)
-        is_reported = output in _TELLS_STRAYS and not (expected or worker)
-        seen = _Fleet(found, servers.run((), strays) if is_reported else (), clock())
+        statuses = servers.run((), read)
+        is_reported = output in _SHOWS_STRAYS and not (expected or worker)
+        fleet = _Fleet(statuses, servers.run((), strays) if is_reported else (), clock())
         if patience is None:
-            _print(seen, output, color, detailed=detailed)
+            _print(fleet, output, color, detailed=detailed)
         else:
             is_painted = output == "text" and is_terminal()
             screen = painted(color, detailed=detailed) if is_painted else nullcontext(_Printed(output))
-            with screen as shown:
+            with screen as view:
                 follow(
-                    seen,
-                    lambda: replace(seen, statuses=servers.run((), read), read_at=clock()),
-                    shown,
+                    fleet,
+                    lambda: replace(fleet, statuses=servers.run((), read), read_at=clock()),
+                    view,
                     patience,
-                    lambda fleet: [
-                        Standing(status.worker, status.phase, status.message) for status in fleet.statuses
+                    lambda latest: [
+                        Standing(status.worker, status.phase, status.message) for status in latest.statuses
                     ],
                 )
-    if not found and not settings.quiet:
-        where = namespaces[0] or "any namespace"
+    if not statuses and not settings.quiet:
+        place = namespaces[0] or "any namespace"
         doubt = "is it the right cluster, and did Argo CD sync the Application (`argocd app get NAME`)?"
-        warn([f"there is no rollout status {f'of {worker}' if worker else f'in {where}'}: {doubt}"])
+        warn([f"there is no rollout status {f'of {worker}' if worker else f'in {place}'}: {doubt}"])
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:
-    """The namespace whose rollouts are read; empty: all. Raises InvalidInput where nobody says it."""
+    """The namespace whose rollouts are read; empty: all. Raises InvalidInput if none is set."""
     namespace = "" if everywhere else settings.namespace_rule.default
     if not everywhere and not namespace:
         raise InvalidInput("choose the namespace of the rollouts: give -n NAMESPACE, or -A for all")
@@ -144,7 +144,7 @@ def namespace_of(settings: Settings, *, everywhere: bool) -> str:
 
 
 def read_fleet(servers: Servers, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
-    """What rollouts left to read; `warned` is what was warned of before."""
+    """The statuses that rollouts wrote; `warned` has the warnings that were printed before."""
     return servers.run((), lambda opened: _read(opened.cluster_for("dashboard"), settings, namespace, warned))
 
 
@@ -156,27 +156,27 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
 
 
 async def _left_behind(
-    client: KubernetesClient, settings: Settings, namespace: str, found: Statuses
+    client: KubernetesClient, settings: Settings, namespace: str, statuses: Statuses
 ) -> Sequence[str]:
-    """Lines about the Deployments whose workers no intent names any more; an account may not list them."""
-    known, deadline = {status.worker for status in found}, Deadline(settings.timeout)
+    """Lines about Deployments whose workers have no intent any more; none if they may not be listed."""
+    workers, deadline = {status.worker for status in statuses}, Deadline(settings.timeout)
     try:
-        return stray_lines(await read_strays(client, [namespace], known, deadline))
+        return stray_lines(await read_strays(client, [namespace], workers, deadline))
     except (StateUnavailable, OutOfTime) as error:
         warn([f"twgen could not check for leftover Deployments: {error}"])
         return ()
 
 
-def _print(seen: _Fleet, output: str, color: str, *, detailed: bool) -> None:
+def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:
     if output == "json":
-        write(json_text(fleet_document(seen.statuses, clock(), seen.strays)))
+        write(json_text(fleet_document(fleet.statuses, clock(), fleet.strays)))
     elif output == "openmetrics":
-        write(openmetrics(seen.statuses, clock(), {}))
+        write(openmetrics(fleet.statuses, clock(), {}))
     elif output == "html":
         from twgen.reporting.page.pages import fleet_page
 
-        write(fleet_page(seen.statuses, clock()))
+        write(fleet_page(fleet.statuses, clock()))
     elif wants_tree(color):
-        write(seen.tree(clock(), layout_for(color, detailed=detailed)))
+        write(fleet.tree(clock(), layout_for(color, detailed=detailed)))
     else:
-        write("".join(f"{line}\n" for line in (*fleet_lines(seen.statuses, clock()), *seen.strays)))
+        write("".join(f"{line}\n" for line in (*fleet_lines(fleet.statuses, clock()), *fleet.strays)))

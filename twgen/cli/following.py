@@ -18,7 +18,7 @@ ShownItem_contra = TypeVar("ShownItem_contra", contravariant=True)
 
 
 class Standing(NamedTuple):
-    """A worker, the phase of its rollout, and why it is in it; its text is a clause of a sentence."""
+    """A worker, the phase of its rollout, and the reason; its text is a clause of a sentence."""
 
     worker: str
     phase: Phase
@@ -26,7 +26,7 @@ class Standing(NamedTuple):
 
     @classmethod
     def of(cls, plan: WorkerPlan) -> Self:
-        """That of a plan."""
+        """The standing in a plan."""
         return cls(plan.spec.worker_deployment, plan.routing.phase, plan.routing.because)
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Standing(NamedTuple):
 
 
 class Patience:
-    """How long rollouts are followed that go on by themselves: so many seconds; None: without end."""
+    """How long rollouts are followed while they continue by themselves, in seconds; None: without end."""
 
     def __init__(self, seconds: float | None, interval: float) -> None:
         self._seconds, self._interval = seconds or inf, interval
@@ -42,45 +42,45 @@ class Patience:
 
     @property
     def has_end(self) -> bool:
-        """They are not followed for ever."""
+        """The rollouts are not followed for ever."""
         return self._end < inf
 
     def next_read(self) -> float:
-        """When to read again, the last time at the end, by the clock of `monotonic`."""
+        """When to read again, by the clock of `monotonic`; the last read is at the end."""
         return min(monotonic() + self._interval, self._end)
 
     def goes_on(self, rollouts: Sequence[Standing]) -> bool:
-        """Some of these rollouts goes on by itself.
+        """At least one of these rollouts continues by itself.
 
-        Raises OutOfTime where that takes too long, and NegativeAnswer where none does and one is blocked.
+        Raises OutOfTime if that takes too long, and NegativeAnswer if none does and one is blocked.
         """
-        if going := [str(rollout) for rollout in rollouts if rollout.phase.goes_on]:
+        if unfinished := [str(rollout) for rollout in rollouts if rollout.phase.goes_on]:
             if monotonic() >= self._end:
-                raise OutOfTime(not_settled(self._seconds, going))
+                raise OutOfTime(not_settled(self._seconds, unfinished))
             return True
         if blocked := [str(rollout) for rollout in rollouts if rollout.phase is Phase.BLOCKED]:
             raise NegativeAnswer("; ".join(blocked))
         return False
 
 
-class Shown(Protocol[ShownItem_contra]):
-    """Shows what was read: on a painted terminal, or as lines."""
+class View(Protocol[ShownItem_contra]):
+    """Shows the result of a read: on a painted terminal, or as lines."""
 
-    def show(self, seen: ShownItem_contra, failure: str, /) -> None:
-        """Show what was read last, and why nothing newer was (empty: it is the newest)."""
+    def show(self, item: ShownItem_contra, failure: str, /) -> None:
+        """Show the last read, and why a newer one failed (empty: none did)."""
 
     def repaint(self) -> None:
         """Show the same as of now."""
 
 
 def follow(
-    seen: Item,
+    item: Item,
     read: Callable[[], Item],
-    shown: Shown[Item],
+    view: View[Item],
     patience: Patience,
     standings: Callable[[Item], Sequence[Standing]],
 ) -> None:
-    """Show what was `seen`, then each new read, until no rollout continues by itself.
+    """Show the `item`, then each new read, until no rollout continues by itself.
 
     On a terminal without --within: until Ctrl-C. Raises as `Patience.goes_on` does.
     """
@@ -89,18 +89,18 @@ def follow(
     try:
         while True:
             due = patience.next_read()
-            shown.show(seen, failure)
-            has_end = patience.has_end or not isinstance(shown, Screen)
-            if has_end and not patience.goes_on(standings(seen)):
+            view.show(item, failure)
+            has_end = patience.has_end or not isinstance(view, Screen)
+            if has_end and not patience.goes_on(standings(item)):
                 return
-            while (left := due - monotonic()) > 0:
-                sleep(min(FRAME_SECONDS, left))
-                shown.repaint()
+            while (remaining := due - monotonic()) > 0:
+                sleep(min(FRAME_SECONDS, remaining))
+                view.repaint()
             reading = pool.submit(read)
             while not wait([reading], FRAME_SECONDS).done:
-                shown.repaint()
+                view.repaint()
             try:
-                seen, failure = reading.result(), ""
+                item, failure = reading.result(), ""
             except InvalidDocuments as error:
                 more = len(error.problems) - 1
                 failure = error.problems[0] + (f" and {more} more" if more else "")
@@ -111,5 +111,5 @@ def follow(
 
 
 def not_settled(seconds: float, rollouts: Sequence[str]) -> str:
-    """That these rollouts, which are clauses, have not ended within their time."""
+    """The sentence that these rollouts, given as clauses, have not ended within their time."""
     return f"not settled within {spoken(timedelta(seconds=seconds))}: {'; '.join(rollouts)}"

@@ -57,31 +57,31 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
     """
     if not folder:
         raise InvalidInput("give --folder: the folder to write the histories to")
-    # no cluster tells anything of them
-    settings, worker = _whose({**params, "no_cluster": True})
+    # no cluster is needed for them
+    settings, worker = _settings_and_worker({**params, "no_cluster": True})
 
     async def story(opened: Connections) -> Written:
         reads = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
         reads.require_credentials([worker])
         histories = Histories(worker, reads)
-        of_all = await histories.recorded(
+        runs = await histories.recorded(
             sample, upgrading=params["upgrading"], task_queue=params["task_queue"] or ""
         )
         mode = 0o644 if shared else 0o600
-        return await write_histories(Path(folder), mode, of_all, Sample(sample, max_bytes), histories.history)
+        return await write_histories(Path(folder), mode, runs, Sample(sample, max_bytes), histories.history)
 
     with Servers(settings) as servers:
         written = servers.run([worker], story)
     if written.larger:
         number = counted(len(written.larger), "history")
         warn([f"{number} left out: too large for the rest of --max-bytes"])
-    write(_told(worker.worker_deployment, folder, written))
+    write(_written_sentence(worker.worker_deployment, folder, written))
     if missing := left_out_altogether(written.histories, written.larger):
         raise NegativeAnswer(f"no history of {listed(missing)} was written: they are all too large")
 
 
-def _whose(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
-    """What was asked for, and whose histories are meant."""
+def _settings_and_worker(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
+    """The settings, and the worker whose histories are written."""
     name = params["deployment_name"]
     if not name:
         settings, specs = the_worker(params)
@@ -89,8 +89,8 @@ def _whose(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
     if params["paths"] or params["worker"]:
         raise InvalidInput("--deployment-name replaces PATHs and --worker: leave them out")
     settings = settings_of(params)
-    found = settings.surroundings.profiles(settings.operator, allow_unlisted=False).all
-    profile = usual_profile(found, os.environ)
+    profiles = settings.surroundings.profiles(settings.operator, allow_unlisted=False).all
+    profile = usual_profile(profiles, os.environ)
     if not profile:
         raise InvalidInput(
             "--deployment-name uses Temporal's own environment settings: set TEMPORAL_ADDRESS and"
@@ -101,11 +101,11 @@ def _whose(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
     return settings, NamedWorker(name, profile.namespace, Connection("TEMPORAL_ADDRESS", profile.address))
 
 
-def _told(worker: str, folder: str, written: Written) -> str:
+def _written_sentence(worker: str, folder: str, written: Written) -> str:
     if not written.histories:
         return f"{worker}: Temporal has no workflow history of its versions\n"
-    still = sum(one.is_open for one in written.histories)
-    types = Counter(one.workflow_type for one in written.histories)
-    named = ", ".join(f"{number} of {name}" for name, number in sorted(types.items()))
-    head = f"{counted(len(written.histories), 'history')} in {folder}, {still} of open workflows"
-    return f"{worker}: {head}: {named} ({written.bytes:,} bytes)\n"
+    open_number = sum(history.is_open for history in written.histories)
+    types = Counter(history.workflow_type for history in written.histories)
+    parts = ", ".join(f"{number} of {name}" for name, number in sorted(types.items()))
+    head = f"{counted(len(written.histories), 'history')} in {folder}, {open_number} of open workflows"
+    return f"{worker}: {head}: {parts} ({written.bytes:,} bytes)\n"

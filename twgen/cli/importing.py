@@ -57,25 +57,25 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     settings = settings_of(params)
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
-    documents = _of_cluster(settings, params["paths"]) if from_cluster else _of_files(settings)
-    specs, left = imported(documents, settings.namespace)
+    documents = _from_cluster(settings, params["paths"]) if from_cluster else _from_files(settings)
+    specs, not_imported = imported(documents, settings.namespace)
     live, unread = live_versions(documents)
     if not specs:
-        why = "; ".join([*left, *unread])
+        why = "; ".join([*not_imported, *unread])
         raise InvalidInput(f"nothing to import{f': {why}' if why else ''}")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot write specs there ({error.strerror})") from error
-    new, kept = _without_known(specs, place)
+    new, unchanged = _without_known(specs, place)
     if not settings.quiet:
-        warn([*left, *unread, *kept])
+        warn([*not_imported, *unread, *unchanged])
     texts = {place / spec.file: _edited(place / spec.file, spec) for spec in new}
     write_files(texts)
     if texts:
         say(f"wrote {listed(sorted(map(str, texts)))}")
-    if missing := [one for spec in new for one in spec.missing]:
+    if missing := [value for spec in new for value in spec.missing]:
         again = "run this again" if live else f"run `twgen lock {folder}`"
         for line in (f"fill in the missing values, then {again}:", *missing):
             say(line)
@@ -83,62 +83,62 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
     more = f" and {counted(recorded.older, 'older version')}" if recorded.older else ""
     ledgers = listed(sorted({str(file.parent) for file in recorded.files}))
-    done = f"recorded their targets{more} in {ledgers}; " if ledgers else ""
-    say(f"{done}`twgen plan {folder}` shows what would change")
+    summary = f"recorded their targets{more} in {ledgers}; " if ledgers else ""
+    say(f"{summary}`twgen plan {folder}` shows what would change")
 
 
-def _of_files(settings: Settings) -> Sequence[Document]:
-    read = read_paths(settings.paths, settings.sources)
-    if read.unreadable:
-        raise InvalidInput("; ".join(read.unreadable))
-    return read.documents
+def _from_files(settings: Settings) -> Sequence[Document]:
+    files = read_paths(settings.paths, settings.sources)
+    if files.unreadable:
+        raise InvalidInput("; ".join(files.unreadable))
+    return files.documents
 
 
-def _of_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Document]:
-    """What is to be imported of a namespace of the cluster; warns of kinds that it does not know."""
+def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Document]:
+    """The documents to import from a namespace of the cluster; warns about kinds that it does not know."""
     from twgen.cli.live import Connections, Servers
 
     namespace = settings.namespace_rule.default
     if not namespace:
         raise InvalidInput("--from-cluster reads one namespace: give -n NAMESPACE")
-    for one in deployments:
-        if not one.startswith(_DEPLOYMENT):
-            raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {one}")
-    names = [one.removeprefix(_DEPLOYMENT) for one in deployments]
+    for name in deployments:
+        if not name.startswith(_DEPLOYMENT):
+            raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {name}")
+    bare_names = [name.removeprefix(_DEPLOYMENT) for name in deployments]
 
     async def story(opened: Connections) -> InCluster:
         client = opened.cluster_for("--from-cluster")
-        return await objects_to_import(client, namespace, names, Deadline(settings.timeout))
+        return await objects_to_import(client, namespace, bare_names, Deadline(settings.timeout))
 
     with Servers(settings) as servers:
-        found = servers.run((), story)
-    if found.absent and not settings.quiet:
-        kinds = listed(found.absent)
-        told = f"the API server does not have {kinds} ({CONTROLLER_API})"
-        warn([f"{told}: none of the controller's objects is imported"])
-    return found.documents
+        in_cluster = servers.run((), story)
+    if in_cluster.absent and not settings.quiet:
+        kinds = listed(in_cluster.absent)
+        absence = f"the API server does not have {kinds} ({CONTROLLER_API})"
+        warn([f"{absence}: none of the controller's objects is imported"])
+    return in_cluster.documents
 
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:
-    """The specs that are to be written, and why others are not: people have them already."""
-    known = dict[tuple[str, str, str], str]()
+    """The specs that are to be written, and why others are not: the folder has them already."""
+    files = dict[tuple[str, str, str], str]()
     if any(place.iterdir()):
-        known = existing_identities(read_paths([str(place)], Sources()).documents)
-    new, kept = [], []
+        files = existing_identities(read_paths([str(place)], Sources()).documents)
+    new, unchanged = [], []
     for spec in specs:
-        file = known.get(spec.identity)
+        file = files.get(spec.identity)
         is_here = file is not None and Path(file).resolve() == (place / spec.file).resolve()
         if file is None or (is_here and spec.is_whole):
             new.append(spec)
         else:
-            kept.append(
+            unchanged.append(
                 f"{file} has {' '.join(filter(None, spec.identity))} already: twgen does not change it"
             )
-    return new, kept
+    return new, unchanged
 
 
 def _edited(file: Path, spec: Imported) -> str:
-    """What the file is to hold; raises InvalidInput where it holds something else."""
+    """The new content of the file; raises InvalidInput if it contains something else."""
     try:
         text = file.read_bytes().decode() if file.exists() or file.is_symlink() else ""
         documents = read_documents(text)
@@ -150,9 +150,9 @@ def _edited(file: Path, spec: Imported) -> str:
         return commented(spec.document, spec.comments)
     if len(documents) > 1 or identity_of(documents[0]) != spec.identity:
         raise InvalidInput(f"{file} contains something else: move it away, or give another --folder")
-    # labels and annotations of the file are its people's own
-    over = {**documents[0], "spec": spec.document["spec"]}
-    changed = edited(text, over, lambda value: write_documents([value]))
+    # labels and annotations in the file belong to its owners
+    new_document = {**documents[0], "spec": spec.document["spec"]}
+    changed = edited(text, new_document, lambda value: write_documents([value]))
     if changed is None:
         raise InvalidInput(
             f"{file} cannot be edited without changing its layout: move it away, and import again"

@@ -1,4 +1,4 @@
-"""`twgen rollout --intent`: one worker's rollout as a Job of the cluster that it is for."""
+"""`twgen rollout --intent`: one worker's rollout as a Job in its own cluster."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +12,7 @@ from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.executing.cluster import ClusterWriter, restart_job
-from twgen.executing.unattended import Unattended, Ways, carry_out
+from twgen.executing.unattended import Access, Unattended, carry_out
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.world import World
@@ -23,9 +23,9 @@ from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_SECRETS, replay_selector
 
 _TERMINATION_LOG = Path("/dev/termination-log")
-"""Where Kubernetes reads the last word of a container, unless its Pod names another place."""
-_LONGEST_WORD = 4096
-"""Bytes that it reads there."""
+"""The default file from which Kubernetes reads a container's termination message."""
+_LONGEST_MESSAGE = 4096
+"""Bytes that Kubernetes reads there."""
 _NO_PROMETHEUS = (
     "the operator must add one to `prometheus` of the OperatorConfig, with the Argo CD project; then"
     " render again"
@@ -35,9 +35,9 @@ _NO_PROMETHEUS = (
 def roll_out_intent(
     settings: Settings, place: tuple[str, str], intent_hash: str, within: float | None, log: Log
 ) -> None:
-    """Roll out what the intent of this namespace and name says; raises as a rollout at a terminal does.
+    """Roll out the intent of this namespace and name; raises the same errors as a rollout at a terminal.
 
-    Another hash than this ends it (empty: any will do), and so does a limit in seconds (None: there is none).
+    It ends when the intent has another hash (empty: any is accepted), or after `within` seconds, if set.
     """
     try:
         with Servers(settings) as servers:
@@ -50,32 +50,32 @@ def roll_out_intent(
             plan = servers.run((), story)
         judge([plan] if plan else [])
     except TwgenError as error:
-        _say_last(str(error))
+        _leave_message(str(error))
         raise
     superseded = "superseded: its intent has changed or is gone"
-    word = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
-    log.say(word)
-    _say_last(word)
+    message = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
+    log.say(message)
+    _leave_message(message)
 
 
 def _unattended(
     settings: Settings, place: tuple[str, str], log: Log, servers: Servers, opened: Connections
 ) -> Unattended:
-    """The ways of an intent to its servers, over these connections."""
+    """The access of an intent's rollout to its servers, over these connections."""
     client, timeout = opened.cluster_for("--intent"), settings.timeout
 
-    def ways(intent: Intent) -> Ways:
+    def access(intent: Intent) -> Access:
         [spec] = specs_of(intent).workers
         reader = RolloutReader(client, intent)
-        asked = replace(
+        connections = replace(
             opened, prometheus=usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
         )
 
         async def show(plan: Plan, world: World) -> None:
             log.show(Observation(world, intent.caller, plan, clock()))
 
-        return Ways(
-            rollout=rollout_of(spec, intent.caller, settings, servers, asked, show=show, say=log.say),
+        return Access(
+            rollout=rollout_of(spec, intent.caller, settings, servers, connections, show=show, say=log.say),
             state=lambda: reader.read(Deadline(timeout)),
             attached=lambda: attached_objects(client, intent, Deadline(timeout)),
             pending=lambda: read_request(client, intent, Deadline(timeout)),
@@ -88,7 +88,7 @@ def _unattended(
         name="/".join(place),
         read_intent=lambda intent_hash: read_intent(client, *place, intent_hash, Deadline(timeout)),
         read_status=lambda intent: read_status(client, intent, timeout),
-        ways=ways,
+        access=access,
         writer=lambda intent: ClusterWriter(client, intent, timeout),
         clock=clock,
         sleep=sleep,
@@ -97,17 +97,17 @@ def _unattended(
 
 
 def mounted_prometheus(intent: Intent) -> list[PrometheusServer]:
-    """What the intent has of each Prometheus, with the Secret that the Pod has of it."""
+    """The intent's Prometheus servers, each with the folder of its Secret in the Pod."""
     return [
         server._replace(secret_folder=f"{PROMETHEUS_SECRETS}/{server.name}" if server.secret_name else "")
         for server in intent.prometheus
     ]
 
 
-def _say_last(word: str) -> None:
-    """Leave the last word where `kubectl describe` and Argo CD show it."""
+def _leave_message(message: str) -> None:
+    """Write the message where `kubectl describe` and Argo CD show it."""
     if _TERMINATION_LOG.is_file():
         with suppress(OSError):
-            # a character cut in two would be no text to an API server
-            cut = printable(word).encode()[:_LONGEST_WORD].decode(errors="ignore")
+            # an API server rejects a character that is cut in two
+            cut = printable(message).encode()[:_LONGEST_MESSAGE].decode(errors="ignore")
             _TERMINATION_LOG.write_text(cut, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: what a person does to one worker.
+"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: a person changes one worker.
 
 With PATHs, they change Temporal themselves. With `worker/NAME`, they request it of the rollout's Job.
 """
@@ -133,16 +133,16 @@ retire = _command(
 
 
 def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention], asks: str = "") -> None:
-    """Change what is decided, and show what came of it; where the rollout goes on, so does its Job.
+    """Make the decided change, and show the result; if the rollout continues, its Job is restarted.
 
-    `asks` is why the person is asked first; empty: nobody is.
+    `asks` is why the person is asked first; empty: nobody is asked.
     """
     settings, specs = the_worker(params)
     [spec] = specs.workers
     caller = settings.planning_caller
 
     async def story(opened: Connections) -> World | None:
-        async def look() -> Target:
+        async def read_target() -> Target:
             world = await servers.read_soon(opened, [spec], for_routing=True)
             worker = worker_world(spec, world)
             return Target(spec, worker, clock(), acting_identity(spec, worker, caller), not_created="")
@@ -151,20 +151,20 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
             return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
 
         if asks or params["dry_run"]:
-            change = f"{spec.worker_deployment}: {decide(await look()).will}"
+            change = f"{spec.worker_deployment}: {decide(await read_target()).will}"
             if params["dry_run"]:
                 write(f"{change}\n")
                 return None
             confirm(f"{change} ({asks})", yes=params["yes"], always=False)
-        done = await intervene(look, decide, writer, say)
-        again = [replay_selector(spec.name)] if done.replays else []
-        again += [rollout_selector(spec.name)] if done.goes_on else []
+        intervention = await intervene(read_target, decide, writer, say)
+        selectors = [replay_selector(spec.name)] if intervention.replays else []
+        selectors += [rollout_selector(spec.name)] if intervention.goes_on else []
         client = opened.kubernetes
-        for selector in again if client else ():
+        for selector in selectors if client else ():
             if client and (
-                told := await restart_job(client, spec.namespace, selector, Deadline(settings.timeout))
+                sentence := await restart_job(client, spec.namespace, selector, Deadline(settings.timeout))
             ):
-                say(told)
+                say(sentence)
         return await servers.read_soon(opened, [spec], for_routing=True)
 
     with Servers(settings) as servers:
@@ -177,18 +177,18 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
 
 
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
-    """What was asked for, and the specs of the one worker that `--worker` names, or that there is.
+    """The settings, and the specs with only the worker that `--worker` names, or the only worker.
 
-    Raises InvalidInput where there is no such one, and in a plugin.
+    Raises InvalidInput if there is no such worker, and in a plugin.
     """
     settings, name = settings_of(params), params["worker"] or ""
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
-    found = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
-    if len(found) == 1:
-        return settings, specs._replace(workers=found)
+    workers = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
+    if len(workers) == 1:
+        return settings, specs._replace(workers=workers)
     names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
-    if not found:
+    if not workers:
         raise InvalidInput(f"there is no worker {name!r}; the workers are: {names}")
     raise InvalidInput(f"there are several workers: choose one with --worker: {names}")

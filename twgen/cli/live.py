@@ -1,4 +1,4 @@
-"""Reading the servers for a command: with whose credentials, through which cluster, until when."""
+"""Reading the servers for a command: their credentials, the cluster, and the deadlines."""
 
 import asyncio
 import logging
@@ -33,29 +33,29 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What one event loop has opened."""
+    """The connections of one event loop."""
 
     runner: asyncio.Runner
     temporal: TemporalClients
     kubernetes: KubernetesClient | None
     prometheus: "Callable[[], PrometheusServers]"
-    """What may be asked for metrics, once one needs it."""
+    """Makes the clients of the Prometheus servers, once a metric needs one."""
 
-    def cluster_for(self, what: str) -> KubernetesClient:
-        """The cluster, without which a command or an option does nothing; raises InvalidInput without one."""
+    def cluster_for(self, needed_by: str) -> KubernetesClient:
+        """The cluster; raises InvalidInput without one. `needed_by` is the command or option."""
         if not self.kubernetes:
             raise InvalidInput(
-                f"{what} needs access to a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod, its"
+                f"{needed_by} needs access to a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod, its"
                 " service account is used"
             )
         return self.kubernetes
 
 
 class Servers:
-    """The servers that a command reads; the one place where coroutines are run.
+    """The servers that a command reads; only this class runs coroutines.
 
-    Connections are kept from one reading to the next, each of which has a deadline of its own. One that fails
-    closes them: the next begins anew, with credentials and addresses as they are then.
+    Connections are kept from one read to the next; each read has its own deadline. A failed read closes them:
+    the next one opens new ones, with the credentials and addresses of that time.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -70,7 +70,7 @@ class Servers:
         self.close()
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
-        """What Temporal and Kubernetes say of the workers right now; raises when one read fails."""
+        """The current state of the workers in Temporal and Kubernetes; raises if one read fails."""
         return self.run(workers, lambda opened: self.read_soon(opened, workers, for_routing=for_routing))
 
     async def read_soon(
@@ -84,8 +84,8 @@ class Servers:
         read_at = clock()
         now, prometheus = self._settings.now or read_at, partial(_reader, opened, deadline)
         reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, prometheus)
-        # a task of its own: one in which a TaskGroup of Python 3.11 failed counts as cancelled from then on,
-        # and no asyncio.timeout that it is in ends as one
+        # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
+        # and an asyncio.timeout around it does not end with TimeoutError
         return await asyncio.create_task(read_world(workers, reading))
 
     async def read_each(
@@ -96,9 +96,9 @@ class Servers:
         for_routing: bool,
         most_refusals: float = 3,
     ) -> tuple[World, list[str]]:
-        """Those workers that can be read, however many, and why the others cannot be.
+        """The workers that can be read, however many, and why the others cannot be.
 
-        Every answer has a deadline of its own: the rate limit of one server may make all of them last long.
+        Every answer has its own deadline: the rate limit of a server may make the whole read take long.
         `most_refusals` as in a deadline.
         """
         deadline = AnswerDeadline(self._settings.timeout, most_refusals)
@@ -111,7 +111,7 @@ class Servers:
     def run(
         self, workers: Sequence[InTemporal], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
     ) -> Answer:
-        """What a coroutine over the connections of these workers returns; when it fails, they are closed."""
+        """The result of a coroutine that uses these workers' connections; a failure closes them."""
         self._connections = opened = self._connections or self._open(workers)
         self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
         self._is_reading = True
@@ -143,17 +143,17 @@ class Servers:
         elif settings.kubeconfig or settings.context:
             access = ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
         else:
-            # whoever asks without workers asks the cluster, and can do nothing without
+            # a command without workers reads the cluster, and can do nothing without it
             quiet = settings.quiet or not workers
             access = settings.surroundings.cluster(settings.operator, quiet=quiet)
-        # what a library logs may quote what it was sent
+        # the log lines of a library may quote credentials that it was sent
         logging.lastResort = logging.NullHandler()
         kubernetes = KubernetesClient(access) if access else None
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
         return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))
 
     def close(self) -> None:
-        """Close what is open: the next reading begins anew."""
+        """Close the connections: the next read opens new ones."""
         opened, self._connections = self._connections, None
         if opened and opened.kubernetes:
             opened.kubernetes.close()
@@ -163,18 +163,18 @@ class Servers:
 
 
 def usable_prometheus(
-    settings: Settings, others: Sequence[PrometheusServer] = (), remedy: str = ""
+    settings: Settings, mounted: Sequence[PrometheusServer] = (), remedy: str = ""
 ) -> "Callable[[], PrometheusServers]":
-    """Those that a command may ask, made once one is needed."""
+    """The clients of the servers that a command may ask, made once one is needed."""
 
     @cache
-    def made() -> "PrometheusServers":
+    def clients() -> "PrometheusServers":
         from twgen.clients.prometheus import PrometheusServers
 
         what_to_do = remedy or settings.surroundings.prometheus_remedy(settings.operator)
-        return PrometheusServers(settings.usable_prometheus(others), what_to_do)
+        return PrometheusServers(settings.usable_prometheus(mounted), what_to_do)
 
-    return made
+    return clients
 
 
 def _reader(opened: Connections, deadline: Deadline) -> "PrometheusReader":

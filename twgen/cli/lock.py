@@ -29,7 +29,7 @@ from twgen.reporting.problems import problem_lines
 
 
 class Recorded(NamedTuple):
-    """What is new in which file, how much of it are older versions, and the files of the targets."""
+    """The new entries by file, how many of them are older versions, and the files of the targets."""
 
     new: Mapping[Path, Sequence[LedgerEntry]]
     older: int
@@ -53,15 +53,15 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     new = record_targets(settings, check=check).new
     if not settings.quiet:
         for file, entries in sorted(new.items()):
-            say(f"recorded {_named(entries)} in {file}")
+            say(f"recorded {_versions_in_words(entries)} in {file}")
 
 
 def record_targets(
     settings: Settings, *, check: bool, live: Mapping[str, Sequence[LiveDeployment]] | None = None
 ) -> Recorded:
-    """Record the target of every worker in its ledger; with `check` raise NegativeAnswer where one is not.
+    """Record the target of every worker in its ledger; with `check`, raise NegativeAnswer if one is missing.
 
-    Of `live` Deployments, by namespace, what the ledger lacks is recorded too.
+    Versions of `live` Deployments, by namespace, that the ledger lacks are recorded too.
     """
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
@@ -76,12 +76,12 @@ def record_targets(
     recorded = recorded_versions(places)
     files = ledger_files(specs.workers, places.values(), folder)
     if not settings.quiet:
-        warn(files.told)
-    taken = [
+        warn(files.warnings)
+    collisions = [
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
-    if any(taken):
-        raise InvalidDocuments(filter(None, taken))
+    if any(collisions):
+        raise InvalidDocuments(filter(None, collisions))
     now = settings.now or clock()
     entries = [
         LedgerEntry(spec.worker_deployment, spec.build_id, target_deployment(spec), now)
@@ -90,29 +90,23 @@ def record_targets(
     older = [
         entry for spec in specs.workers for entry in _older(settings, spec, live or {}, set(recorded), now)
     ]
-    new = unrecorded([*entries, *older], places, files.of_worker)
+    new = unrecorded([*entries, *older], places, files.by_worker)
     if new and check:
-        names, (verb, them) = listed(sorted(map(str, new))), ("is", "it")
-        if len(new) > 1:
-            verb, them = "are", "them"
-        raise NegativeAnswer(f"{names} {verb} outdated: run `{_without_check()}` and commit {them}")
+        names, (verb, them) = listed(sorted(map(str, new))), ("are", "them") if len(new) > 1 else ("is", "it")
+        command_line = join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
+        raise NegativeAnswer(f"{names} {verb} outdated: run `{command_line}` and commit {them}")
     with alone_in({file.parent for file in new}):
-        # read again: somebody may have recorded there since the specs were read
+        # read again: another process may have recorded versions since the specs were read
         write_files(with_attributes(changed_files(new, settings.sources.text)))
-    return Recorded(new, len(older), sorted(set(files.of_worker.values())))
+    return Recorded(new, len(older), sorted(set(files.by_worker.values())))
 
 
-def _named(entries: Sequence[LedgerEntry]) -> str:
-    """The versions that a file got, of one worker mostly: `shop/payments v2 and v3`."""
+def _versions_in_words(entries: Sequence[LedgerEntry]) -> str:
+    """The versions that were added to a file, mostly of one worker: `shop/payments v2 and v3`."""
     builds: dict[str, list[str]] = {}
     for entry in entries:
         builds.setdefault(entry.worker, []).append(entry.build_id)
-    return listed([f"{worker} {listed(of_worker)}" for worker, of_worker in builds.items()])
-
-
-def _without_check() -> str:
-    """This command as it was written, but for `--check`."""
-    return join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
+    return listed([f"{worker} {listed(build_ids)}" for worker, build_ids in builds.items()])
 
 
 def _older(
@@ -122,17 +116,17 @@ def _older(
     recorded: Collection[tuple[str, str]],
     now: datetime,
 ) -> Iterator[LedgerEntry]:
-    """A worker's older versions that run and that the ledger does not have."""
-    here = [one for one in live.get(spec.namespace, ()) if is_of_worker(one, spec)]
-    known = {build_id for worker, build_id in recorded if worker == spec.worker_deployment}
-    found = versions_to_record(spec, here, known)
-    told = list(found.told)
-    for version in found.versions:
+    """A worker's older versions that run and are not in the ledger."""
+    own_deployments = [item for item in live.get(spec.namespace, ()) if is_of_worker(item, spec)]
+    recorded_builds = {build_id for worker, build_id in recorded if worker == spec.worker_deployment}
+    recording = versions_to_record(spec, own_deployments, recorded_builds)
+    warnings = list(recording.told)
+    for version in recording.versions:
         deployment = deployment_to_record(spec, version)
         entry = LedgerEntry(spec.worker_deployment, version.build_id, deployment, now)
         if why := why_unreadable(entry):
-            told.append(f"{spec.worker_deployment}: {version.build_id} is not recorded: {why}")
+            warnings.append(f"{spec.worker_deployment}: {version.build_id} is not recorded: {why}")
         else:
             yield entry
     if not settings.quiet:
-        warn(told)
+        warn(warnings)

@@ -45,7 +45,7 @@ _COMMANDS = {
 }
 _OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire"), "intervention")
 _RENAMED = {"import": "importing"}
-"""A word of Python's own is no name of a module."""
+"""A keyword of Python cannot be the name of a module."""
 
 
 class _Commands(click.Group):
@@ -73,8 +73,8 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
-    if wanted and not context.resilient_parsing:
+def _print_version(context: click.Context, _: click.Parameter, is_given: bool) -> None:  # noqa: FBT001 - click's signature
+    if is_given and not context.resilient_parsing:
         context.invoke(import_module("twgen.cli.version").command, output="text")
         context.exit()
 
@@ -114,16 +114,16 @@ def main() -> None:
 
 
 def _refuse_in_pipe(lines: Sequence[str]) -> None:
-    """Print an object that kubectl refuses when a render fails: an empty pipe reads as "no difference".
+    """Print an object that kubectl rejects if a render fails: an empty pipe would mean "no difference".
 
-    Argo CD looks at the exit code, and behind a file or a terminal there is no kubectl.
+    Argo CD checks the exit code, and a file or a terminal has no kubectl behind it.
     """
     if sys.argv[1:2] == ["render"] and is_pipe() and not is_plugin():
         from twgen.rendering.manifests import failed_render, one_document
 
-        # the options may be the mistake; JSON is YAML, so to print it once too often does no harm
-        given = {*sys.argv, os.environ.get("TWGEN_OUTPUT")}
-        wants_json = not given.isdisjoint({"json", "-ojson", "--output=json"})
+        # the options may be the mistake; JSON is YAML, so choosing JSON by mistake does no harm
+        words = {*sys.argv, os.environ.get("TWGEN_OUTPUT")}
+        wants_json = not words.isdisjoint({"json", "-ojson", "--output=json"})
         write(one_document(failed_render(printable(lines[0]), len(lines)), "json" if wants_json else "yaml"))
 
 
@@ -134,9 +134,9 @@ def _run() -> object:
         try:
             return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
         except (LookupError, ValueError) as error:
-            said = "COMP_WORDS and COMP_CWORD do not say which word to complete"
+            mistake = "COMP_WORDS and COMP_CWORD do not say which word to complete"
             raise InvalidInput(
-                f"{said}: use the script that `twgen completion` prints, or unset {COMPLETION}"
+                f"{mistake}: use the script that `twgen completion` prints, or unset {COMPLETION}"
             ) from error
     name = typed_name(sys.argv[0])
     if asks_for_completion(name, sys.argv[1:]):
@@ -146,6 +146,6 @@ def _run() -> object:
         from twgen.cli.options import refuse_settings_of_operator
 
         refuse_settings_of_operator()
-    # not click's own main: it has other ends than ours for an interrupt and a closed pipe
+    # not click's own main: it ends differently after an interrupt or a closed pipe
     with twgen.make_context(name, sys.argv[1:]) as context:
         return twgen.invoke(context)

@@ -1,4 +1,4 @@
-"""Reading where every worker stands."""
+"""Reading the state of every worker."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Observation:
-    """What was read, by whom, and the plan that was made of it."""
+    """The world that was read, the caller, and the plan for it."""
 
     world: World
     caller: Caller
     plan: Plan
     read_at: datetime
-    """By the clock of this machine; the plan of a rollout may go by a slower one."""
+    """By the clock of this machine; the plan of a rollout may use a slower one."""
     rollout_image: str = ""
-    """What the operator names; empty: nothing."""
+    """The operator's image for rollouts; empty: none."""
     attached: Mapping[str, AttachedRead] = field(default_factory=dict)
-    """What was read of attached objects, by namespace."""
+    """The attached objects that were read, by namespace."""
 
     @cached_property
     def status(self) -> Status:
-        """Where every worker stands, as the plan has it."""
+        """The state of every worker, from the plan."""
         return make_status(self.plan, self.world, self.caller, self.attached)
 
     def status_at(self, now: datetime) -> Status:
-        """Where every worker stands by what was read, at a later time by the clock of this machine."""
+        """The state of every worker at a later time by this machine's clock, from the same read."""
         specs = [worker.spec for worker in self.plan.workers]
         plan = make_plan(specs, self.world, self.plan.now + (now - self.read_at), self.caller)
         plan = warned_of_image(plan, self.rollout_image)
@@ -57,7 +57,7 @@ class Observation:
 
 
 class Observer:
-    """Reads where every worker stands, again and again, over connections that it keeps."""
+    """Reads the state of every worker repeatedly, over connections that it keeps."""
 
     def __init__(self, settings: Settings, *, needs_worker: bool = False) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class Observer:
             self._servers.close()
 
     def observe(self) -> Observation:
-        """Read specs and world; raises as reading and planning do. Warnings are printed the first time."""
+        """Read specs and world; raises as reading and planning do. Only the first call prints warnings."""
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
@@ -87,16 +87,16 @@ class Observer:
         return Observation(world, caller, plan, now, image, self._attached(plan))
 
     def _attached(self, plan: Plan) -> Mapping[str, AttachedRead]:
-        """How the objects stand that are attached to live versions; nothing where no cluster is read."""
-        wanted = attached_to_read(worker.versions for worker in plan.workers)
-        if not self._servers or not wanted:
+        """The state of objects attached to live versions; nothing without a cluster."""
+        kinds = attached_to_read(worker.versions for worker in plan.workers)
+        if not self._servers or not kinds:
             return {}
         from twgen.clients.deadline import Deadline
         from twgen.reading.attached_objects import read_attached
 
         async def story(opened: "Connections") -> Mapping[str, AttachedRead]:
             deadline = Deadline(self._settings.timeout)
-            return await read_attached(opened.cluster_for("status"), wanted, deadline)
+            return await read_attached(opened.cluster_for("status"), kinds, deadline)
 
         return self._servers.run((), story)
 

@@ -1,4 +1,4 @@
-"""What the value of an option may be: each form says what a text means, and what is wrong with it."""
+"""The forms of option values: each form has the meaning of a text, or its mistake."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from twgen.model.problem import did_you_mean, quoted
 
 
 class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
-    """A text of a certain form; `meaning` gives what it means, or raises ValueError with what is wrong."""
+    """A text of a certain form; `meaning` returns its value, or raises ValueError with the mistake."""
 
     def __init__(self, name: str, meaning: Callable[[str], object] = str) -> None:
         self.name = name
         self._meaning = meaning
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """What the text means; an empty one is a variable of a script that was not set, never a default."""
+        """The value of the text; an empty text is an unset variable of a script, never a default."""
         if not value and isinstance(param, click.Option):
             self.fail("must not be empty", param, ctx)
         try:
@@ -30,7 +30,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer 
             self.fail(f"{quoted(value)} {error}", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
-        """Files where a file is meant, which the shell completes itself."""
+        """For a file, the request that the shell completes file names itself."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")] if self.name in {"FILE", "PATH"} else []
@@ -40,11 +40,11 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # as above
     """One of a few words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The word, when it is one of them."""
+        """The word, if it is one of them."""
         words = list(map(str, self.choices))
         if value not in words:
-            said = f"{quoted(value)} is not one of {', '.join(words)}{did_you_mean(value, words)}"
-            self.fail(said, param, ctx)
+            message = f"{quoted(value)} is not one of {', '.join(words)}{did_you_mean(value, words)}"
+            self.fail(message, param, ctx)
         return value
 
 
@@ -55,7 +55,7 @@ def _printable(text: str) -> str:
 
 
 def _identity(text: str) -> str:
-    """As Temporal has it."""
+    """The manager identity in Temporal's form."""
     from twgen.model.forms import IDENTITY
     from twgen.model.operator import manager_identity
     from twgen.model.shapes import fits
@@ -75,7 +75,7 @@ def _time(text: str) -> datetime:
 
 
 def _duration(text: str) -> timedelta:
-    """The length, `2d` and `10min` included."""
+    """The duration, which may also be `2d` or `10min`."""
     from twgen.model.durations import go_duration, parse_duration
 
     try:
@@ -86,14 +86,14 @@ def _duration(text: str) -> timedelta:
 
 
 def _reading_time(text: str) -> float:
-    """The seconds of a length that is one."""
+    """The seconds of a duration that is not zero."""
     if not (seconds := _duration(text).total_seconds()):
         raise ValueError("is zero, which leaves no time to read anything")
     return seconds
 
 
 def _interval(text: str) -> timedelta:
-    """A length that a simulation can step by."""
+    """A duration that a simulation can use as a step."""
     if (length := _duration(text)) < timedelta(seconds=1):
         raise ValueError("is too short: it must be at least 1s")
     return length
@@ -123,7 +123,7 @@ _ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
 
 
 def _addresses(text: str) -> tuple[str, str]:
-    """Where the Connection says that Temporal is, and where it is to be reached."""
+    """Temporal's address in the Connection, and the address to use instead."""
     address, _, instead = text.partition("=")
     if not _ADDRESS.fullmatch(address) or not _ADDRESS.fullmatch(instead):
         raise ValueError("is not ADDRESS=ADDRESS such as temporal.prod.svc:7233=127.0.0.1:7233")
@@ -131,7 +131,7 @@ def _addresses(text: str) -> tuple[str, str]:
 
 
 def _file_of_secret(text: str) -> tuple[str, str]:
-    """The name of a Secret, and the file that has what it holds."""
+    """The name of a Secret, and the file with its content."""
     secret, _, file = text.partition("=")
     if not secret or not file:
         raise ValueError("is not SECRET=FILE such as temporal-ca=ca.crt")
@@ -139,7 +139,7 @@ def _file_of_secret(text: str) -> tuple[str, str]:
 
 
 def _prometheus(text: str) -> object:
-    """A Prometheus that needs no credentials, by a name of its own."""
+    """A Prometheus without credentials, and its name."""
     from twgen.records.prometheus import server_of
 
     name, _, url = text.partition("=")
@@ -150,7 +150,7 @@ def _prometheus(text: str) -> object:
 
 
 def _json(text: str) -> bytes:
-    """JSON, as it is written."""
+    """JSON, as it was written."""
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -166,7 +166,7 @@ def _count(text: str) -> int:
 
 
 def _bytes(text: str) -> int:
-    """A number of bytes, as Kubernetes writes one."""
+    """A number of bytes in Kubernetes' notation."""
     from twgen.versioning.quantities import quantity_nanos
 
     try:
@@ -197,7 +197,7 @@ def _files(text: str) -> tuple[str, ...]:
 
 
 def release_name(text: str) -> str:
-    """The name of a release, as helm takes one; raises ValueError."""
+    """The name of a release, by helm's rules; raises ValueError."""
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?", text):
         raise ValueError("is not a valid release name: at most 53 lower-case letters, digits, - and .")
     return text
@@ -209,7 +209,7 @@ def _values(text: str) -> str:
 
     try:
         documents = read_documents(os.fsencode(text))
-    except InvalidInput:  # helm says what is wrong, if it is for helm
+    except InvalidInput:  # helm reports the mistake
         return text
     if not all(isinstance(value, dict | None) for value in documents):
         raise ValueError("must be a YAML mapping such as 'replicas: 2'; for a file, use --value-files")

@@ -42,7 +42,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its flags, what it is for, and what click should know besides."""
+    """One option: its flags, its help text, and further arguments for click."""
 
     flags: tuple[str, ...]
     help: str
@@ -50,18 +50,18 @@ class Option:
     """None: a flag."""
     click: Mapping[str, Any] = field(default_factory=dict)
     of_application: bool = False
-    """In Argo CD, the application may set it too; any other is the operator's alone."""
+    """In Argo CD, the application may set it too; only the operator may set the others."""
 
     @property
     def name(self) -> str:
-        """What the command line calls it: `value-files`."""
+        """Its name on the command line: `value-files`."""
         return _long_name(self.flags)
 
     @property
     def parameter(self) -> str:
-        """What a plugin parameter calls it: `valueFiles`."""
-        first, *others = self.name.split("-")
-        return first + "".join(map(str.capitalize, others))
+        """Its name as a plugin parameter: `valueFiles`."""
+        first_word, *words = self.name.split("-")
+        return first_word + "".join(map(str.capitalize, words))
 
     @property
     def variable(self) -> str:
@@ -69,10 +69,10 @@ class Option:
         return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
     def decorator(self, parameter: str, text: str = "") -> Callable[[Command], Command]:
-        """Gives it to a command, as that parameter of its function; `text`: what it means there alone."""
+        """Adds it to a command, as that parameter of its function; `text` replaces its help there."""
         kind: dict[str, Any] = {"type": self.type} if self.type else {"is_flag": True}
         if isinstance(self.type, Form):
-            kind["metavar"] = self.type.name  # as it stands: click would write FAILS
+            kind["metavar"] = self.type.name  # unchanged: click would write FAILS
         return click.option(
             *self.flags,
             parameter,
@@ -85,24 +85,24 @@ class Option:
 
 
 class _Scoped(click.Option):
-    """In Argo CD, the application's own setting goes before the operator's variable."""
+    """In Argo CD, the application's own setting overrides the operator's variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        of_application = surroundings().settings_of_application.get(_long_name(self.opts))
-        return (of_application and of_application.value) or super().resolve_envvar_value(ctx)
+        setting = surroundings().settings_of_application.get(_long_name(self.opts))
+        return (setting and setting.value) or super().resolve_envvar_value(ctx)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """The value; raises InvalidInput, which names where it is set, what it is and what it may be."""
+        """The value; raises InvalidInput with the place, the value and the allowed values."""
         try:
             return super().process_value(ctx, value)
         except click.BadParameter as error:
-            said = f"{quoted(str(value))} is neither true nor false" if self.is_flag else error.message
+            mistake = f"{quoted(str(value))} is neither true nor false" if self.is_flag else error.message
             name = _long_name(self.opts)
             place = f"--{name}"
             if ctx.get_parameter_source(self.name or "") is click.core.ParameterSource.ENVIRONMENT:
-                of_application = surroundings().settings_of_application.get(name)
-                place = f"{of_application.source if of_application else self.envvar}:"
-            raise InvalidInput(f"{place} {said}") from error
+                setting = surroundings().settings_of_application.get(name)
+                place = f"{setting.source if setting else self.envvar}:"
+            raise InvalidInput(f"{place} {mistake}") from error
 
 
 def _long_name(flags: Sequence[str]) -> str:
@@ -306,15 +306,15 @@ OPTIONS: Mapping[str, Option] = {
 """Every option of every command, by the parameter of its function."""
 
 INPUT = ("input", "release", "value_files", "values")
-"""What every command takes that reads specs."""
+"""The options of every command that reads specs."""
 READING = ("timeout", "via", "ca_file", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
-"""What every command takes that reads servers."""
+"""The options of every command that reads servers."""
 MEASURING = (*READING, "prometheus")
-"""What every command takes that reads what decides on traffic."""
+"""The options of every command that reads the input of decisions about traffic."""
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:
-    """Give a command these options, in this order; `texts` are what some of them mean there alone."""
+    """Give a command these options, in this order; `texts` replace the help of some of them."""
 
     def decorate(command: Command) -> Command:
         for name in reversed(names):
@@ -325,10 +325,10 @@ def options(*names: str, **texts: str) -> Callable[[Command], Command]:
 
 
 def given_options(names: Iterable[str]) -> list[str]:
-    """Those of the options that were written on the command line, as they are written there."""
+    """The options among these that were given on the command line, with their dashes."""
     context = click.get_current_context(silent=True)
-    written = click.core.ParameterSource.COMMANDLINE
-    given = (name for name in names if context and context.get_parameter_source(name) is written)
+    typed = click.core.ParameterSource.COMMANDLINE
+    given = (name for name in names if context and context.get_parameter_source(name) is typed)
     return [f"--{OPTIONS[name].name}" for name in given]
 
 
@@ -343,14 +343,14 @@ paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=For
 
 
 def refuse_settings_of_operator() -> None:
-    """Raise InvalidInput if the application sets an option of the operator, an unknown one, or not a text."""
+    """Raise InvalidInput if the application sets an operator's option, an unknown one, or not a text."""
     options = {option.name: option for option in OPTIONS.values()}
-    own = sorted(option.parameter for option in options.values() if option.of_application)
+    parameters = sorted(option.parameter for option in options.values() if option.of_application)
     for name, setting in surroundings().settings_of_application.items():
         if name not in options:
             raise InvalidInput(
-                f"{setting.source}: no such setting{did_you_mean(name, own) or ';'}"
-                f" an application may set {', '.join(own)}"
+                f"{setting.source}: no such setting{did_you_mean(name, parameters) or ';'}"
+                f" an application may set {', '.join(parameters)}"
             )
         if not options[name].of_application:
             raise InvalidInput(
@@ -362,7 +362,7 @@ def refuse_settings_of_operator() -> None:
 
 
 def mistyped_variables() -> Iterator[str]:
-    """A warning for each environment variable whose name is nearly that of an option.
+    """A warning for each environment variable whose name is nearly the name of an option's variable.
 
     Other names may belong to other programs: Kubernetes sets variables for a Service of any name.
     """

@@ -1,4 +1,4 @@
-"""Where text goes: data to stdout in one piece, all that is for people to stderr, a safe line at a time."""
+"""Writing text: data to stdout in one piece, messages for people to stderr, a safe line at a time."""
 
 import errno
 import io
@@ -17,7 +17,7 @@ _OPENED_INSTEAD = (os.O_WRONLY, os.O_RDONLY, os.O_RDWR)
 
 
 class _Stdout(io.FileIO):
-    """Raises InvalidInput when stdout takes no data, but BrokenPipeError where nobody reads any more."""
+    """Raises InvalidInput if stdout accepts no data, but BrokenPipeError if its reader is gone."""
 
     def write(self, data: "bytes | memoryview") -> int | None:  # type: ignore[override]
         try:
@@ -30,11 +30,11 @@ class _Stdout(io.FileIO):
 
 
 def open_streams() -> None:
-    """Make stdin, stdout and stderr what all other code takes them for: open, and waiting when they are busy.
+    """Make stdin, stdout and stderr open and blocking, as all other code assumes.
 
-    Without it the first file that is opened takes the number of a closed stderr, and print() sends what
-    belongs there to stdout. What a library writes to stderr by itself goes nowhere: one that panics quotes
-    what it choked on, which may be a credential.
+    Without it, the first opened file gets the number of a closed stderr, and print() sends text for stderr to
+    stdout. Text that a library itself writes to stderr is discarded: a library that panics quotes its input,
+    which may be a credential.
     """
     for number, flags in enumerate(_OPENED_INSTEAD):
         try:
@@ -51,40 +51,40 @@ def open_streams() -> None:
 
 
 def write(data: str | bytes) -> None:
-    """Print data, whole; what is no UTF-8 in names of files is escaped as JSON does it."""
+    """Print all data; bytes in file names that are not UTF-8 are escaped as in JSON."""
     if data:
         sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode(errors="backslashreplace"))
         sys.stdout.buffer.flush()
 
 
-_kept: list[object] = []
+_until_exit: list[object] = []
 
 
 def keep(*values: object) -> None:
-    """Hold what a command no longer needs until the process ends: to take it apart one by one takes time."""
-    _kept.extend(values)
+    """Hold these values until the process ends: to free them one by one takes time."""
+    _until_exit.extend(values)
 
 
 def say(line: str) -> None:
-    """Tell a person one line, on stderr; where nobody listens, nothing happens."""
+    """Print one line for people on stderr; a closed stderr is ignored."""
     with suppress(OSError):
         print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where it belongs
 
 
 def say_for_now(text: str) -> None:
-    """Show a terminal on stderr a text in the place of the last one; an empty one takes it away."""
+    """Replace the temporary line of a terminal on stderr; an empty text removes it."""
     with suppress(OSError):
         print(f"\r{printable(text)}\x1b[K", end="", file=sys.stderr, flush=True)  # noqa: T201 - as above
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Print a warning a line."""
+    """Print one warning for each line."""
     for line in lines:
         say(f"warning: {line}")
 
 
 def wants_colour(color: str) -> bool:
-    """Whether stdout gets colour: https://no-color.org, and only a terminal unless it is forced."""
+    """Whether stdout gets colour (https://no-color.org): only a terminal, unless it is forced."""
     if color != "auto":
         return color == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -93,7 +93,7 @@ def wants_colour(color: str) -> bool:
 
 
 def is_pipe() -> bool:
-    """Whether another program reads stdout: ksh makes its pipes of sockets."""
+    """Whether another program reads stdout; the pipes of ksh are sockets."""
     try:
         mode = os.fstat(1).st_mode
     except OSError:
@@ -107,17 +107,17 @@ def is_terminal() -> bool:
 
 
 def wants_tree(color: str) -> bool:
-    """Whether stdout gets text that is laid out for eyes: a terminal, or colour."""
+    """Whether stdout gets text that is laid out for people: on a terminal, or with colour."""
     return sys.stdout.isatty() or wants_colour(color)
 
 
 def writes_unicode() -> bool:
-    """Whether stdout can hold more than ASCII, whatever it is."""
+    """Whether stdout accepts more than ASCII, even if it is not a terminal."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def width() -> int:
-    """The characters of a line: the terminal's, else enough for a log."""
+    """The characters of a line: the terminal's width, else enough for a log."""
     if not sys.stdout.isatty():
         return _WIDE
     from shutil import get_terminal_size

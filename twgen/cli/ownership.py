@@ -1,4 +1,4 @@
-"""`twgen ownership`: who manages a Worker Deployment."""
+"""`twgen ownership`: the manager of a Worker Deployment."""
 
 from collections.abc import Callable
 from typing import Any
@@ -65,21 +65,21 @@ def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
 
 
 def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *, yes: bool) -> None:
-    """Make the manager what is decided of the worker and the own identity; empty: nobody."""
+    """Set the manager that `decide` returns for the worker and the own identity; empty: no manager."""
     settings, specs = the_worker(params)
     [spec] = specs.workers
 
     async def story(opened: Connections) -> str:
         worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
         name, identity = spec.worker_deployment, acting_identity(spec, worker, settings.planning_caller)
-        manager, wanted = manager_of(worker), decide(worker, identity)
-        if not worker.temporal or wanted == manager:
+        manager, new_manager = manager_of(worker), decide(worker, identity)
+        if not worker.temporal or new_manager == manager:
             owner = f"managed by {manager}" if manager else "no manager"
             return f"{name}: {owner}; your identity is {identity}"
-        change = f"{name}: manager changes from {manager or 'none'} to {wanted or 'none'}"
+        change = f"{name}: manager changes from {manager or 'none'} to {new_manager or 'none'}"
         confirm(change, yes=yes)
         writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
-        await writer.set_manager(wanted, worker.temporal.conflict_token)
+        await writer.set_manager(new_manager, worker.temporal.conflict_token)
         return change
 
     with Servers(settings) as servers:

@@ -30,7 +30,7 @@ from twgen.reporting.plan.markdown import plan_markdown
 
 
 def _text(plan: Plan, color: str, *, verbose: bool) -> str:
-    from twgen.reporting.plan.text import plan_text  # the other formats do without rich
+    from twgen.reporting.plan.text import plan_text  # the other formats need no rich
 
     return plan_text(plan, colour=wants_colour(color), width=width(), detailed=verbose or not is_terminal())
 
@@ -62,8 +62,8 @@ def command(output: str, color: str, exit_code: bool, verbose: bool, **params: A
     world = load_world(settings, specs, for_routing=True)
     refuse_cluster_scoped(settings, specs)
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
-    told = with_references(settings, specs, (worker.versions for worker in plan.workers))
-    workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, told, strict=True))
+    warned = with_references(settings, specs, (worker.versions for worker in plan.workers))
+    workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, warned, strict=True))
     plan = warned_of_image(replace(plan, workers=workers), settings.operator.rollout.image)
     keep(specs, world, plan)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))

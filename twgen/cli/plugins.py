@@ -7,11 +7,11 @@ _NAMES = {"kubectl-twgen": "kubectl twgen", "temporal-twgen": "temporal twgen"}
 _OF_TEMPORAL = "temporal twgen"
 _COMPLETE = ("__complete", "__completeNoDesc")
 _FILES, _NO_FILES = ":0", ":4"
-"""Whether a shell completes names of files too, in the protocol of Cobra, which both hosts are made with."""
+"""Whether a shell also completes file names, in the protocol of Cobra, which both hosts use."""
 
 
 def typed_name(program: str) -> str:
-    """The name that a person typed to start this program."""
+    """The name by which the person started this program."""
     return _NAMES.get(program.rpartition("/")[2], "twgen")
 
 
@@ -41,9 +41,9 @@ def completions(words: Sequence[str]) -> list[str]:
     from twgen.cli.main import twgen
 
     *complete, incomplete = words or [""]
-    found = ShellComplete(twgen, {}, "twgen", "").get_completions(complete, incomplete)
-    lines = [f"{item.value}\t{item.help or ''}".rstrip() for item in found if item.type == "plain"]
-    return [*lines, _NO_FILES if len(lines) == len(found) else _FILES]
+    items = ShellComplete(twgen, {}, "twgen", "").get_completions(complete, incomplete)
+    lines = [f"{item.value}\t{item.help or ''}".rstrip() for item in items if item.type == "plain"]
+    return [*lines, _NO_FILES if len(lines) == len(items) else _FILES]
 
 
 def complete_for_kubectl() -> None:

@@ -1,4 +1,4 @@
-"""How far a command has come that says nothing for long, told to whoever sits at the terminal."""
+"""Showing the progress of a long silent command at the terminal."""
 
 import os
 import sys
@@ -9,28 +9,28 @@ from typing import Any
 
 from twgen.cli.output import say_for_now
 
-_EACH = 1.0
-"""Seconds from one line to the next, and until the first: most runs are over by then."""
+_LINE_SECONDS = 1.0
+"""Seconds from one line to the next, and until the first: most runs end before it."""
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool) -> Iterator[Callable[[Sequence[Any]], Sequence[Any]]]:
-    """Makes a sequence say, while it is gone through, how many of its items have been worked on.
+def progress(noun: str, *, quiet: bool) -> Iterator[Callable[[Sequence[Any]], Sequence[Any]]]:
+    """Makes a sequence show, during its iteration, how many of its items are done.
 
-    `what` is what they are called. A terminal on stderr gets one line, which goes in the end; else nobody.
+    `noun` names the items. Only a terminal on stderr gets the line, which is removed at the end.
     """
-    is_seen = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not quiet
+    is_shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not quiet
     try:
-        yield (lambda items: _Counted(items, what)) if is_seen else lambda items: items
+        yield (lambda items: _Counted(items, noun)) if is_shown else lambda items: items
     finally:
-        if is_seen:
+        if is_shown:
             say_for_now("")
 
 
 class _Counted(Sequence[Any]):
-    def __init__(self, items: Sequence[Any], what: str) -> None:
+    def __init__(self, items: Sequence[Any], noun: str) -> None:
         self._items = items
-        self._what = what
+        self._noun = noun
 
     def __len__(self) -> int:
         return len(self._items)
@@ -40,8 +40,8 @@ class _Counted(Sequence[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         last = monotonic()
-        for done, item in enumerate(self._items):
-            if monotonic() >= last + _EACH:
+        for number, item in enumerate(self._items):
+            if monotonic() >= last + _LINE_SECONDS:
                 last = monotonic()
-                say_for_now(f"{done} of {len(self)} {self._what}")
+                say_for_now(f"{number} of {len(self)} {self._noun}")
             yield item

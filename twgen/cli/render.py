@@ -42,25 +42,25 @@ def command(output: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     if settings.surroundings.is_plugin:
-        for name, what in (("no_hooks", "rollouts"), ("offline", "older versions")):
+        for name, objects in (("no_hooks", "rollouts"), ("offline", "older versions")):
             if params[name]:
-                why = f"is only for terminals: Argo CD would prune the {what} that it leaves out"
+                why = f"is only for terminals: Argo CD would prune the {objects} that it leaves out"
                 raise InvalidInput(f"--{OPTIONS[name].name} {why}")
-    # its output has no mark of --offline: that would make it differ from the render that follows
+    # the output does not show --offline: it would then differ from the next render
     if settings.offline:
-        told = [f"--{name}" for name in ("snapshot", "now") if params[name]]
-        if given := [*told, *given_options(READING)]:
-            raise InvalidInput(f"--offline reads no server and no snapshot: leave out {', '.join(given)}")
+        recorded_state = [f"--{name}" for name in ("snapshot", "now") if params[name]]
+        if useless := [*recorded_state, *given_options(READING)]:
+            raise InvalidInput(f"--offline reads no server and no snapshot: leave out {', '.join(useless)}")
     write(FORMATS[output](rendered(settings, with_rollouts=not params["no_hooks"])))
 
 
 def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
-    """The manifests, once all warnings are printed; raises what makes a render fail."""
+    """The manifests, after printing all warnings; raises the errors that make a render fail."""
     specs = load_specs(settings)
     caller = settings.rendering_caller
     plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default
     jobs = rollout_jobs(settings, specs.workers) if with_rollouts else None
-    # without a worker there may still be what the last one of the namespace left behind
+    # without a worker, Deployments of the namespace's last worker may still exist
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
@@ -70,9 +70,9 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         keep(world)
         refuse_collisions(settings, specs, plan.workers, drivers_with_objects(jobs.image) if jobs else ())
     if settings.surroundings.is_plugin:
-        # what else the world warns of is in the intents: a version that is left behind must not keep others
-        # from being rendered, nor a cap that is reached itself from being left
-        # Argo CD shows what a plugin writes to stderr only if it fails
+        # other warnings about the world are in the intents: a version that is left behind must not prevent
+        # the render of others, and a reached cap must not prevent the renders that get below it Argo CD shows
+        # a plugin's stderr only if the plugin fails
         stopped = [item for item in plan.workers if item.not_deployed]
         refuse_warnings([f"{item.spec.worker_deployment}: {item.not_deployed}" for item in stopped])
     elif settings.strict:
@@ -81,7 +81,7 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         jobs = replace(jobs, warnings=intent_warnings(specs, plan.warnings))
     passthrough = specs.passthrough
     if settings.input.kind == HELM and not settings.surroundings.is_plugin:
-        # `kubectl apply` would run what Argo CD leaves to `helm test`
+        # `kubectl apply` would run objects that Argo CD leaves to `helm test`
         passthrough = tuple(item for item in passthrough if not is_test_of_helm(item.value))
     manifests = render_manifests(
         plan.workers, passthrough, caller.of, jobs, settings.operator.links.temporal.rstrip("/")

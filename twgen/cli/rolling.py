@@ -1,4 +1,4 @@
-"""The rollouts of a command: their ways to the servers, and what their end means for its exit code."""
+"""The rollouts of a command: their access to the servers, and the exit code after they end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ async def sleep(length: timedelta) -> None:
     await asyncio.sleep(length.total_seconds())
 
 
-def rollout_of(  # noqa: PLR0913 - what all rollouts of a command share, and what each has of its own
+def rollout_of(  # noqa: PLR0913 - values that all rollouts of a command share, and values of each
     spec: WorkerSpec,
     caller: Caller,
     settings: Settings,
@@ -39,17 +39,17 @@ def rollout_of(  # noqa: PLR0913 - what all rollouts of a command share, and wha
     say: Callable[[str], None],
     recall: Callable[[World], World] = lambda world: world,
 ) -> WorkerRollout:
-    """The rollout of a worker, over these connections; `recall` adds what Git remembers of it."""
+    """The rollout of a worker, over these connections; `recall` adds old versions from Git."""
     cluster = opened.kubernetes
     slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
 
     async def read() -> World:
         began = monotonic()
-        found = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=True, goes_on=True))
-        slowest.saw(found.temporal.routing.changed_at if found.temporal else None, began)
-        # what else the cluster has is of workers that other specs and intents name
-        world = World(slowest(), {spec.key: replace(found, clocks_apart=slowest.apart())})
-        # it may read Git, for seconds
+        worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=True, goes_on=True))
+        slowest.saw(worker.temporal.routing.changed_at if worker.temporal else None, began)
+        # other objects in the cluster belong to workers that other specs and intents name
+        world = World(slowest(), {spec.key: replace(worker, clocks_apart=slowest.apart())})
+        # reading Git may take seconds
         return await asyncio.to_thread(recall, world)
 
     async def conflict_token() -> str:
@@ -72,14 +72,15 @@ def rollout_of(  # noqa: PLR0913 - what all rollouts of a command share, and wha
     )
 
 
-def judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
-    """Raise what keeps the rollouts from being done."""
-    for end in ended:
-        if isinstance(end, BaseException):
-            raise end
-    blocked = [end for end in ended if isinstance(end, WorkerPlan) and end.routing.phase is Phase.BLOCKED]
-    stand = "; ".join(str(Standing.of(end)) for end in blocked)
-    if any(end.routing.reason is RoutingReason.FOREIGN_MANAGER for end in blocked):
-        raise OwnedBySomebodyElse(stand)
+def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
+    """Raise the reason why rollouts have not succeeded, if any."""
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    plans = [plan for plan in outcomes if isinstance(plan, WorkerPlan)]
+    blocked = [plan for plan in plans if plan.routing.phase is Phase.BLOCKED]
+    sentence = "; ".join(str(Standing.of(plan)) for plan in blocked)
+    if any(plan.routing.reason is RoutingReason.FOREIGN_MANAGER for plan in blocked):
+        raise OwnedBySomebodyElse(sentence)
     if blocked:
-        raise NegativeAnswer(stand)
+        raise NegativeAnswer(sentence)

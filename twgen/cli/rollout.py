@@ -60,7 +60,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     another manager owns a worker. With --once, it makes one change at most and exits with 0 unless Blocked.
     You can stop it and run it again at any time: it continues from the state in Temporal.
     """
-    gc.enable()  # it lives for hours
+    gc.enable()  # it runs for hours
     settings = settings_of(params)
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen rollout` elsewhere")
@@ -75,63 +75,66 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     memory = Memory(settings)
     with (
         Servers(settings) as servers,
-        display(output, color, "Ctrl-C stops the rollout and leaves the traffic as it is") as shown,
+        display(output, color, "Ctrl-C stops the rollout and leaves the traffic as it is") as view,
     ):
-        looks = _Looks(specs, caller, shown)
+        reads = _Observations(specs, caller, view)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            way = partial(rollout_of, show=looks.show, say=shown.say, recall=partial(memory.recall, specs))
+            make = partial(rollout_of, show=reads.show, say=view.say, recall=partial(memory.recall, specs))
             workers = [
-                replace(way(spec, caller, settings, servers, opened), tell_failure=partial(looks.fail, spec))
+                replace(
+                    make(spec, caller, settings, servers, opened),
+                    report_failure=partial(reads.fail, spec),
+                )
                 for spec in specs.workers
             ]
             async with asyncio.timeout(within):
-                # one that fails does not stop the others
+                # a rollout that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
                 work = asyncio.gather(*rollouts, return_exceptions=True)
                 while not (await asyncio.wait([work], timeout=FRAME_SECONDS))[0]:
-                    shown.repaint()
+                    view.repaint()
             return work.result()
 
         try:
-            ended = servers.run(specs.workers, story)
+            outcomes = servers.run(specs.workers, story)
         except TimeoutError as error:
-            # what is settled only waits for the server's word that every task queue has heard of it
-            if unsettled := looks.unsettled():
+            # a settled rollout still waits until the change has reached every task queue
+            if unsettled := reads.unsettled():
                 raise OutOfTime(not_settled(within, unsettled)) from error
             return None
-    return judge(ended)
+    return judge(outcomes)
 
 
-class _Looks:
-    """What the rollouts of one command saw last of each worker, and what they made of it; shown together."""
+class _Observations:
+    """The last read of each worker by the rollouts of one command, and its plan; shown together."""
 
-    def __init__(self, specs: Specs, caller: Caller, shown: Screen | Log) -> None:
-        self._specs, self._caller, self._shown = specs, caller, shown
+    def __init__(self, specs: Specs, caller: Caller, view: Screen | Log) -> None:
+        self._specs, self._caller, self._view = specs, caller, view
         self._plans: dict[WorkerKey, WorkerPlan] = {}
         self._worlds: dict[WorkerKey, WorkerWorld] = {}
         self._failures: dict[WorkerKey, str] = {}
 
     async def fail(self, spec: WorkerSpec, failure: str, _: RoutingReason) -> None:
-        """Remember why a worker's newest look, or the change after it, failed."""
+        """Remember why the newest read of a worker, or the change after it, failed."""
         self._failures[spec.key] = failure
 
     async def show(self, plan: Plan, world: World) -> None:
-        """Take in a look at one of the workers."""
+        """Remember a read of one of the workers, and show all."""
         for worker in plan.workers:
             self._failures.pop(worker.spec.key, None)
         self._worlds.update(world.workers)
         self._plans.update((worker.spec.key, worker) for worker in plan.workers)
         plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
-        together, known = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
-        self._shown.show(Observation(known, self._caller, together, clock()))
+        together, worlds = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
+        self._view.show(Observation(worlds, self._caller, together, clock()))
 
     def unsettled(self) -> list[str]:
-        """The workers that are not settled by what was read last, and why, and what failed since."""
-        told = []
+        """The workers that were not settled at the last read, with the reason and the failure since then."""
+        sentences = []
         for spec in self._specs.workers:
             plan, failure = self._plans.get(spec.key), self._failures.get(spec.key, "")
             if failure or not plan or plan.routing.phase is not Phase.SETTLED:
-                stands = str(Standing.of(plan)) if plan else f"{spec.worker_deployment} was not read"
-                told.append(f"{stands}; {failure}" if failure else stands)
-        return told
+                sentence = str(Standing.of(plan)) if plan else f"{spec.worker_deployment} was not read"
+                sentences.append(f"{sentence}; {failure}" if failure else sentence)
+        return sentences

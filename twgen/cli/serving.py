@@ -1,4 +1,4 @@
-"""Answering over HTTP what this process knows: the metrics of `twgen tick`, and the page."""
+"""Serving this process's data over HTTP: the metrics of `twgen tick`, and the page."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import CONTENT_TYPE
 
 _PATIENCE = 10
-"""Seconds until a client that says nothing, or takes nothing, is hung up on."""
+"""Seconds until the connection of an idle client is closed."""
 _PAGE = "text/html; charset=utf-8"
 _PART = "application/json"
 _GUARDED = (
@@ -26,11 +26,11 @@ _GUARDED = (
 )
 
 Request = Mapping[str, Any]
-"""As WSGI has it (https://peps.python.org/pep-3333/#environ-variables)."""
+"""The environ of WSGI (https://peps.python.org/pep-3333/#environ-variables)."""
 
 
 class Answer(NamedTuple):
-    """What a client gets."""
+    """The answer to a client."""
 
     status: str
     """Number and words: `200 OK`."""
@@ -38,15 +38,15 @@ class Answer(NamedTuple):
     """Its content type."""
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
-    """Beside type and length."""
+    """In addition to type and length."""
 
 
 @contextmanager
 def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> Iterator[int]:
-    """Answer each GET at HOST:PORT, or at :PORT of every address; the port, which may be asked for as 0.
+    """Answer each GET at HOST:PORT, or at :PORT of every address; yields the port (0 chooses a free one).
 
-    An IPv6 address stands in brackets, and `[::]` is every address of IPv4 too. Raises InvalidInput, which
-    names the option, where nothing can be served.
+    An IPv6 address is in brackets, and `[::]` also means every address of IPv4. Raises InvalidInput, with the
+    name of the option, if it cannot listen there.
     """
     # it has threads of its own, and drops clients that send nothing
     from waitress.server import create_server
@@ -54,23 +54,24 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
         is_read = request["REQUEST_METHOD"] in {"GET", "HEAD"}
-        told = answer(request) if is_read else Answer("405 Method Not Allowed", "text/plain", b"only GET\n")
+        page = answer(request) if is_read else Answer("405 Method Not Allowed", "text/plain", b"only GET\n")
         start(
-            told.status, [("Content-Type", told.kind), ("Content-Length", str(len(told.body))), *told.headers]
+            page.status,
+            [("Content-Type", page.kind), ("Content-Length", str(len(page.body))), *page.headers],
         )
-        return [told.body]
+        return [page.body]
 
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or ("::" if socket.has_dualstack_ipv6() else "")
     try:
         is_newer = ":" in host
         family = socket.AF_INET6 if is_newer else socket.AF_INET
-        both = is_newer and socket.has_dualstack_ipv6()
-        listening = socket.create_server((host, int(port)), family=family, dualstack_ipv6=both)
+        is_dual_stack = is_newer and socket.has_dualstack_ipv6()
+        listening = socket.create_server((host, int(port)), family=family, dualstack_ipv6=is_dual_stack)
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidInput(f"{option} {address}: cannot listen there ({error})") from error
     channels: dict[int, Any] = {}
-    # of one socket it is the server itself, which its types do not tell
+    # with one socket, create_server returns the server itself, unlike its types
     server: Any = create_server(
         application,
         map=channels,
@@ -85,8 +86,8 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
     try:
         yield listening.getsockname()[1]
     finally:
-        # in its own thread: it ends when nothing is left that it could wait for
-        with suppress(OSError):  # an answer that is being sent may have pulled it first: all is closed then
+        # in the server's own thread, which ends when it has nothing left to wait for
+        with suppress(OSError):  # an answer being sent may have pulled it first: then all is closed
             server.trigger.pull_trigger(lambda: close_all(channels, ignore_all=True))
         thread.join(_PATIENCE)
         server.task_dispatcher.shutdown()
@@ -94,7 +95,7 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
 
 @dataclass(slots=True)
 class Board:
-    """What was read last, and what went wrong since."""
+    """The last read, and the failure since then."""
 
     refreshed_every: float
     """Seconds."""
@@ -102,43 +103,43 @@ class Board:
     read_at: datetime | None = None
     """None: nothing has been read yet."""
     failure: str = ""
-    """Why the newest look failed; empty: it did not."""
-    _made: dict[str, str] = field(default_factory=dict)
-    """What was rendered of it, for who asks next, by type."""
+    """Why the newest read failed; empty: it did not."""
+    _rendered: dict[str, str] = field(default_factory=dict)
+    """The rendered page and part, by type, for the next requests."""
 
     def show(self, statuses: Sequence[RolloutStatus], now: datetime) -> None:
-        """Take in what was read."""
-        self.statuses, self.read_at, self.failure, self._made = statuses, now, "", {}
+        """Replace the last read."""
+        self.statuses, self.read_at, self.failure, self._rendered = statuses, now, "", {}
 
     def answer(self, request: Request) -> Answer:
-        """The page; for itself, when it is open already, what of it is another one by now."""
+        """The page; for a request of the open page itself, its current content."""
         from twgen.reporting.page.pages import fleet_page, fleet_part
 
         if not (now := self.read_at):
             return Answer("503 Service Unavailable", "text/plain", b"nothing has been read yet\n")
         is_page = request.get("HTTP_ACCEPT") != _PART
-        made, kind = self._made, _PAGE if is_page else _PART
-        if kind not in made and is_page:
-            made[kind] = fleet_page(self.statuses, now, refreshed_every=self.refreshed_every)
-        elif kind not in made:
-            made[kind] = fleet_part(self.statuses, now)
+        rendered, kind = self._rendered, _PAGE if is_page else _PART
+        if kind not in rendered and is_page:
+            rendered[kind] = fleet_page(self.statuses, now, refreshed_every=self.refreshed_every)
+        elif kind not in rendered:
+            rendered[kind] = fleet_part(self.statuses, now)
         if is_page:
-            return Answer("200 OK", _PAGE, made[kind].encode(), _GUARDED)
-        told = {"asOf": f"{now:%Y-%m-%d %H:%M:%S} UTC", "failure": self.failure, "fleet": made[kind]}
-        return Answer("200 OK", _PART, json.dumps(told).encode(), _GUARDED)
+            return Answer("200 OK", _PAGE, rendered[kind].encode(), _GUARDED)
+        part = {"asOf": f"{now:%Y-%m-%d %H:%M:%S} UTC", "failure": self.failure, "fleet": rendered[kind]}
+        return Answer("200 OK", _PART, json.dumps(part).encode(), _GUARDED)
 
 
 @dataclass(slots=True)
 class Exposed:
-    """What whoever asks next is told."""
+    """The data for the next requests."""
 
     board: Board
     metrics: bytes = b"# EOF\n"
     healthy_until: float = 0
-    """On the monotonic clock: a look has to be done by then."""
+    """On the monotonic clock: the next check must succeed by then."""
 
     def answer(self, request: Request) -> Answer:
-        """What is at the path that is asked for."""
+        """The answer at the path of the request."""
         match request["PATH_INFO"]:
             case "/":
                 return self.board.answer(request)

@@ -1,4 +1,4 @@
-"""What the command line asked for, in the program's own types."""
+"""The settings of the command line, in the program's own types."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def clock() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line asked for.
+    """The settings of the command line.
 
     The fields with a default are the options and the argument of the same name.
     """
@@ -40,7 +40,7 @@ class Settings:
     timeout: float
     """Seconds."""
     via: Mapping[str, str]
-    """Where to reach a Temporal server instead of at its address, by that address."""
+    """The address to use instead of a Temporal server's address, by that address."""
     ca_files: Mapping[str, str]
     """The file with the certificates of a Secret, by the name of the Secret."""
     allow_unlisted_connections: bool | None
@@ -61,37 +61,37 @@ class Settings:
 
     @property
     def namespace_rule(self) -> "NamespaceRule":
-        """Whose namespace a document gets."""
+        """The rule that gives a document its namespace."""
         return self.surroundings.namespace_rule(self.namespace)
 
-    def usable_prometheus(self, others: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
-        """Those that a command may ask.
+    def usable_prometheus(self, mounted: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
+        """The Prometheus servers that a command may ask.
 
-        Of two of one name, that of an option goes before the operator's, and this before one of the `others`.
+        Of two servers with one name, an option's overrides the operator's, and that a `mounted` one.
         """
-        servers = (*others, *self.surroundings.prometheus(self.operator), *self.prometheus)
+        servers = (*mounted, *self.surroundings.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
 
     @property
     def rendering_caller(self) -> Caller:
-        """Who renders."""
+        """The caller of a render."""
         return self.surroundings.rendering_caller(self.identity, self.operator)
 
     @property
     def planning_caller(self) -> Caller:
-        """Who plans: at a terminal, the person."""
+        """The caller of a plan: at a terminal, the person."""
         return self.surroundings.planning_caller(self.identity, self.operator)
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
     """The Settings of a command: its parameters, where it runs, and the operator's file."""
     sources = Sources()
-    where = surroundings()
+    context = surroundings()
     ca_files = dict(params.get("ca_file") or ())
-    named = [(name, params.get(name)) for name in ("operator_config", "kubeconfig")]
-    named.append(("snapshot", os.environ.get(OPTIONS["snapshot"].variable)))
-    for name, path in (*named, *(("ca_file", file) for file in ca_files.values())):
-        if where.is_plugin and path and not Path(path).is_absolute():
+    files = [(name, params.get(name)) for name in ("operator_config", "kubeconfig")]
+    files.append(("snapshot", os.environ.get(OPTIONS["snapshot"].variable)))
+    for name, path in (*files, *(("ca_file", file) for file in ca_files.values())):
+        if context.is_plugin and path and not Path(path).is_absolute():
             variable = OPTIONS[name].variable
             raise InvalidInput(
                 f"{variable}: {path!r} must be an absolute path, because the repository may contain"
@@ -112,15 +112,15 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     if len({server.name for server in prometheus}) < len(prometheus):
         raise InvalidInput("--prometheus gives the same name twice: give each name once")
     unlisted = True if params.get("allow_unlisted_connections") else None
-    given = {name: value for name, value in params.items() if value and name in Settings.__annotations__}
+    fields = {name: value for name, value in params.items() if value and name in Settings.__annotations__}
     return Settings(
         **{
-            **given,
-            "surroundings": where,
+            **fields,
+            "surroundings": context,
             "sources": sources,
             "operator": operator,
-            "input": _input_of(params, where),
-            "timeout": params.get("timeout") or where.timeout,
+            "input": _input_of(params, context),
+            "timeout": params.get("timeout") or context.timeout,
             "via": dict(params.get("via") or ()),
             "ca_files": ca_files,
             "allow_unlisted_connections": False if params.get("only_listed_connections") else unlisted,
@@ -128,26 +128,26 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     )
 
 
-def _input_of(params: Mapping[str, Any], where: RunContext) -> Input:
+def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
     kind = params.get("input") or DIRECTORY
     for name in ("release", "value_files", "values"):
         if params.get(name) and kind != HELM:
-            of_application = where.settings_of_application.get(OPTIONS[name].name)
-            place = of_application.source if of_application else OPTIONS[name].flags[0]
-            helm = "input Helm" if of_application else "--input Helm"
+            setting = context.settings_of_application.get(OPTIONS[name].name)
+            place = setting.source if setting else OPTIONS[name].flags[0]
+            helm = "input Helm" if setting else "--input Helm"
             raise InvalidInput(f"{place} is for {helm}, but the input is {kind}")
-    if kind == HELM and where.release and not params.get("release"):
+    if kind == HELM and context.release and not params.get("release"):
         try:
-            release_name(where.release)
+            release_name(context.release)
         except ValueError as error:
             raise InvalidInput(
-                f"the application's name {quoted(where.release)} {error}; set plugin parameter 'release'"
+                f"the application's name {quoted(context.release)} {error}; set plugin parameter 'release'"
             ) from error
     return Input(
         kind,
-        params.get("release") or where.release,
+        params.get("release") or context.release,
         params.get("value_files") or (),
         params.get("values") or "",
-        where.namespace_rule(params.get("namespace") or "").default if kind == HELM else "",
-        where.checkout,
+        context.namespace_rule(params.get("namespace") or "").default if kind == HELM else "",
+        context.checkout,
     )

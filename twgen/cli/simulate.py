@@ -23,7 +23,7 @@ _GATE_FAILS_AFTER = timedelta(minutes=1)
 
 
 def _text(timeline: Timeline, color: str) -> str:
-    from twgen.reporting.timeline.text import timeline_text  # the other formats do without rich
+    from twgen.reporting.timeline.text import timeline_text  # the other formats need no rich
 
     return timeline_text(timeline, colour=wants_colour(color), width=width())
 
@@ -44,8 +44,8 @@ _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
 
 def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | None:
     if (starts_per_hour is None) != (failing is None):
-        given, missing = ("--failing", "--starts-per-hour")[:: 1 if starts_per_hour is None else -1]
-        raise InvalidInput(f"{given} needs {missing}")
+        present, missing = ("--failing", "--starts-per-hour")[:: 1 if starts_per_hour is None else -1]
+        raise InvalidInput(f"{present} needs {missing}")
     return Traffic(starts_per_hour, failing) if starts_per_hour and failing else None
 
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from twgen.cli.fleet import Selection
 
 
-def _alone(status: Status) -> list[RolloutStatus]:
-    """Each worker as its cluster would keep it, so since the last change of its target, if that is known."""
-    found = []
+def _rollout_statuses(status: Status) -> list[RolloutStatus]:
+    """The status of each worker as its cluster would keep it, since its target's last change if known."""
+    statuses = []
     for worker in status.workers:
         target = next((version for version in worker.versions if version.is_target), None)
         since = (target.since if target else None) or status.now
-        found.append(rollout_status(replace(status, workers=(worker,)), since, ""))
-    return found
+        statuses.append(rollout_status(replace(status, workers=(worker,)), since, ""))
+    return statuses
 
 
 def _text(status: Status, color: str, *, verbose: bool) -> str:
@@ -44,13 +44,13 @@ def _text(status: Status, color: str, *, verbose: bool) -> str:
 def _openmetrics(status: Status, _: str, **__: bool) -> bytes:
     from twgen.reporting.status.metrics import openmetrics
 
-    return openmetrics(_alone(status), None, {})
+    return openmetrics(_rollout_statuses(status), None, {})
 
 
 def _html(status: Status, _: str, **__: bool) -> str:
     from twgen.reporting.page.pages import fleet_page
 
-    return fleet_page(_alone(status), status.now)
+    return fleet_page(_rollout_statuses(status), status.now)
 
 
 _REPORTS: Mapping[str, Callable[..., str | bytes]] = {
@@ -62,7 +62,7 @@ _REPORTS: Mapping[str, Callable[..., str | bytes]] = {
 _SERVED_BY = {"openmetrics": "twgen tick", "html": "twgen dashboard"}
 
 
-def _wanted(
+def _selection(
     settings: Settings, named: Named | None, *, paths: Sequence[str], all_namespaces: bool, **_: Any
 ) -> "Selection":
     from twgen.cli.fleet import Selection, namespace_of
@@ -130,7 +130,8 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
 
         if settings.snapshot or settings.now:
             raise InvalidInput("--from-cluster reads a cluster: leave out --snapshot and --now")
-        show_fleet(settings, _wanted(settings, named, **params), output, color, patience, detailed=verbose)
+        selection = _selection(settings, named, **params)
+        show_fleet(settings, selection, output, color, patience, detailed=verbose)
     elif not patience:
         write(_REPORTS[output](observe(settings).status, color, verbose=verbose))
     elif settings.snapshot or settings.now:
@@ -140,11 +141,11 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
 
         # without a worker, a script would continue as if its rollout had ended
         shown_as = display(output, color, detailed=verbose)
-        with Observer(settings, needs_worker=True) as observer, shown_as as shown:
+        with Observer(settings, needs_worker=True) as observer, shown_as as view:
             follow(
                 observer.observe(),
                 observer.observe,
-                shown,
+                view,
                 patience,
-                lambda seen: [Standing.of(plan) for plan in seen.plan.workers],
+                lambda observation: [Standing.of(plan) for plan in observation.plan.workers],
             )

@@ -1,4 +1,4 @@
-"""Where twgen runs, at a terminal or as a plugin of Argo CD, and what follows from it."""
+"""The surroundings of twgen, a terminal or a plugin of Argo CD, and the settings that follow from them."""
 
 import os
 import re
@@ -26,7 +26,7 @@ class ApplicationSetting(NamedTuple):
     source: str
     """The plugin parameter or variable, for people."""
     mistake: str = ""
-    """What is wrong with its form, whichever option it is for."""
+    """The mistake in its form, independent of the option."""
 
 
 class Terminal:
@@ -37,26 +37,26 @@ class Terminal:
     is_plugin = False
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     release = ""
-    """What a release of Helm is called where nobody says it."""
+    """The default name of a Helm release."""
     checkout = ""
-    """The folder of all that may be rendered; empty: the Git repository."""
+    """The folder of all files that may be rendered; empty: the Git repository."""
     why_no_repository = "the specs are not in a Git repository"
     """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
-        """Whose namespace a document gets; `namespace` is what `-n` says."""
+        """The rule that gives a document its namespace; `namespace` is the value of `-n`."""
         from twgen.specs.spec_document import NamespaceRule
 
         return NamespaceRule(namespace)
 
     def rendering_caller(self, identity: str, _: "Operator") -> "Caller":
-        """Who renders: nobody in particular, unless `--identity` says it."""
+        """The caller of a render: without an identity, unless `--identity` gives one."""
         from twgen.model.operator import Caller
 
         return Caller(identity, forced=bool(identity))
 
     def planning_caller(self, identity: str, operator: "Operator") -> "Caller":
-        """Who plans: the person, unless `--identity` says otherwise."""
+        """The caller of a plan: the person, unless `--identity` gives another one."""
         if identity:
             return self.rendering_caller(identity, operator)
         import getpass
@@ -67,19 +67,19 @@ class Terminal:
 
         try:
             user = printable(getpass.getuser())
-        except (KeyError, OSError):  # in a container, a user can be no more than a number
+        except (KeyError, OSError):  # in a container, a user may have only a number
             user = str(os.getuid())
         return Caller(f"twgen/{user}@{socket.gethostname()}", is_person=True)
 
     def profiles(self, _: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
-        """The person's credentials; a connection that needs none may do without, unless that is forbidden."""
+        """The person's credentials; a connection may need none, unless that is forbidden."""
         from twgen.clients.profiles import Profiles, load_profiles
 
-        found = load_profiles(os.environ, use_environment=True)
-        return Profiles(found, allow_unlisted=allow_unlisted is not False, of_person=True)
+        listed_profiles = load_profiles(os.environ, use_environment=True)
+        return Profiles(listed_profiles, allow_unlisted=allow_unlisted is not False, of_person=True)
 
     def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
-        """All of the operator's: it is the person's own file."""
+        """All of the operator's servers: it is the person's own file."""
         return operator.prometheus
 
     def prometheus_remedy(self, _: "Operator") -> str:
@@ -87,7 +87,7 @@ class Terminal:
         return "give --prometheus NAME=URL, or an --operator-config that lists it"
 
     def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
-        """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
+        """The cluster that kubectl would use, or the Pod's own; None, with a warning: there is neither."""
         from pathlib import Path
 
         from twgen.clients.kubeconfig import ClusterAccess
@@ -102,7 +102,7 @@ class Terminal:
 
 
 class Plugin:
-    """A config-management plugin of Argo CD, which ends it after 60 s."""
+    """A config-management plugin of Argo CD, which stops it after 60 s."""
 
     timeout = 40.0
     """Seconds for all reading."""
@@ -121,7 +121,7 @@ class Plugin:
         self.settings_of_application = _settings_of_application()
         """The options that the application sets, by name (`strict`).
 
-        A repository can set them through `.argocd-source.yaml`, so only what is harmless may come from here.
+        A repository can set them through `.argocd-source.yaml`, so only harmless options may come from here.
         """
 
     @property
@@ -141,7 +141,7 @@ class Plugin:
         return NamespaceRule(only, only=bool(only))
 
     def rendering_caller(self, identity: str, operator: "Operator") -> "Caller":
-        """Who renders: what `--identity` says, else the operator's instance of Argo CD."""
+        """The caller of a render: from `--identity`, else from the operator's instance of Argo CD."""
         from twgen.model.operator import Caller
 
         name = self._application.name
@@ -155,17 +155,17 @@ class Plugin:
         from twgen.clients.profiles import Profiles, load_profiles
 
         file = operator.temporal.config_file
-        found = load_profiles(os.environ, file, use_environment=False, in_repository=True)
+        listed_profiles = load_profiles(os.environ, file, use_environment=False, in_repository=True)
         return Profiles(
-            found,
+            listed_profiles,
             lambda name: operator.may_use(name, self._application),
             bool(allow_unlisted),
-            whose=f"Argo CD project {self._application.project!r}",
+            subject=f"Argo CD project {self._application.project!r}",
             granted_in=f"temporal.profiles of {operator.file or 'the file in TWGEN_OPERATOR_CONFIG'}",
         )
 
     def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
-        """Those that the application's project may use."""
+        """The servers that the application's project may use."""
         return operator.prometheus_of(self._application)
 
     def prometheus_remedy(self, operator: "Operator") -> str:
@@ -176,11 +176,11 @@ class Plugin:
         )
 
     def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
-        """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""
+        """The cluster that the operator has mapped: Argo CD does not pass the destination to a plugin."""
         from twgen.clients.kubeconfig import ClusterAccess
 
-        found = operator.cluster_of(self._application)
-        return ClusterAccess(found.kubeconfig, found.context) if found else None
+        cluster = operator.cluster_of(self._application)
+        return ClusterAccess(cluster.kubeconfig, cluster.context) if cluster else None
 
 
 RunContext = Terminal | Plugin
@@ -188,7 +188,7 @@ RunContext = Terminal | Plugin
 
 @cache
 def surroundings() -> RunContext:
-    """Where this process runs; raises InvalidInput when Argo CD's parameters cannot be read."""
+    """The surroundings of this process; raises InvalidInput if Argo CD's parameters cannot be read."""
     return Plugin() if is_plugin() else Terminal()
 
 
@@ -198,20 +198,20 @@ def is_plugin() -> bool:
 
 
 def usual_kubeconfig() -> str:
-    """Where kubectl looks; it need not be there."""
-    # Path's own raises where the user has no home
+    """The kubeconfig that kubectl would read; it might not exist."""
+    # Path.expanduser raises if the user has no home
     return os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")  # noqa: PTH111
 
 
 def _such_as(name: str) -> str:
-    """How a parameter is written."""
+    """An example of a parameter."""
     values = {"valueFiles": '"array": ["values.yaml"]', "values": '"string": "replicas: 3"'}
     value = values.get(name, '"string": "true"')
     return f'as {{"name": "{name}", {value}}}'
 
 
 def _settings_of_application() -> Mapping[str, ApplicationSetting]:
-    """The plugin's variables, and before them its parameters."""
+    """The settings in the plugin's variables, and in its parameters, which override them."""
     settings = {
         name.removeprefix(_VARIABLE).lower().replace("_", "-"): ApplicationSetting(
             os.fsencode(value).decode(errors="replace"), name
@@ -224,36 +224,38 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
 
     text = os.environ.get(_PARAMETERS) or "null"
     try:
-        # by the rules of all that is read: what json takes besides, half a character, could not be printed
+        # not by json, which also accepts half a character, which cannot be printed
         parameters = (read_documents(os.fsencode(text)) or [None])[0] or []
     except InvalidInput as error:
         raise InvalidInput(f"{_PARAMETERS} is not JSON: {error}") from error
     such_as = _such_as("strict")
     if not isinstance(parameters, list):
         raise InvalidInput(f"{_PARAMETERS} is not a list of parameters such {such_as}")
-    given: dict[str, ApplicationSetting] = {}
+    parameter_settings: dict[str, ApplicationSetting] = {}
     for parameter in parameters:
         match parameter:
-            case {"name": str(name)} if _option_name(name) in given:
+            case {"name": str(name)} if _option_name(name) in parameter_settings:
                 raise InvalidInput(f"plugin parameter {quoted(name)} is given twice: remove one")
-            # of a parameter in .argocd-source.yaml, Argo CD keeps what the application's own has beside it
+            # Argo CD merges a parameter in .argocd-source.yaml into the application's own of that name
             case {"name": str(name), "string": str(value)} if not (parameter.keys() & {"array", "map"}):
-                given[_option_name(name)] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
+                parameter_settings[_option_name(name)] = ApplicationSetting(
+                    value, f"plugin parameter {quoted(name)}"
+                )
             case {"name": "valueFiles" as name, "array": [*files], **rest} if not rest and all(
                 isinstance(file, str) for file in files
             ):
-                given[_option_name(name)] = ApplicationSetting(
+                parameter_settings[_option_name(name)] = ApplicationSetting(
                     "\n".join(files), f"plugin parameter {quoted(name)}"
                 )
             case {"name": str(name)}:
                 source = f"plugin parameter {quoted(name)}"
                 mistake = f"{source} is not a single text: write it {_such_as(name)}"
-                given[_option_name(name)] = ApplicationSetting("", source, mistake)
+                parameter_settings[_option_name(name)] = ApplicationSetting("", source, mistake)
             case _:
                 raise InvalidInput(f"{_PARAMETERS} contains a parameter without a name: write it {such_as}")
-    return settings | given
+    return settings | parameter_settings
 
 
 def _option_name(parameter: str) -> str:
-    """The option that a parameter sets: `value-files` of `valueFiles`."""
+    """The option that a parameter sets: `value-files` for `valueFiles`."""
     return re.sub("[A-Z]", lambda capital: f"-{capital[0].lower()}", parameter)

@@ -41,7 +41,7 @@ from twgen.reporting.status.metrics import openmetrics
 _FIELD_MANAGER = "twgen-tick"
 """The field manager of the statuses that no rollout writes."""
 _MISSED = 3
-"""So many looks may fail before it counts as broken."""
+"""How many checks may fail before it counts as unhealthy."""
 
 
 @click.command()
@@ -77,7 +77,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     twgen tick -A --every 1m
     twgen tick -A --argocd-server https://argocd.svc --argocd-token-file token
     """
-    gc.enable()  # it may go on for months
+    gc.enable()  # it may run for months
     settings = settings_of(params)
     if not settings.namespace and not all_namespaces:
         raise InvalidInput("tick needs a namespace: give -n NAMESPACE, or -A for all")
@@ -88,68 +88,68 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     refreshes, exposed = _refreshes(settings, params), Exposed(Board(every or 0))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
     with Servers(settings) as servers, served:
-        looks = _Looks(settings, servers, refreshes)
+        checks = _Checks(settings, servers, refreshes)
         if every is None:
-            if failures := looks.look():
+            if failures := checks.check():
                 raise StateUnavailable("; ".join(failures))
             return
         while True:
-            _look_once_more(looks, exposed, every)
+            _check_and_report(checks, exposed, every)
             time.sleep(every)
 
 
-class _Looks:
-    """The looks of one process, and what they have seen and done."""
+class _Checks:
+    """The checks of one process, with their results and counts."""
 
     def __init__(self, settings: Settings, servers: Servers, refreshes: Refreshes | None) -> None:
         self.settings, self.servers, self.refreshes = settings, servers, refreshes
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
-        """The workers whose status the account may not keep."""
+        """The workers whose status the account may not write."""
         self.unlisted: set[str] = set()
-        """Why kinds of attached objects could not be read, as far as that was told."""
+        """Why kinds of attached objects could not be read, as far as it was reported."""
         self.begun: dict[str, datetime] = {}
-        """As of a Tick."""
+        """As in a Tick."""
 
-    def look(self) -> list[str]:
-        """Look, and do what is due; what failed."""
+    def check(self) -> list[str]:
+        """Check all rollouts, do everything that is due, and return the failures."""
         try:
-            self.statuses, failures = self.servers.run((), lambda opened: _look(self, opened))
+            self.statuses, failures = self.servers.run((), lambda opened: _check(self, opened))
             self.done += 1
         except TwgenError as error:
             failures = [str(error)]
         self.errors += len(failures)
         return failures
 
-    def metrics(self, took: float) -> bytes:
-        """As OpenMetrics, after a look of so many seconds."""
+    def metrics(self, seconds: float) -> bytes:
+        """The metrics in OpenMetrics format, after a check that took `seconds`."""
         refreshes = self.refreshes.made if self.refreshes else 0
         counts = {"looks": self.done, "errors": self.errors, "refreshes": refreshes}
-        return openmetrics(self.statuses, clock(), counts, took)
+        return openmetrics(self.statuses, clock(), counts, seconds)
 
 
-def _look_once_more(looks: _Looks, exposed: Exposed, every: float) -> None:
-    """Look, tell what failed, and how things are."""
-    began, done = time.monotonic(), looks.done
-    failures = looks.look()
-    took = time.monotonic() - began
-    if looks.done > done:
-        exposed.healthy_until = time.monotonic() + _MISSED * (every + max(took, looks.settings.timeout))
+def _check_and_report(checks: _Checks, exposed: Exposed, every: float) -> None:
+    """Check once, print the failures, and update the metrics and the page."""
+    began, done_before = time.monotonic(), checks.done
+    failures = checks.check()
+    seconds = time.monotonic() - began
+    if checks.done > done_before:
+        exposed.healthy_until = time.monotonic() + _MISSED * (every + max(seconds, checks.settings.timeout))
     if failures:
-        looks.servers.close()  # a key or a certificate may have been renewed since it was read
+        checks.servers.close()  # a key or a certificate may have been renewed since it was read
     warn(failures)
-    if took > every:
-        warn([f"a check took {took:.0f} s, longer than --every: changes are noticed that much later"])
-    exposed.metrics = looks.metrics(took)
-    if looks.done > done:
-        exposed.board.show(looks.statuses, clock())
+    if seconds > every:
+        warn([f"a check took {seconds:.0f} s, longer than --every: changes are noticed that much later"])
+    exposed.metrics = checks.metrics(seconds)
+    if checks.done > done_before:
+        exposed.board.show(checks.statuses, clock())
     else:
         exposed.board.failure = "; ".join(failures)
 
 
 def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | None:
-    """What asks Argo CD; None: nothing does."""
+    """The client that refreshes Applications; None: no Argo CD is given."""
     server, token_file = params["argocd_server"], params["argocd_token_file"] or ""
     if not server:
         return None
@@ -157,48 +157,48 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
     if not (token or token_file):
         raise InvalidInput("--argocd-server needs a token: --argocd-token-file, or ARGOCD_AUTH_TOKEN")
     argocd = ArgoCD(server, token, token_file, params["argocd_ca_file"] or "")
-    return Refreshes(argocd, settings.timeout, _say)
+    return Refreshes(argocd, settings.timeout, _print)
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     write(f"{printable(line)}\n")
 
 
-async def _look(looks: _Looks, opened: Connections) -> tuple[Sequence[RolloutStatus], list[str]]:
-    """Do all that is due and can be done; the statuses of all rollouts, and the failures."""
-    settings, timeout = looks.settings, looks.settings.timeout
+async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[RolloutStatus], list[str]]:
+    """Do everything that is due and possible; the statuses of all rollouts, and the failures."""
+    settings, timeout = checks.settings, checks.settings.timeout
     client = opened.cluster_for("tick")
-    found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
-    told = {status.worker: status for status in found.statuses}
-    of_intents, unusable = specs_of_intents(found.intents)
-    failures = [*found.unusable, *unusable]
+    records = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
+    status_of = {status.worker: status for status in records.statuses}
+    specs, unusable = specs_of_intents(records.intents)
+    failures = [*records.unusable, *unusable]
     workers = [
         Worker(
             intent,
             spec,
-            found.ended.get((intent.namespace, intent.hash)),
-            told.get(spec.worker_deployment),
+            records.ended.get((intent.namespace, intent.hash)),
+            status_of.get(spec.worker_deployment),
         )
-        for intent, spec in of_intents
+        for intent, spec in specs
     ]
     tick = Tick(
-        read=partial(looks.servers.read_each, opened),
+        read=partial(checks.servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
-        record=partial(_keep, client, timeout, looks.forbidden),
+        record=partial(_write_status, client, timeout, checks.forbidden),
         answer=lambda intent, answer, version: ClusterWriter(client, intent, timeout).answer(
             answer, over=version
         ),
-        say=_say,
+        say=_print,
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
-        attached=partial(_attached, client, timeout, looks.unlisted),
-        begun=looks.begun,
+        attached=partial(_attached, client, timeout, checks.unlisted),
+        begun=checks.begun,
     )
-    seen = await tick.act(workers)
-    failures += seen.failures
-    statuses = seen.newer(found.shown)
-    if looks.refreshes:
-        failures += await looks.refreshes.ask(seen.applications, clock())
-        statuses = [with_refusals(status, looks.refreshes.refused) for status in statuses]
+    result = await tick.act(workers)
+    failures += result.failures
+    statuses = result.newer(records.shown)
+    if checks.refreshes:
+        failures += await checks.refreshes.ask(result.applications, clock())
+        statuses = [with_refusals(status, checks.refreshes.refused) for status in statuses]
     return statuses, failures
 
 
@@ -208,40 +208,40 @@ async def _drain(
     target: Target,
     scheduled: ScheduledAction,
 ) -> bool:
-    """Begin what the policy of a worker does to the workflows of a version that drains."""
+    """Begin the policy's scheduled action on the workflows of a draining version."""
     shared = SharedReads(opened.temporal, Deadline(timeout))
     batches = Draining(target.spec, shared, target.now, timedelta())
     writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
-    return await begin(target, scheduled, batches, writer, _say)
+    return await begin(target, scheduled, batches, writer, _print)
 
 
 async def _attached(
     client: KubernetesClient,
     timeout: float,  # noqa: ASYNC109 - of each answer
-    told: set[str],
-    wanted: Mapping[str, set[GroupKind]],
+    reported: set[str],
+    kinds: Mapping[str, set[GroupKind]],
 ) -> Mapping[str, AttachedRead]:
     """The states of attached objects; a kind that cannot be read is reported once."""
-    found = await read_attached(client, wanted, AnswerDeadline(timeout))
-    for why in (why for read in found.values() for why in read.unread.values() if why not in told):
-        told.add(why)
+    objects = await read_attached(client, kinds, AnswerDeadline(timeout))
+    for why in (why for read in objects.values() for why in read.unread.values() if why not in reported):
+        reported.add(why)
         warn([f"the state of attached objects is unknown: {why}"])
-    return found
+    return objects
 
 
-async def _keep(
+async def _write_status(
     client: KubernetesClient,
     timeout: float,  # noqa: ASYNC109 - of each request
     forbidden: set[str],
     intent: Intent,
     status: RolloutStatus,
 ) -> None:
-    """Write a status; an account without the right to do so is told of once for each worker."""
+    """Write a status; a missing right to do so is reported once for each worker."""
     writer = ClusterWriter(client, intent, timeout, _FIELD_MANAGER)
     try:
         await writer.record(write_rollout_status(status), over=status.resource_version)
     except Forbidden as error:
         if status.worker not in forbidden:
             forbidden.add(status.worker)
-            what = f"cannot write the status of {status.worker}, which has no Job to write it"
-            warn([f"{what}: does the account have the rights of deploy/tick/statuses? ({error})"])
+            failure = f"cannot write the status of {status.worker}, which has no Job to write it"
+            warn([f"{failure}: does the account have the rights of deploy/tick/statuses? ({error})"])

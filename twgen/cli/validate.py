@@ -37,7 +37,7 @@ _NOUNS = {
     kinds.LEDGER: "ledger",
     kinds.SNAPSHOT: "snapshot",
 }
-"""What a summary calls documents, in this order."""
+"""The nouns for documents in a summary, in this order."""
 _OTHER, _MANIFEST = "other document", "rendered manifest"
 _REPORTS = {
     "text": validation_text,
@@ -63,54 +63,54 @@ def command(output: str, **params: Any) -> None:
     settings = settings_of(params)
     failed = ""
     try:
-        read = read_input(settings.input, settings.paths, settings.sources, ledgers=False)
+        documents = read_input(settings.input, settings.paths, settings.sources, ledgers=False)
     except NotRendered as error:
         failed = str(error)
-        read = Documents((), (failed,))
+        documents = Documents((), (failed,))
     except InvalidInput as error:
-        # an empty file is no report: whoever reads it would look for what is wrong with its writer
+        # an empty file is not a report: its reader would search for a bug in twgen
         if output != "text":
             write(_REPORTS[output](Validation((), (str(error),), (), (), ())))
         raise
-    specs = parse(settings, read)
-    found = _validation(settings, read, specs)
-    count = len(found.problems) + len(found.refused) + len(found.unreadable)
+    specs = parse(settings, documents)
+    validation = _validation(settings, documents, specs)
+    count = len(validation.problems) + len(validation.refused) + len(validation.unreadable)
     is_missed = not (specs.workers or specs.manifests or count)
     if not settings.quiet:
-        warn(problem_lines([*found.deprecations, *found.warnings]))
+        warn(problem_lines([*validation.deprecations, *validation.warnings]))
         if is_missed and not settings.strict:
             warn([no_worker(settings, specs)])
-    _report(found, settings, output, failed)
+    _report(validation, settings, output, failed)
     if count:
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if is_missed and settings.strict:
         raise NegativeAnswer(no_worker(settings, specs))
     if not settings.quiet:
-        doubts = len(found.warnings) + len(found.deprecations)
-        told = f", {counted(doubts, 'warning')}" if doubts else ""
-        say(f"{_checked(read, specs)}; no problems{told}")
+        doubts = len(validation.warnings) + len(validation.deprecations)
+        warnings = f", {counted(doubts, 'warning')}" if doubts else ""
+        say(f"{_summary(documents, specs)}; no problems{warnings}")
 
 
-def _report(found: Validation, settings: Settings, output: str, failed: str) -> None:
-    """Write the report; where it is for programs, the lines of problems are on stderr too."""
-    report = found
+def _report(validation: Validation, settings: Settings, output: str, failed: str) -> None:
+    """Write the report; in formats for programs, also print the lines of problems on stderr."""
+    report = validation
     if output in {"junit", "sarif"} and settings.input.kind != DIRECTORY:
-        report = _in_files(found, settings.input, settings.paths[0], failed)
+        report = _in_files(validation, settings.input, settings.paths[0], failed)
     write(_REPORTS[output](report))
     if output != "text":
-        # a job's report is in a file that nobody opens before its log
-        for line in validation_text(found).splitlines():
+        # the report of a CI job is in a file, and people read the log first
+        for line in validation_text(validation).splitlines():
             say(line)
 
 
-def _validation(settings: Settings, read: Documents, specs: Specs) -> Validation:
-    """What is wrong with the specs that were read, each at its line."""
+def _validation(settings: Settings, documents: Documents, specs: Specs) -> Validation:
+    """The problems of the specs, each with its line."""
     sources = settings.sources
     doubts = [*specs.warnings, *_drivers_without_image(settings, specs)]
     return Validation(
-        files=tuple(dict.fromkeys(document.source for document in read.documents)),
-        unreadable=read.unreadable,
-        problems=located(all_problems(read, specs), sources),
+        files=tuple(dict.fromkeys(document.source for document in documents.documents)),
+        unreadable=documents.unreadable,
+        problems=located(all_problems(documents, specs), sources),
         warnings=located(
             [*([] if settings.strict else doubts), *ledgers_without_spec(settings, specs)], sources
         ),
@@ -127,8 +127,8 @@ def _drivers_without_image(settings: Settings, specs: Specs) -> Iterator[Problem
         yield Problem.at(document, "spec.driver", LEFT_OUT)
 
 
-def _in_files(found: Validation, given: Input, folder: str, failed: str) -> Validation:
-    """The same, with what is rendered at the files that it comes from, which these reports are to show."""
+def _in_files(validation: Validation, input_settings: Input, folder: str, failed: str) -> Validation:
+    """The same, with each rendered document at the file that it comes from, as these reports show files."""
     from twgen.reading.templated import in_file
 
     def in_files(items: Iterable[Located]) -> list[Located]:
@@ -143,26 +143,26 @@ def _in_files(found: Validation, given: Input, folder: str, failed: str) -> Vali
         return source.startswith(kinds.RENDERED_BY) or source == failed
 
     def file_of(source: str) -> str:
-        return in_file(given, folder, source)[0] if is_rendered(source) else source
+        return in_file(input_settings, folder, source)[0] if is_rendered(source) else source
 
-    def told(line: str) -> str:
-        return "{}:{}: {}".format(*in_file(given, folder, line)) if is_rendered(line) else line
+    def with_place(line: str) -> str:
+        return "{}:{}: {}".format(*in_file(input_settings, folder, line)) if is_rendered(line) else line
 
     return Validation(
-        tuple(dict.fromkeys(map(file_of, found.files))),
-        [told(line) for line in found.unreadable],
-        in_files(found.problems),
-        in_files(found.warnings),
-        in_files(found.deprecations),
-        in_files(found.refused),
+        tuple(dict.fromkeys(map(file_of, validation.files))),
+        [with_place(line) for line in validation.unreadable],
+        in_files(validation.problems),
+        in_files(validation.warnings),
+        in_files(validation.deprecations),
+        in_files(validation.refused),
     )
 
 
-def _checked(read: Documents, specs: Specs) -> str:
-    """What was read: `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
-    files = {document.source for document in read.documents}
-    found = (kinds.kind_of(document.value) for document in read.documents)
-    counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in found)
+def _summary(documents: Documents, specs: Specs) -> str:
+    """The summary: `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
+    files = {document.source for document in documents.documents}
+    kinds_found = (kinds.kind_of(document.value) for document in documents.documents)
+    counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in kinds_found)
     counts[_MANIFEST], counts[_OTHER] = len(specs.manifests), counts[_OTHER] - len(specs.manifests)
     nouns = [noun for noun in dict.fromkeys((*_NOUNS.values(), _MANIFEST, _OTHER)) if counts[noun]]
     return (

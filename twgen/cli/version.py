@@ -10,7 +10,7 @@ from twgen.cli.output import write
 def commit() -> str:
     """The commit that this installation was built from; empty if it is unknown, as in a checkout."""
     try:
-        # pathlib would take a tenth of the time of this command
+        # importing pathlib would take a tenth of this command's time
         with open(f"{twgen.__path__[0]}/revision", encoding="utf-8") as file:  # noqa: PTH123
             return file.read().strip()
     except OSError:
@@ -18,7 +18,7 @@ def commit() -> str:
 
 
 def full_version() -> str:
-    """The version; of a development build with its commit, such as `0.1.0.dev0+g1a2b3c4d5e6f`."""
+    """The version, for a development build with its commit, such as `0.1.0.dev0+g1a2b3c4d5e6f`."""
     built_from = commit() if "dev" in twgen.__version__ else ""
     return f"{twgen.__version__}+g{built_from}" if built_from else twgen.__version__
 
@@ -32,5 +32,5 @@ def command(output: str) -> None:
         write(f"twgen {version}\n")
         return
     built_from = commit()
-    known = f'"{built_from}"' if built_from else "null"
-    write(f'{{"twgen": "{version}", "commit": {known}}}\n')
+    commit_json = f'"{built_from}"' if built_from else "null"
+    write(f'{{"twgen": "{version}", "commit": {commit_json}}}\n')

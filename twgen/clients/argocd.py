@@ -1,4 +1,4 @@
-"""Asks one Argo CD about its applications, over its API, inside the deadline."""
+"""Asking one Argo CD about its applications, over its API, inside the deadline."""
 
 import re
 import time
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from urllib3 import PoolManager
 
 AT_ONCE = 4
-"""Requests, so that Argo CD is asked for at most so many renders at once."""
+"""How many requests, and so renders, Argo CD gets at the same time."""
 _TOKEN = re.compile("[!-~]+")
 """The characters that a header can hold."""
 _ADVICE: Mapping[int, str] = {
@@ -62,16 +62,16 @@ class ArgoCD:
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False
     ) -> Mapping[str, Any]:
-        """An application, by the name that its objects are tracked by; a hard refresh renders it first.
+        """An application, by the name in its objects' tracking annotation; a hard refresh renders it first.
 
         Raises StateUnavailable when Argo CD refuses or cannot be reached, OutOfTime after the deadline.
         """
         query = {"refresh": "hard"} if hard_refresh else {}
         document = await self._answer(tracked_as, "", query, deadline, Budget(WORLD))
         # Argo CD leaves the kind out
-        named = value_at(document, "metadata", "name"), document.get("kind") or "Application"
-        if named != (tracked_as.rpartition("_")[2], "Application"):
-            raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
+        name_and_kind = value_at(document, "metadata", "name"), document.get("kind") or "Application"
+        if name_and_kind != (tracked_as.rpartition("_")[2], "Application"):
+            raise StateUnavailable(f"{self._subject(tracked_as)}: {_SOMETHING_ELSE}")
         return document
 
     async def config_maps(self, tracked_as: str, deadline: Deadline) -> list[Mapping[str, Any]]:
@@ -81,14 +81,14 @@ class ArgoCD:
         findings = Findings()
         _MANAGED.read(document, None, findings)
         items = () if findings.problems else document.get("items") or ()
-        # an object that is applied and not rendered has no such state
+        # an applied object that is not rendered has no such state
         states = (item.get("targetState") or "null" for item in items)
         manifests = [json_of(text, budget) for text in states if text != "null"]
         if findings.problems or any(value_at(manifest, "kind") != _CONFIG_MAP for manifest in manifests):
-            raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
+            raise StateUnavailable(f"{self._subject(tracked_as)}: {_SOMETHING_ELSE}")
         return manifests
 
-    def _who(self, tracked_as: str) -> str:
+    def _subject(self, tracked_as: str) -> str:
         return f"Argo CD at {self.server}, application {tracked_as}"
 
     async def _answer(
@@ -97,26 +97,26 @@ class ArgoCD:
         # outside Argo CD's own namespace: <namespace>_<name>, and neither may hold a _
         namespace, _, name = tracked_as.rpartition("_")
         query = ({"appNamespace": namespace} if namespace else {}) | dict(query)
-        who, place = self._who(tracked_as), f"/api/v1/applications/{quote(name, safe='')}{below}"
+        subject, place = self._subject(tracked_as), f"/api/v1/applications/{quote(name, safe='')}{below}"
 
         def get() -> Answer:
             request = Request(
-                who=who,
+                subject=subject,
                 method="GET",
                 url=f"{self.server.rstrip('/')}{place}{f'?{urlencode(query)}' if query else ''}",
                 headers={"Authorization": f"Bearer {self._current_token()}"},
                 ends=time.monotonic() + deadline.remaining,
-                late=deadline.missed(who),
+                late=deadline.missed(subject),
                 most_bytes=WORLD.bytes,
             )
             return answer_to(request, self._pool)
 
-        answer = await deadline.bound(who, in_thread(get))
+        answer = await deadline.bound(subject, in_thread(get))
         document, status = answer.document(budget), answer.status
         if status != HTTPStatus.OK:
             other = _FAILED if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _OTHER_ADVICE
             why = f"{status}: {answer.message(document, 'message')}"
-            raise StateUnavailable(f"{who}: it {_ADVICE.get(status, other)} ({why})")
+            raise StateUnavailable(f"{subject}: it {_ADVICE.get(status, other)} ({why})")
         return document or {}
 
     def _current_token(self) -> str:

@@ -31,7 +31,7 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Seconds until it; zero or negative: it has passed."""
+        """Seconds until the deadline; zero or negative: it has passed."""
         return self._at - time.monotonic()
 
     def for_answer(self) -> "Deadline":
@@ -42,8 +42,8 @@ class Deadline:
         """Wait until the bounded work may continue."""
         await waiting
 
-    async def bound(self, who: str, work: Awaitable[Answer]) -> Answer:
-        """The result of the work; OutOfTime, which names `who`, if it takes longer."""
+    async def bound(self, subject: str, work: Awaitable[Answer]) -> Answer:
+        """The result of the work; OutOfTime, which names the `subject`, if it takes longer."""
         try:
             async with asyncio.timeout(self.remaining) as limit:
                 self._limit = limit
@@ -51,12 +51,12 @@ class Deadline:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise self.missed(who) from None
+            raise self.missed(subject) from None
 
-    def missed(self, who: str) -> OutOfTime:
+    def missed(self, subject: str) -> OutOfTime:
         """The error for an answer that did not come in time."""
         return OutOfTime(
-            f"{who} did not answer within {self._timeout:g} s: check the server and the network, or"
+            f"{subject} did not answer within {self._timeout:g} s: check the server and the network, or"
             " raise --timeout"
         )
 

@@ -1,4 +1,4 @@
-"""One request over HTTP and its whole answer, bounded in bytes and time; and how a server is reached."""
+"""One request over HTTP and its whole answer, bounded in bytes and time; and connections to servers."""
 
 import time
 from base64 import b64decode
@@ -39,8 +39,8 @@ class Unreachable(StateUnavailable):
 class Request(NamedTuple):
     """One request, with the limits of its answer."""
 
-    who: str
-    """The server, for people."""
+    subject: str
+    """The server and the subject of the request, for people."""
     method: str
     url: str
     headers: Mapping[str, str]
@@ -110,10 +110,10 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
 
     remember(request.secrets)
     # nothing is unpacked: a megabyte can hold a gigabyte
-    own = {"accept": "application/json", "accept-encoding": "identity"}
-    headers = {name.lower(): text for name, text in request.headers.items()} | own
+    own_headers = {"accept": "application/json", "accept-encoding": "identity"}
+    headers = {name.lower(): text for name, text in request.headers.items()} | own_headers
     try:
-        # a redirect could take the credentials to another host, or bring what another says
+        # a redirect could send the credentials to another host, or return another host's answer
         answer = pool.urlopen(
             request.method,
             request.url,
@@ -140,19 +140,19 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
 def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
     if answer.status in _REDIRECTS:
         raise StateUnavailable(
-            f"{request.who} redirects to another address, and twgen does not follow redirects: give the"
+            f"{request.subject} redirects to another address, and twgen does not follow redirects: give the"
             f" address that it redirects to ({answer.status})"
         )
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         raise StateUnavailable(
-            f"{request.who} sent a compressed answer, although twgen asked for an uncompressed one"
+            f"{request.subject} sent a compressed answer, although twgen asked for an uncompressed one"
         )
     size = request.bytes_before
     while chunk := answer.read1(_CHUNK, decode_content=False):
         size += len(chunk)
         if size > request.most_bytes:
             raise StateUnavailable(
-                f"{request.who} answers with more than {request.most_bytes} bytes{request.to_shorten_it}"
+                f"{request.subject} answers with more than {request.most_bytes} bytes{request.to_shorten_it}"
             )
         if time.monotonic() > request.ends:
             raise request.late
@@ -167,8 +167,8 @@ def _unreachable(request: Request, error: Exception) -> Unreachable:
         innermost = cause
     reason = request.safe(str(innermost))[:_LONGEST_OF_STRANGERS]
     if "IncompleteRead" in reason:
-        reason = "the answer was cut short"  # its number of bytes would be news at every look
-    failed = Unreachable(f"{request.who} cannot be reached{request.to_reach_it} ({reason})")
+        reason = "the answer was cut short"  # its number of bytes would differ at every read
+    failed = Unreachable(f"{request.subject} cannot be reached{request.to_reach_it} ({reason})")
     failed.is_refused = isinstance(innermost, NewConnectionError)
     return failed
 
@@ -182,7 +182,7 @@ def pool_to(  # noqa: PLR0913 - each is a setting of a kubeconfig
     certificate: tuple[Path, Path] | None = None,
     proxy: str = "",
 ) -> "PoolManager":
-    """Connections that are kept; without an authority those of the system are trusted.
+    """Connections that are kept; without an authority, the system's authorities are trusted.
 
     Without a proxy the variables HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide.
     """
@@ -192,7 +192,7 @@ def pool_to(  # noqa: PLR0913 - each is a setting of a kubeconfig
     from urllib3.util import create_urllib3_context, parse_url
 
     context = create_urllib3_context()
-    # from Python 3.13 on a default that refuses authorities which many clusters have
+    # default since Python 3.13: it rejects the authorities of many clusters
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not is_verified:
         context.check_hostname = False
@@ -225,7 +225,7 @@ def _proxy_to(server: str) -> str:
 
     proxies, address = getproxies(), urlsplit(server)
     host, port = address.hostname or "", address.port
-    for entry in (each.strip().lower() for each in proxies.get("no", "").split(",")):
+    for entry in (item.strip().lower() for item in proxies.get("no", "").split(",")):
         name = entry.removeprefix("*").lstrip(".")
         is_named = name and (f".{host}".endswith(f".{name}") or f".{host}:{port}".endswith(f".{name}"))
         with suppress(ValueError):  # most entries are not networks

@@ -1,4 +1,4 @@
-"""Which cluster, and as whom: the contexts of kubeconfig files, or the account of this Pod."""
+"""The cluster and the account: from the contexts of kubeconfig files, or from this Pod."""
 
 import os
 from base64 import b64decode
@@ -17,10 +17,10 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """A kubeconfig and one of its contexts, or the account of the Pod that this runs in."""
+    """A kubeconfig and one of its contexts, or the account of this Pod."""
 
     kubeconfig: str = ""
-    """Files joined by `:`, as KUBECONFIG has them; empty: the Pod's own account."""
+    """Files joined by `:`, as in KUBECONFIG; empty: the Pod's own account."""
     context: str = ""
     """Empty: the current one."""
 
@@ -47,12 +47,12 @@ class Entry(NamedTuple):
 
     def path(self, name: str) -> Path | None:
         """The file that a field names."""
-        named = self.fields.get(name)
-        return self.folder / Path(named).expanduser() if named else None
+        file = self.fields.get(name)
+        return self.folder / Path(file).expanduser() if file else None
 
 
 class Context(NamedTuple):
-    """Which API server, and as whom."""
+    """An API server, and the user."""
 
     cluster: Entry
     user: Entry
@@ -79,12 +79,14 @@ def context_of_files(paths: str, name: str) -> Context:
     if not documents:
         raise Unusable("there is no such file")
     try:
-        current = (str(each["current-context"]) for each, _ in documents if each.get("current-context"))
-        if not (named := name or next(current, "")):
+        current = (
+            str(document["current-context"]) for document, _ in documents if document.get("current-context")
+        )
+        if not (context_name := name or next(current, "")):
             raise Unusable("it has no current-context: give --context")
-        context = _entry(documents, "context", named).fields
+        context = _entry(documents, "context", context_name).fields
         user = context.get("user")
-        users = (item["name"] for each, _ in documents for item in each.get("users") or ())
+        users = (item["name"] for document, _ in documents for item in document.get("users") or ())
         return Context(
             _entry(documents, "cluster", context.get("cluster")),
             _entry(documents, "user", user) if user and user in users else Entry({}, Path()),
@@ -96,8 +98,8 @@ def context_of_files(paths: str, name: str) -> Context:
 def _documents(paths: str) -> Iterator[tuple[Mapping[str, Any], Path]]:
     from yaml import YAMLError, safe_load
 
-    for each in filter(None, paths.split(os.pathsep)):
-        path = Path(each).expanduser()
+    for file in filter(None, paths.split(os.pathsep)):
+        path = Path(file).expanduser()
         try:
             document = safe_load(path.read_bytes())
         except FileNotFoundError:

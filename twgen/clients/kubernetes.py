@@ -1,4 +1,4 @@
-"""Asks one Kubernetes API server, inside the deadline."""
+"""Asking one Kubernetes API server, inside the deadline."""
 
 import asyncio
 import base64
@@ -63,9 +63,9 @@ def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 class Heard(NamedTuple):
-    """The time by another clock, and when that was on the monotonic clock."""
+    """The time by another clock, and the moment of it on the monotonic clock."""
 
-    said: datetime
+    server_time: datetime
     at: float
 
 
@@ -89,7 +89,7 @@ class KubernetesClient:
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._loading: asyncio.Task[Session] | None = None
         self.heard: Heard | None = None
-        """The time in its newest answer; None: in none yet."""
+        """The time in the server's newest answer; None: there was none yet."""
 
     def close(self) -> None:
         """Remove the files that its credentials were written to."""
@@ -112,21 +112,21 @@ class KubernetesClient:
     ) -> bytes:
         """The value of one key of a ConfigMap or a Secret."""
         path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
-        who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
+        subject = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
         status, answer = await self.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
             why = answer.get("message") or status
-            raise StateUnavailable(f"{who} cannot be read: the API server answers {why}")
+            raise StateUnavailable(f"{subject} cannot be read: the API server answers {why}")
         texts = {} if kind == "Secret" else answer.get("data") or {}
         if key in texts:
             return str(texts[key]).encode()
         binary = answer.get("data" if kind == "Secret" else "binaryData") or {}
         if key not in binary:
-            raise StateUnavailable(f"{who} has no key {key}")
+            raise StateUnavailable(f"{subject} has no key {key}")
         try:
             return base64.b64decode(binary[key])
         except ValueError:
-            raise StateUnavailable(f"{who} cannot be read: key {key} is not base64") from None
+            raise StateUnavailable(f"{subject} cannot be read: key {key} is not base64") from None
 
     async def ask(
         self,
@@ -138,31 +138,31 @@ class KubernetesClient:
         body: Any = None,
     ) -> tuple[int, Mapping[str, Any]]:
         """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch."""
-        who = f"Kubernetes ({self._access.described}), {path}"
+        subject = f"Kubernetes ({self._access.described}), {path}"
         deadline, budget = deadline.for_answer(), Budget(WORLD)
-        request = _request(who, deadline, method, path, query or {}, body)
+        request = _request(subject, deadline, method, path, query or {}, body)
 
         async def ask() -> tuple[int, Mapping[str, Any]]:
             session = await self._session()
             answer = await in_thread(lambda: self._answer(session, request, budget))
             document = answer.document(budget)
-            # without a refusal it would be taken for the answer of an API server, whatever sent it
+            # otherwise the answer of any other server would count as an API server's
             if answer.status < HTTPStatus.BAD_REQUEST:
                 if document is None:
                     why = f"check its address ({answer.message(None, 'message')})"
-                    raise StateUnavailable(f"{who}: the answer is not from an API server: {why}")
+                    raise StateUnavailable(f"{subject}: the answer is not from an API server: {why}")
                 if method in {"GET", "PATCH"} and (wrong := wrong_answer(path, document)):
                     raise StateUnavailable(f"{path} cannot be read: {wrong}")
             elif document is None or document.get("message"):
                 document = {**(document or {}), "message": answer.message(document, "message")}
             return answer.status, document
 
-        return await deadline.bound(who, ask())
+        return await deadline.bound(subject, ask())
 
     async def _listed(
         self, resource: str, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
-        who = f"Kubernetes ({self._access.described}), namespace {namespace!r}"
+        subject = f"Kubernetes ({self._access.described}), namespace {namespace!r}"
         deadline = deadline.for_answer()
         path, query = (
             resource.format(namespace=namespace),
@@ -172,10 +172,10 @@ class KubernetesClient:
         def pages(session: "Session") -> list[Mapping[str, Any]]:
             budget, items = Budget(WORLD), dict[str, Mapping[str, Any]]()
             for _ in range(MOST_LISTED // _PAGE):
-                answer = self._answer(session, _request(who, deadline, "GET", path, query), budget)
+                answer = self._answer(session, _request(subject, deadline, "GET", path, query), budget)
                 page = answer.document(budget)
                 if answer.status != HTTPStatus.OK or page is None:
-                    raise _refusal(who, resource, answer, page)
+                    raise _refusal(subject, resource, answer, page)
                 if wrong := wrong_answer(path, page):
                     raise StateUnavailable(f"{path} cannot be read: {wrong}")
                 for item in listed(path, page):
@@ -192,7 +192,7 @@ class KubernetesClient:
                 session = await self._session()
                 return await in_thread(lambda: pages(session))
 
-        return await deadline.bound(who, answer())
+        return await deadline.bound(subject, answer())
 
     async def _session(self) -> "Session":
         from twgen.clients.logins import open_session
@@ -202,7 +202,7 @@ class KubernetesClient:
         if not loading or (loading.done() and (loading.cancelled() or loading.exception())):
             login = in_thread(lambda: open_session(self._access, self._files.name))
             loading = self._loading = asyncio.create_task(login)
-        # one LIST that is cut must not cut the login of the others
+        # one cancelled LIST must not cancel the login for the others
         return await asyncio.shield(loading)
 
     def _answer(self, session: "Session", request: Request, budget: Budget) -> Answer:
@@ -227,8 +227,8 @@ class KubernetesClient:
             wait = wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE)(state)
             if not state.outcome or state.outcome.failed:
                 return wait
-            wanted = state.outcome.result().headers.get("Retry-After", "")
-            return max(wait, int(wanted)) if re.fullmatch("[0-9]{1,6}", wanted) else wait
+            seconds = state.outcome.result().headers.get("Retry-After", "")
+            return max(wait, int(seconds)) if re.fullmatch("[0-9]{1,6}", seconds) else wait
 
         attempts = Retrying(
             retry=is_passing,
@@ -249,26 +249,26 @@ class KubernetesClient:
 
 
 def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
-    who: str, deadline: Deadline, method: str, path: str, query: Mapping[str, str], body: Any = None
+    subject: str, deadline: Deadline, method: str, path: str, query: Mapping[str, str], body: Any = None
 ) -> Request:
-    """A request by its path alone: the session knows the server, and the header that says who asks."""
+    """A request with only a path: the session adds the server and the Authorization header."""
     patch = "merge-patch+json" if isinstance(body, MergePatch) else "apply-patch+yaml"
     content_type = f"application/{patch if method == 'PATCH' else 'json'}"
     return Request(
-        who=who,
+        subject=subject,
         method=method,
         url=f"{path}{f'?{urlencode(query)}' if query else ''}",
         headers={"Content-Type": content_type},
         body=None if body is None else json.dumps(body).encode(),
         ends=time.monotonic() + deadline.remaining,
-        late=deadline.missed(who),
+        late=deadline.missed(subject),
         most_bytes=WORLD.bytes,
         to_reach_it=": check the context, or pass --no-cluster",
     )
 
 
-def _refusal(who: str, resource: str, answer: Answer, document: Any) -> StateUnavailable:
+def _refusal(subject: str, resource: str, answer: Answer, document: Any) -> StateUnavailable:
     status, resources = answer.status, "pods" if resource == _PODS else "deployments.apps"
     advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=resources)
     refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
-    return refused(f"{who}: the API server {advice} ({status}: {answer.message(document, 'message')})")
+    return refused(f"{subject}: the API server {advice} ({status}: {answer.message(document, 'message')})")

@@ -1,6 +1,6 @@
-"""How a kubeconfig, or the account of a Pod, proves to an API server who asks.
+"""Authenticating to an API server, with a kubeconfig or the account of a Pod.
 
-The Kubernetes client can do this too, but twgen needs nothing else of it: with its own dependencies it was
+The Kubernetes client can do this too, but twgen needs nothing else from it: with its dependencies it was
 150 of 234 MB of an installation, and half of the CPU time of a live start.
 """
 
@@ -83,7 +83,7 @@ class Session(NamedTuple):
     login: Login
 
     def authorization(self) -> Mapping[str, str]:
-        """The header that says who asks, renewed when it is due; raises StateUnavailable if it cannot be."""
+        """The Authorization header, renewed when it is due; raises StateUnavailable if it cannot be."""
         try:
             header = self.login.header()
         except (Unusable, OSError) as error:
@@ -160,7 +160,7 @@ def _login(context: Context) -> Login:
 
 
 def _seconds_until(end: datetime) -> float:
-    # it ends by a clock, and which one a server has is not known: this machine's is the only one
+    # the server's clock is unknown, so this machine's clock is used
     now = datetime.now(UTC)  # noqa: TID251
     return max(0.0, (end - now).total_seconds() - _MARGIN)
 
@@ -201,7 +201,7 @@ def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     command = str(program["command"])
     # a relative path is relative to the kubeconfig; a bare name is looked for on PATH
     program_file = str(context.user.folder / command) if os.sep in command else command
-    ended = subprocess.run(  # noqa: S603 - the kubeconfig is the person's own
+    result = subprocess.run(  # noqa: S603 - the kubeconfig is the person's own
         [program_file, *map(str, program.get("args") or ())],
         stdin=None if is_interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -210,11 +210,11 @@ def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         text=True,
         check=False,
     )
-    if ended.returncode:
+    if result.returncode:
         raise Unusable(
-            f"its login failed (exec: process returned {ended.returncode}. {(ended.stderr or '').strip()})"
+            f"its login failed (exec: process returned {result.returncode}. {(result.stderr or '').strip()})"
         )
-    answer = json.loads(ended.stdout)
+    answer = json.loads(result.stdout)
     if answer["apiVersion"] != version:
         raise Unusable(f"its login failed (exec: it answers as {answer['apiVersion']}, not as {version})")
     status: Mapping[str, Any] = answer["status"]
@@ -271,7 +271,7 @@ class _OidcTokens:
 
     def _answer(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> dict[str, Any]:
         request = Request(
-            who=url,
+            subject=url,
             method=method,
             url=url,
             headers=headers,
@@ -289,7 +289,7 @@ class _OidcTokens:
 
 
 def _from_jwt(token: str) -> Proof:
-    """An ID token as it is; it lasts 0 seconds if it must be renewed."""
+    """The proof of an ID token; it lasts 0 seconds if it must be renewed."""
     try:
         _, claims, _ = token.split(".")
         end = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4))).get("exp")

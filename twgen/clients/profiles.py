@@ -25,7 +25,7 @@ _FILES = {
     "client_cert_path": "client_cert",
     "client_key_path": "client_private_key",
 }
-"""The settings of a profile that name files, and what the SDK calls them."""
+"""The settings of a profile that name files, and their names in the SDK."""
 _NOT_WHOLE = "must be an absolute path, such as /etc/twgen/temporal"
 
 
@@ -64,15 +64,15 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """All profiles of the operator, and which of them this run may use."""
+    """All profiles of the operator, and the rule for those that this run may use."""
 
     all: tuple[Profile, ...] = ()
     may_use: Callable[[str], bool] = lambda _: True
     allow_unlisted: bool = False
     """Connections without a profile are used too, without credentials."""
     of_person: bool = False
-    """The TEMPORAL_ variables make one of them."""
-    whose: str = "the current user"
+    """The TEMPORAL_ variables define one of them."""
+    subject: str = "the current user"
     """The subject of `may_use`: the project of Argo CD."""
     granted_in: str = ""
     """The place that grants it."""
@@ -82,17 +82,19 @@ class Profiles:
 
         Raises StateUnavailable, which names the worker, when there is none, or more than one.
         """
-        here = (connection.host_port, namespace)
-        matching = [each for each in self.all if each.address and (each.address, each.namespace) == here]
+        key = (connection.host_port, namespace)
+        matching = [
+            profile for profile in self.all if profile.address and (profile.address, profile.namespace) == key
+        ]
         usable = [profile for profile in matching if self.may_use(profile.name)]
         if len(usable) == 1:
             return usable[0]
         place = f"Temporal at {connection.host_port}, namespace {namespace!r} (for {worker})"
         if usable:
-            raise StateUnavailable(f"{place}: profiles {_named(usable)} all match: keep only one of them")
+            raise StateUnavailable(f"{place}: profiles {_names(usable)} all match: keep only one of them")
         if matching:
             raise StateUnavailable(
-                f"{place}: {self.whose} may not use profile {_named(matching)}: the operator must list"
+                f"{place}: {self.subject} may not use profile {_names(matching)}: the operator must list"
                 f" the project there, in {self.granted_in}"
             )
         if self.allow_unlisted and not connection.needs_credentials:
@@ -100,26 +102,28 @@ class Profiles:
         raise StateUnavailable(f"{place}: {self._advice(connection, namespace)}")
 
     def _advice(self, connection: Connection, namespace: str) -> str:
-        here = f"address {connection.host_port!r} and namespace {namespace!r}"
+        place = f"address {connection.host_port!r} and namespace {namespace!r}"
         if not self.of_person:
             unlisted = "" if connection.needs_credentials else " or set TWGEN_ALLOW_UNLISTED_CONNECTIONS"
             return (
-                f"no profile of Temporal matches connection {connection.name!r}: correct {here}, or let"
+                f"no profile of Temporal matches connection {connection.name!r}: correct {place}, or let"
                 f" the operator add a profile with them{unlisted}"
             )
         variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
         why = "needs TLS or credentials" if connection.needs_credentials else "must be listed"
         needs = f"connection {connection.name!r} {why}, and"
-        without_address = (each for each in self.all if not each.address)
-        if nowhere := [each for each in without_address if each.credentials.api_key or each.credentials.tls]:
+        without_address = (profile for profile in self.all if not profile.address)
+        if unplaced := [
+            profile for profile in without_address if profile.credentials.api_key or profile.credentials.tls
+        ]:
             return (
-                f"{needs} profile {_named(nowhere)} has no address: set {variables} to say which server"
+                f"{needs} profile {_names(unplaced)} has no address: set {variables} to say which server"
                 " its credentials are for"
             )
         trusts_alone = connection.ca_secret and not connection.secret_name
         trusted = f", or give only --ca-file {connection.ca_secret}=FILE" if trusts_alone else ""
         return (
-            f"{needs} no profile of Temporal matches: add one with {here} to the file in {_CONFIG_FILE},"
+            f"{needs} no profile of Temporal matches: add one with {place} to the file in {_CONFIG_FILE},"
             f" or set {variables} together with the credentials{trusted}"
         )
 
@@ -134,7 +138,7 @@ def load_profiles(
     that may be renewed is in the file that API_KEY_FILE names.
 
     Temporal's tools take the files of a profile from the working directory. `in_repository` rejects relative
-    paths, because there the repository could choose which certificates are trusted.
+    paths, because the repository could then choose the trusted certificates.
     """
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
@@ -150,7 +154,7 @@ def load_profiles(
         raise StateUnavailable(f"the file of Temporal profiles, {file!r}, {_NOT_WHOLE}/temporal.toml")
     if source and not source.is_file():
         raise StateUnavailable(f"{file}: no such file; it must contain the Temporal profiles")
-    # a variable that is not UTF-8 would end the reader
+    # a variable that is not UTF-8 would crash the reader
     readable = {name: value.encode(errors="replace").decode() for name, value in variables.items()}
     try:
         profiles = dict(ClientConfig.load(config_source=source, override_env_vars=readable).profiles)
@@ -181,7 +185,7 @@ def _refuse_relative_files(profiles: "Mapping[str, ClientConfigProfile]") -> Non
                 raise StateUnavailable(f"Temporal profile {name!r}: {setting} {_NOT_WHOLE}/{file.name}")
 
 
-def _named(profiles: Iterable[Profile]) -> str:
+def _names(profiles: Iterable[Profile]) -> str:
     return " and ".join(repr(profile.name) for profile in profiles)
 
 
@@ -189,6 +193,6 @@ def _unreadable(file: str, error: RuntimeError) -> str:
     # the parser quotes the line that it cannot read, and that may be the key
     _, is_syntax, place = str(error).partition("\n")[0].partition("TOML parse error ")
     if is_syntax:
-        where = f"{file or 'the file of Temporal profiles'} is not TOML, or does not contain valid profiles"
-        return f"{where}: see {place.removeprefix('at ')}"
+        source = f"{file or 'the file of Temporal profiles'} is not TOML, or does not contain valid profiles"
+        return f"{source}: see {place.removeprefix('at ')}"
     return f"{file or 'the environment'} has no profile that Temporal can read: check the TEMPORAL_ variables"

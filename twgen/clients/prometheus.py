@@ -1,4 +1,4 @@
-"""Asks a Prometheus for the numbers of a query, over its API, inside the deadline."""
+"""Asking a Prometheus for the numbers of a query, over its API, inside the deadline."""
 
 import asyncio
 import re
@@ -68,15 +68,17 @@ class PrometheusServers:
         deadline.
         """
         deadline, unanswered = deadline.for_answer(), self._unanswered[server.name]
-        who, free = f"Prometheus {server.name} at {server.url}", self._free[server.name]
+        subject, free = f"Prometheus {server.name} at {server.url}", self._free[server.name]
         if len(unanswered) >= _MOST_UNANSWERED:
-            raise StateUnavailable(f"{who} did not answer {len(unanswered)} queries")
-        late = StateUnavailable(f"{who} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?")
+            raise StateUnavailable(f"{subject} did not answer {len(unanswered)} queries")
+        late = StateUnavailable(
+            f"{subject} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?"
+        )
 
         def post(seconds: float) -> Answer:
             unanswered.add(thread := get_ident())
             try:
-                return _post(who, server, query, seconds, late)
+                return _post(subject, server, query, seconds, late)
             finally:
                 unanswered.discard(thread)
 
@@ -91,15 +93,15 @@ class PrometheusServers:
             finally:
                 free.release()
 
-        return _series(server, await deadline.bound(who, answer()))
+        return _series(server, await deadline.bound(subject, answer()))
 
 
 def _series(server: PrometheusServer, answer: Answer) -> list[Any]:
-    who, status, document = answer.request.who, answer.status, answer.document(Budget(DEFAULT))
+    subject, status, document = answer.request.subject, answer.status, answer.document(Budget(DEFAULT))
     message = answer.message(document, "error")[:_LONGEST_MESSAGE]
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        where = "in its Secret" if server.secret_folder else "in the operator's file"
-        why = f"requires other credentials than the ones {where} ({status}: {message})"
+        credentials_place = "in its Secret" if server.secret_folder else "in the operator's file"
+        why = f"requires other credentials than the ones {credentials_place} ({status}: {message})"
     elif status != HTTPStatus.OK:
         why = f"{'refuses the query' if document else _SOMETHING_ELSE} ({status}: {message})"
     elif not document or "status" not in document:
@@ -115,11 +117,11 @@ def _series(server: PrometheusServer, answer: Answer) -> list[Any]:
                 why = f"answers with a {kind}, not with numbers over time"
             case _:
                 why = _SOMETHING_ELSE
-    raise StateUnavailable(f"{who} {why}")
+    raise StateUnavailable(f"{subject} {why}")
 
 
 def _authorization(server: PrometheusServer) -> dict[str, str]:
-    """The header that says who asks, by the files as they are now; raises StateUnavailable."""
+    """The Authorization header, from the files as they are now; raises StateUnavailable."""
     folder, user = server.secret_folder, server.username
     token_file, password_file = server.bearer_token_file, server.password_file
     if folder:
@@ -159,7 +161,7 @@ def _trusted(server: PrometheusServer) -> str | None:
 
 
 def _post(
-    who: str, server: PrometheusServer, query: RangeQuery, seconds: float, late: StateUnavailable
+    subject: str, server: PrometheusServer, query: RangeQuery, seconds: float, late: StateUnavailable
 ) -> Answer:
     from urllib3 import PoolManager
 
@@ -167,17 +169,17 @@ def _post(
     form = {
         "query": query.query,
         "start": f"{query.first:.3f}",
-        # it counts in milliseconds: the last moment must not be cut off by a rounded one
+        # Prometheus counts in milliseconds: rounding must not cut off the last moment
         "end": f"{query.last + 0.001:.3f}",
         "step": f"{query.step:.3f}",
         "timeout": f"{seconds:.3f}",
     }
-    own = {"Content-Type": "application/x-www-form-urlencoded", **_authorization(server)}
+    own_headers = {"Content-Type": "application/x-www-form-urlencoded", **_authorization(server)}
     request = Request(
-        who=who,
+        subject=subject,
         method="POST",
         url=f"{server.url.rstrip('/')}/api/v1/query_range",
-        headers={**server.headers, **own},
+        headers={**server.headers, **own_headers},
         body=urlencode(form).encode(),
         ends=ends,
         late=late,

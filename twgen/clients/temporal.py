@@ -1,4 +1,4 @@
-"""Every call to Temporal goes through here, inside its deadline and under the server's own rate limits."""
+"""All calls to Temporal, inside their deadlines and under the server's own rate limits."""
 
 import asyncio
 import re
@@ -45,7 +45,7 @@ _CONFLICTS = {
     " the same time",
     "already running": "nothing was started: another client started the gate at the same time",
 }
-"""By a part of the server's text: such an error has no code of its own."""
+"""By a part of the server's text: these errors have no codes of their own."""
 _LOST = "due to unexpected workflow task failure"
 """The server's own workflow for a worker or a version has failed a change: FAILED_PRECONDITION."""
 _ONE_BATCH = "Max concurrent batch operations"
@@ -70,11 +70,11 @@ _NO_CONNECTION = {
     "operation was canceled": _HANGS_UP,
 }
 """What to do about an error of the SDK's core, by a part of its text."""
-_NOBODY_THERE = (
+_NO_SERVER = (
     "cannot be reached: check the address of connection {connection!r}; from outside its network,"
     " forward a port and give --via"
 )
-_NOBODY_FORWARDS = "cannot be reached: is the port that --via names still forwarded?"
+_NOT_FORWARDED = "cannot be reached: is the port that --via names still forwarded?"
 # the core of the SDK prints its whole error value, headers included, around the reason
 _REASON = re.compile(
     r'(?:message|error): "((?:[^"\\]|\\.)*)"'
@@ -83,7 +83,7 @@ _REASON = re.compile(
 _PASSING = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 """Statuses of a server that may answer the same call in a moment."""
 _NEEDS_CONNECTION = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
-"""Statuses that a new connection, with renewed credentials, may mend."""
+"""Statuses that a new connection, with renewed credentials, may fix."""
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 
 
@@ -95,8 +95,8 @@ class _Rate(NamedTuple):
     at_once: float
 
 
-# a little below the default limits of a server, which others use too; and evenly, since a burst slows down
-# each single answer
+# a little below a server's default limits, because other clients share them; and evenly, since a burst slows
+# down each answer
 # https://github.com/temporalio/temporal/blob/v1.32.0/service/frontend/configs/quotas.go
 _DEPLOYMENT_READS = _Rate("deployments", 45, 8)
 _VISIBILITY = _Rate("visibility", 9, 3)
@@ -133,9 +133,9 @@ class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
     They outlive a reading, and belong to the event loop that first used them. A connection that is broken, or
-    whose credentials a server rejects, is dropped: the next call connects with the `profiles` of then, since
-    a key or a certificate may have been renewed. `via` has other addresses at which to reach an address,
-    `ca_files` the file with the certificates of a Secret that a Connection trusts: a profile's come first.
+    whose credentials a server rejects, is dropped: the next call connects with the `profiles` of that time,
+    since a key or a certificate may have been renewed. `via` has the addresses to use instead of others,
+    `ca_files` the file with the certificates of a Secret that a Connection trusts: a profile overrides it.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class TemporalClients:
     def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
         self._profiles = self._profiles or self._load()
-        if connection.ca_secret in self._ca_files:  # whom to trust is known without a profile
+        if connection.ca_secret in self._ca_files:  # the trusted certificates are known without a profile
             connection = replace(connection, ca_secret="")
         return self._profiles.of(connection, namespace, worker)
 
@@ -168,7 +168,7 @@ class TemporalClients:
         Raises StateUnavailable when the server refuses or cannot be reached, OutOfTime after the deadline.
         """
         deadline = deadline.for_answer()
-        return await deadline.bound(self._who(call), self._answer(call, deadline))
+        return await deadline.bound(self._subject(call), self._answer(call, deadline))
 
     async def _answer(self, call: Call[Answer], deadline: Deadline) -> Answer:
         from aiolimiter import AsyncLimiter
@@ -212,8 +212,8 @@ class TemporalClients:
             if call.may_be_absent and is_absent:
                 return call.value(None)
             if is_expired(error):
-                raise deadline.missed(self._who(call)) from error
-            raise refusal(self._who(call), error, tuple(self._sent)) from error
+                raise deadline.missed(self._subject(call)) from error
+            raise refusal(self._subject(call), error, tuple(self._sent)) from error
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
         profile = self.profile_of(call.connection, call.namespace, call.worker)
@@ -222,23 +222,23 @@ class TemporalClients:
         if key not in self._connecting:
             opening = asyncio.create_task(self._connect(call.connection.host_port, profile, ca_file))
 
-            def forget_failure(done: "asyncio.Task[ServiceClient]") -> None:
-                if done.cancelled() or done.exception():
+            def forget_failure(finished: "asyncio.Task[ServiceClient]") -> None:
+                if finished.cancelled() or finished.exception():
                     del self._connecting[key]
 
             # before the waiting calls resume: a late one would drop the connection that another has opened
             opening.add_done_callback(forget_failure)
             self._connecting[key] = opening
         try:
-            # one call that is cut must not cut the connection of the others
+            # one cancelled call must not cancel the connection for the others
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
-                raise deadline.missed(self._who(call)) from error
+                raise deadline.missed(self._subject(call)) from error
             connection = replace(call.connection, ca_secret="") if ca_file else call.connection
             text = without_credentials(str(error), tuple(self._sent))
             is_via = connection.host_port in self._via
-            raise unreachable(self._who(call), connection, key[1], text, is_via=is_via) from error
+            raise unreachable(self._subject(call), connection, key[1], text, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
         """Connect again at the next call, unless another call has already."""
@@ -271,7 +271,7 @@ class TemporalClients:
                     return await ServiceClient.connect(config)
         raise RuntimeError(f"no answer within {_CONNECTED_WITHIN[-1]:g} s")
 
-    def _who(self, call: Call[Any]) -> str:
+    def _subject(self, call: Call[Any]) -> str:
         address = call.connection.host_port
         via = f" via {self._via[address]}" if address in self._via else ""
         return f"Temporal at {address}{via}, namespace {call.namespace!r} (for {call.worker})"
@@ -336,9 +336,9 @@ def unreachable(
     `error` is the text of the SDK's core, without credentials. `is_via`: another address was used than the
     Connection's. The Connection has no `ca_secret` if its certificates were read from a file.
     """
-    reasons = [quoted.replace('\\"', '"') or named for quoted, named in _REASON.findall(error)]
-    known = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")
-    advice = (known or (_NOBODY_FORWARDS if is_via else _NOBODY_THERE)).format(
+    reasons = [quoted.replace('\\"', '"') or name for quoted, name in _REASON.findall(error)]
+    no_connection = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")
+    advice = (no_connection or (_NOT_FORWARDED if is_via else _NO_SERVER)).format(
         connection=connection.name, profile=f"profile {profile!r}" if profile else "a profile"
     )
     if connection.ca_secret and _NOT_TRUSTED in error:
@@ -348,6 +348,6 @@ def unreachable(
         )
     if reasons:
         advice += f" ({said(reasons[-1].replace('(', ': '))})"
-    elif not known:
+    elif not no_connection:
         advice += f" ({said(error)})"
     return StateUnavailable(f"{server} {advice}")

@@ -1,1 +1,1 @@
-"""What the objects of an API server say of a version, and of Jobs."""
+"""Reading facts about versions and Jobs from the objects of an API server."""

@@ -1,4 +1,4 @@
-"""What an Application tells of when Argo CD looks at it."""
+"""Reading from an Application when Argo CD refreshes it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,22 +10,22 @@ from twgen.versioning.names import REFRESH
 
 
 def asked_since(application: Mapping[str, Any]) -> datetime | None:
-    """Since when Argo CD has been asked to look at it again, and has not; None: it has, or nobody tells.
+    """Since when a refresh has been asked for that Argo CD has not done; None: it has, or that is unknown.
 
-    Argo CD takes the annotation away when it has looked.
+    Argo CD removes the annotation when it has refreshed.
     """
     metadata = value_at(application, "metadata")
     if not value_at(metadata, "annotations", REFRESH):
         return None
     entries = value_at(metadata, "managedFields")
     path = ("fieldsV1", "f:metadata", "f:annotations", f"f:{REFRESH}")
-    asked = [
-        found
+    request_times = [
+        time
         for entry in (entries if isinstance(entries, list) else ())
-        if value_at(entry, *path) is not None and (found := _moment(value_at(entry, "time")))
+        if value_at(entry, *path) is not None and (time := _moment(value_at(entry, "time")))
     ]
-    looked = _moment(value_at(application, "status", "reconciledAt"))
-    return max((*asked, looked) if looked else asked) if asked else None
+    refreshed_at = _moment(value_at(application, "status", "reconciledAt"))
+    return max((*request_times, refreshed_at) if refreshed_at else request_times) if request_times else None
 
 
 def _moment(text: Any) -> datetime | None:

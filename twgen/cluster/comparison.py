@@ -1,4 +1,4 @@
-"""A live pod template beside the one that was applied: what somebody changed by hand."""
+"""Comparing a live pod template with the applied one: changes that people made by hand."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from twgen.cluster.server_defaults import POD_TEMPLATE_DEFAULTS, less_defaults, with_derived
 from twgen.model.paths import join_path
 
-# by which fields an API server tells the items of a list apart: patchMergeKey in k8s.io/api/core/v1/types.go
+# the fields that identify the items of a list for an API server: patchMergeKey in k8s.io/api/core/v1/types.go
 _KEYS = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -22,16 +22,16 @@ _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
 class Comparison(NamedTuple):
-    """Where a live pod template is otherwise than the applied one, as paths into it."""
+    """The differences of a live pod template from the applied one, as paths into it."""
 
     changed: tuple[str, ...] = ()
-    """Applied, and now another value or gone: applying again puts it right."""
+    """Applied fields that now have another value, or are gone: applying again restores them."""
     added: tuple[str, ...] = ()
-    """Beyond what was applied, and from no server: applying again leaves it."""
+    """Fields that neither the applied template nor a server set: applying again leaves them."""
 
 
 def compare(applied: Mapping[str, Any], live: Mapping[str, Any]) -> Comparison:
-    """What became of an applied pod template, but for what API servers fill in."""
+    """The differences between an applied and a live pod template, without the defaults of API servers."""
     changed: list[str] = []
     added: list[str] = []
     for path, is_addition in _differences(applied, live, POD_TEMPLATE_DEFAULTS, ""):
@@ -41,21 +41,21 @@ def compare(applied: Mapping[str, Any], live: Mapping[str, Any]) -> Comparison:
 
 def _differences(applied: Any, live: Any, defaults: Any, path: str) -> Iterator[tuple[str, bool]]:
     if isinstance(applied, dict) and isinstance(live, dict):
-        yield from _of_mappings(applied, live, defaults if isinstance(defaults, dict) else {}, path)
+        yield from _mapping_differences(applied, live, defaults if isinstance(defaults, dict) else {}, path)
     elif isinstance(applied, list) and isinstance(live, list):
-        yield from _of_lists(applied, live, defaults[0] if isinstance(defaults, list) else {}, path)
+        yield from _list_differences(applied, live, defaults[0] if isinstance(defaults, list) else {}, path)
     elif applied != live:
         yield path, False
 
 
-def _of_mappings(
+def _mapping_differences(
     applied: Mapping[str, Any], live: Mapping[str, Any], defaults: Mapping[str, Any], path: str
 ) -> Iterator[tuple[str, bool]]:
     for name, value in applied.items():
         if name in live:
             if value != live[name]:
                 yield from _differences(value, live[name], defaults.get(name), join_path(path, name))
-        # Go leaves out what is empty
+        # Go leaves out empty values
         elif value not in ({}, [], None, "") and value != defaults.get(name):
             yield join_path(path, name), False
     filled_in = with_derived(defaults, live)
@@ -65,7 +65,7 @@ def _of_mappings(
             yield join_path(path, name), True
 
 
-def _of_lists(
+def _list_differences(
     applied: Sequence[Any], live: Sequence[Any], defaults: Any, path: str
 ) -> Iterator[tuple[str, bool]]:
     keys = _KEYS.get(path.rpartition(".")[2])
@@ -73,16 +73,16 @@ def _of_lists(
         if len(applied) != len(live):
             yield path, False
             return
-        for index, (one, other) in enumerate(zip(applied, live, strict=True)):
-            yield from _differences(one, other, defaults, join_path(path, index))
+        for index, (applied_item, live_item) in enumerate(zip(applied, live, strict=True)):
+            yield from _differences(applied_item, live_item, defaults, join_path(path, index))
         return
     places = {_key(item, keys): item for item in live}
     for item in applied:
-        other, place = places.pop(_key(item, keys), None), f"{path}[{item.get(keys[0])}]"
-        if other is None:
+        live_item, place = places.pop(_key(item, keys), None), f"{path}[{item.get(keys[0])}]"
+        if live_item is None:
             yield place, False
-        elif item != other:
-            yield from _differences(item, other, defaults, place)
+        elif item != live_item:
+            yield from _differences(item, live_item, defaults, place)
     for item in places.values():
         yield f"{path}[{item.get(keys[0])}]", True
 

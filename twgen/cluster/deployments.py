@@ -1,4 +1,4 @@
-"""A version's Deployment, live or recorded: what its manifest says of the version that it runs."""
+"""A version's Deployment, live or recorded: reading its manifest's facts about the version."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, listing, mapping, text, whole_number
 from twgen.model.times import parse_time
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.versioning.injection import place_of, told_build_ids
+from twgen.versioning.injection import build_ids_in_pod, place_of
 from twgen.versioning.names import (
     ATTACHED,
     BUILD_ID_LABEL,
@@ -97,11 +97,11 @@ DEPLOYMENT = excerpt(
     Field("spec", _SPEC, required=True),
     Field("status", _STATUS),
 )
-"""A Deployment: what twgen looks at is there and of its type. `schemas/deployment.json` says the same."""
+"""A Deployment: the fields that twgen reads are valid. `schemas/deployment.json` has the same rules."""
 
 
 def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
-    """A version's manifest of the shape DEPLOYMENT, with what its pod template records."""
+    """A version's manifest of the shape DEPLOYMENT, with the records in its pod template."""
     template = manifest.get("spec", {}).get("template") or {}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     place = place_of(template.get("spec") or {})
@@ -122,14 +122,14 @@ def live_deployments(manifests: Iterable[Mapping[str, Any]]) -> Iterator[LiveDep
 
 
 def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
-    """What a live manifest of the shape DEPLOYMENT says of its version; None: it is no version's."""
+    """The facts in a live manifest of the shape DEPLOYMENT; None: no version runs there."""
     metadata: Mapping[str, Any] = manifest.get("metadata") or {}
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     label = (metadata.get("labels") or {}).get(BUILD_ID_LABEL, "")
-    # a label can be lost by hand; the selector cannot be changed, and is what the pods carry
+    # a person can remove a label; the selector cannot be changed, and its labels are on the pods
     selected = (value_at(spec, "selector", "matchLabels") or {}).get(BUILD_ID_LABEL, "")
-    told = told_build_ids(value_at(spec, "template", "spec") or {})
-    build_id = selected or label or next(iter(told), "")
+    written_build_ids = build_ids_in_pod(value_at(spec, "template", "spec") or {})
+    build_id = selected or label or next(iter(written_build_ids), "")
     if not build_id:
         return None
     annotations = metadata.get("annotations") or {}
@@ -157,7 +157,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         lost_labels=label != build_id,
         template_is_as_applied=template_is_as_applied(metadata),
         edited_variables=edited_variables(metadata),
-        other_build_id=next(iter(told), "") if build_id not in told else "",
+        other_build_id=next(iter(written_build_ids), "") if build_id not in written_build_ids else "",
         attached=tuple(item for item in _names(annotations, ATTACHED) if item not in gone),
         gone=gone,
         owners=tuple(
@@ -182,11 +182,11 @@ def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
 
 
 def _is_replacing(status: Mapping[str, Any]) -> bool:
-    """Of the pods that are available, all may be of an older template."""
+    """All available pods may have an older template."""
     replicas, updated, available = (
         status.get(name) or 0 for name in ("replicas", "updatedReplicas", "availableReplicas")
     )
-    # no server leaves out the updated ones for long, people do
+    # a server soon reports the updated ones; a manifest written by hand may lack them
     return bool(updated and available <= replicas - updated)
 
 

@@ -1,4 +1,4 @@
-"""Who set which field of a live Deployment: https://kubernetes.io/docs/reference/using-api/server-side-apply."""
+"""Managers of a live Deployment's fields: https://kubernetes.io/docs/reference/using-api/server-side-apply."""
 
 import json
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT
 
 DEFAULT_REPLICAS = 1
 _APPLIERS = {"argocd-controller", "kubectl", "kubectl-client-side-apply"}
-"""Field managers that apply whole manifests: a field they leave out is gone."""
+"""Field managers that apply whole manifests: a field that they leave out is removed."""
 
 
 def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     """No applied manifest decides `spec.replicas`: leaving it out changes nothing."""
     last_applied = (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
-    # a client-side apply that leaves out what the last one said sets it back to its default
+    # a client-side apply that leaves out a field of the last one resets it to its default
     if _says_replicas(last_applied):
         return False
     holders = _holders(metadata, "f:replicas")
@@ -23,16 +23,16 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
         return True
     if not last_applied and not any(map(_is_applied, metadata.get("managedFields") or ())):
         return False
-    # replicas without a holder are scaled without a trace; the creator of the object holds a default
+    # replicas without a holder were scaled without a trace; the creator of the object holds a default
     by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
     return by_default or not holders
 
 
 def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
-    """The live strategy has a `rollingUpdate` that a server-side apply may not take away.
+    """The live strategy has a `rollingUpdate` that a server-side apply might not remove.
 
-    An apply removes only a field that its own manager alone holds: no default, which has no holder, and no
-    field that a controller or a person set. And a server refuses it together with the type Recreate.
+    An apply removes a field only if no other manager holds it: neither a default, which has no holder, nor a
+    field that a controller or a person set. And a server rejects it together with the type Recreate.
     """
     if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
         return False
@@ -47,7 +47,7 @@ def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
 
 
 def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """The variables whose value is held by somebody who does not apply manifests, and by nobody who does."""
+    """The variables whose value is held by a manager that does not apply manifests, and by none that does."""
     by_hand: set[str] = set()
     applied: set[str] = set()
     for entry in metadata.get("managedFields") or ():
@@ -61,7 +61,7 @@ def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
 
 
 def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
-    """`kubectl rollout restart` put its mark into the pod template, and no applied manifest has it."""
+    """`kubectl rollout restart` set its annotation in the pod template, and no applied manifest has it."""
     holders = _holders(metadata, "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
     is_applied = RESTARTED_AT in (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
     return bool(holders) and not is_applied and not any(map(_is_applied, holders))

@@ -22,9 +22,9 @@ class JobEnd(NamedTuple):
 
 
 def end_of_job(job: Job) -> JobEnd | None:
-    """How a Job has ended; None: it has not.
+    """How a Job has ended; None: it has not ended.
 
-    Whoever may write a Job's status may leave out when it ended: then it is as old as the Job.
+    A status written by others may lack the time of the end: then it is the time of the Job's creation.
     """
     conditions = value_at(job, "status", "conditions") or ()
     ends = (item for item in conditions if item["type"] in _ENDS and item["status"] == "True")
@@ -39,7 +39,7 @@ def end_of_job(job: Job) -> JobEnd | None:
 
 
 def is_older(job: Job, than: Mapping[str, Any]) -> bool:
-    """The Job was created before another object; not if one of them does not say when it was."""
+    """The Job was created before another object; False if one of them has no time."""
     try:
         created, other = (
             parse_time(value_at(item, "metadata", "creationTimestamp") or "") for item in (job, than)
@@ -50,7 +50,7 @@ def is_older(job: Job, than: Mapping[str, Any]) -> bool:
 
 
 def oldest_first(jobs: Iterable[Job]) -> list[Job]:
-    """Jobs by when they were created; of two in the same second all must take the same for newer."""
+    """Jobs by creation time; two of the same second always get the same order."""
     return sorted(
         jobs,
         key=lambda job: (

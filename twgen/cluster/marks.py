@@ -1,4 +1,4 @@
-"""What twgen puts on a version's Deployment beside its pods, and what of it a live one does not have."""
+"""The marks that twgen puts on a version's Deployment, and those that a live one lacks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,11 +28,11 @@ from twgen.versioning.names import (
     selector_labels,
 )
 
-_OURS = {
+_OWN_ANNOTATIONS = {
     *(IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, GONE, INJECTED, PATCHED),
     *(COMPARE_OPTIONS, HOOK, HELM_HOOK),
 }
-"""Ours to decide: a hook stays on no version, since Argo CD deletes it before it makes it again."""
+"""twgen decides these: no version stays a hook, since Argo CD deletes a hook before it creates it again."""
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 
 
@@ -42,22 +42,22 @@ def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
 
 
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
-    """The annotations that a version's Deployment gets for what becomes of it; an empty identity: none."""
-    own = dict(spec.policy.deployment_annotations)
-    # what goes is named until it is gone: nothing else remembers it
+    """The annotations of a version's Deployment that decide its future; an empty identity adds none."""
+    annotations = dict(spec.policy.deployment_annotations)
+    # an object that is being removed is named until it is gone: it is recorded nowhere else
     names = [f"{item.kind}/{item.name}" for item in (*version.attached, *version.replaced)]
     if names or (version.live and version.live.attached):
-        # empty, and not left out: to Argo CD what nobody renders is no difference
-        own[ATTACHED] = ",".join(names)
+        # empty, not left out: Argo CD sees no difference in an annotation that is not rendered
+        annotations[ATTACHED] = ",".join(names)
     if version.live and not set(version.live.gone).isdisjoint(names):
-        own[GONE] = ""  # it is there again
+        annotations[GONE] = ""  # the object exists again
     if identity:
-        own[IDENTITY] = identity
-    return own | protection(spec, is_protected=version.protected)
+        annotations[IDENTITY] = identity
+    return annotations | protection(spec, is_protected=version.protected)
 
 
 def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
-    """Annotations: how Argo CD applies a Deployment or what is attached to it, and when it leaves them."""
+    """Annotations for how Argo CD applies a Deployment or its attached objects, and when it keeps them."""
     if not is_protected:
         return {SYNC_OPTIONS: APPLIED_BY_SERVER}
     options = f"{APPLIED_BY_SERVER},{NOT_PRUNED}{_ON_DELETE[spec.policy.on_delete]}"
@@ -65,9 +65,9 @@ def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
 
 
 def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
-    """The fields by which the target's pods are replaced, those that follow its spec: None takes one away.
+    """The fields of the spec that control how the target's pods are replaced; None removes a field.
 
-    What the spec does not say a team may have set; only the seconds have always been the spec's.
+    A team may have set fields that the spec leaves out; only the seconds have always come from the spec.
     """
     pace = {"minReadySeconds": None, **spec.pace}
     if live and waits_to_recreate(spec, live):
@@ -76,27 +76,27 @@ def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
 
 
 def waits_to_recreate(spec: WorkerSpec, live: LiveDeployment) -> bool:
-    """The spec's strategy is Recreate, and no apply can be trusted to make it so."""
+    """The spec's strategy is Recreate, but an apply might not set it."""
     return value_at(spec.pace, "strategy", "type") == "Recreate" and keeps_rolling(live.manifest)
 
 
 def described_annotations(spec: WorkerSpec) -> dict[str, str]:
-    """The annotations that the target's Deployment has from its spec, and what is injected into its pods."""
-    who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
-    names = injection(spec.connection, who, spec.policy.environment).names
+    """The annotations of the target's Deployment from its spec, with the names injected into its pods."""
+    identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    names = injection(spec.connection, identity, spec.policy.environment).names
     described = (spec.template.content.get("metadata") or {}).get("annotations") or {}
     return {**described, INJECTED: ",".join(sorted(names))}
 
 
 def recorded_annotations(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The annotations that a recorded Deployment keeps, with what was injected into its pods."""
-    found = manifest["metadata"].get("annotations") or {}
-    injected = {INJECTED: found[INJECTED]} if INJECTED in found else {}
-    return {name: text for name, text in found.items() if name not in _OURS} | injected
+    """The annotations that a recorded Deployment keeps, with the names injected into its pods."""
+    annotations = manifest["metadata"].get("annotations") or {}
+    injected = {INJECTED: annotations[INJECTED]} if INJECTED in annotations else {}
+    return {name: text for name, text in annotations.items() if name not in _OWN_ANNOTATIONS} | injected
 
 
 def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iterator[str]:
-    """What applying a version's manifest changes of its live Deployment beside pods and replicas, in words.
+    """The changes to a live Deployment when its manifest is applied, other than pods and replicas, in words.
 
     An empty identity is not compared.
     """
@@ -106,29 +106,29 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
     if not own_labels(spec, version.build_id).items() <= labels.items():
         yield "labels"
     recorded = version.recorded.manifest if version.recorded else None
-    wanted = own_annotations(spec, version, identity)
-    # what is rendered as it is live keeps all but our own marks
+    rendered = own_annotations(spec, version, identity)
+    # a version that is rendered as it is live keeps all annotations except twgen's own
     if recorded is not live:
-        kept = recorded_annotations(recorded) if recorded else described_annotations(spec)
-        wanted = kept | wanted
-    gone = COMPARE_OPTIONS in annotations and COMPARE_OPTIONS not in wanted
-    attached = wanted.pop(ATTACHED, "")
-    is_otherwise = bool(version.patch) != (PATCHED in annotations)
-    if gone or is_otherwise or not wanted.items() <= annotations.items():
+        base = recorded_annotations(recorded) if recorded else described_annotations(spec)
+        rendered = base | rendered
+    is_dropped = COMPARE_OPTIONS in annotations and COMPARE_OPTIONS not in rendered
+    attached = rendered.pop(ATTACHED, "")
+    is_patch_changed = bool(version.patch) != (PATCHED in annotations)
+    if is_dropped or is_patch_changed or not rendered.items() <= annotations.items():
         yield "annotations"
-    if (there := annotations.get(ATTACHED, "")) != attached:
-        going = set(filter(None, there.split(","))) - set(attached.split(","))
-        names = ", ".join(sorted(item.replace("/", " ", 1) for item in going))
+    if (live_attached := annotations.get(ATTACHED, "")) != attached:
+        removed = set(filter(None, live_attached.split(","))) - set(attached.split(","))
+        names = ", ".join(sorted(item.replace("/", " ", 1) for item in removed))
         yield "attached objects" + (
-            f" ({names} {'is' if len(going) == 1 else 'are'} removed)" if going else ""
+            f" ({names} {'is' if len(removed) == 1 else 'are'} removed)" if removed else ""
         )
-    said: Mapping[str, Any] = {}
+    pace: Mapping[str, Any] = {}
     if version.build_id == spec.build_id:
-        said = own_pace(spec, version.live)
+        pace = own_pace(spec, version.live)
     elif recorded:
-        said = {name: recorded["spec"].get(name) for name in PACE_DEFAULTS}
-    for name, value in said.items():
+        pace = {name: recorded["spec"].get(name) for name in PACE_DEFAULTS}
+    for name, value in pace.items():
         default: Any = PACE_DEFAULTS[name]
-        follows = default if value is None else value
-        if less_defaults(body.get(name, default), default) != less_defaults(follows, default):
-            yield f"{name} ({follows})" if isinstance(follows, int) else name
+        rendered_value = default if value is None else value
+        if less_defaults(body.get(name, default), default) != less_defaults(rendered_value, default):
+            yield f"{name} ({rendered_value})" if isinstance(rendered_value, int) else name

@@ -1,4 +1,4 @@
-"""What an API server answers: whether a path asks for it, and what twgen looks at in it is there."""
+"""Checking an API server's answers: whether they fit the path, and have the fields that twgen reads."""
 
 import re
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _SHAPES: Mapping[str, Shape] = {
     "ConfigMap": excerpt(Field("data", TEXTS), Field("binaryData", TEXTS)),
     "Secret": excerpt(Field("data", TEXTS)),
 }
-"""By kind, what twgen looks at beside the metadata; the Deployment of a snapshot has the same shape."""
+"""The fields that twgen reads in addition to the metadata, by kind; a snapshot's Deployment has the same."""
 _VERSIONS = listing(excerpt(Field("groupVersion", TEXT, required=True)))
 _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
     "APIGroup": (re.compile("/apis/[^/]+"), excerpt(Field("versions", _VERSIONS, required=True))),
@@ -51,51 +51,53 @@ _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
         excerpt(Field("resources", listing(_RESOURCE), required=True)),
     ),
 }
-"""Where an API server says what it serves."""
+"""The answers in which an API server lists its kinds."""
 
 
 def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
-    """Why this is not the answer for a path; empty: it is, or that is unknown. Items are not checked."""
+    """Why this is not an answer for the path; empty: it is, or that is unknown. Items are not checked."""
     kind, api_version = answer.get("kind"), answer.get("apiVersion")
-    if not (asked := _PATH.fullmatch(path)):
-        for wanted, (form, shape) in _SERVED.items():
+    if not (parts := _PATH.fullmatch(path)):
+        for expected, (form, shape) in _SERVED.items():
             if form.fullmatch(path):
-                return _first(shape, answer) if kind == wanted else f"it is of kind {kind!r}, not {wanted}"
+                return (
+                    _problem(shape, answer) if kind == expected else f"it is of kind {kind!r}, not {expected}"
+                )
         return ""
-    is_list, version = not asked["name"], asked["core"] or asked["group"]
-    one = str(kind).removesuffix(_LIST) if is_list else str(kind)
-    is_kind = resource_of_kind(one) == asked["resource"] and (not is_list or str(kind) != one)
+    is_list, version = not parts["name"], parts["core"] or parts["group"]
+    item_kind = str(kind).removesuffix(_LIST) if is_list else str(kind)
+    is_kind = resource_of_kind(item_kind) == parts["resource"] and (not is_list or str(kind) != item_kind)
     if not is_kind or api_version != version:
-        wanted = f"{'a list of ' if is_list else ''}{asked['resource']} of {version}"
-        return f"it is of kind {kind!r} of {api_version!r}, not {wanted}"
+        expected = f"{'a list of ' if is_list else ''}{parts['resource']} of {version}"
+        return f"it is of kind {kind!r} of {api_version!r}, not {expected}"
     return "" if is_list else wrong_object(path, answer)
 
 
 def wrong_object(path: str, value: Any) -> str:
-    """Why this is no object of that path, or of a list there; empty: it is one."""
-    asked = _PATH.fullmatch(path)
-    resource = asked["resource"] if asked else ""
-    if said := _first(_OBJECT, value):
+    """Why this is not an object of that path, or of a list there; empty: it is one."""
+    parts = _PATH.fullmatch(path)
+    resource = parts["resource"] if parts else ""
+    if problem := _problem(_OBJECT, value):
         name = value_at(value, "metadata", "name")
-        return f"{f'{name!r} of ' if isinstance(name, str) else ''}{resource}: {said}"
+        return f"{f'{name!r} of ' if isinstance(name, str) else ''}{resource}: {problem}"
     metadata = value["metadata"]
     name, namespace = metadata["name"], metadata.get("namespace")
     place = f"{namespace}/{name}" if namespace else name
-    if asked and asked["namespace"] and namespace != asked["namespace"]:
-        return f"{place} is not in namespace {asked['namespace']}"
-    if asked and asked["name"] and name != asked["name"]:
+    if parts and parts["namespace"] and namespace != parts["namespace"]:
+        return f"{place} is not in namespace {parts['namespace']}"
+    if parts and parts["name"] and name != parts["name"]:
         return f"{place} is another object"
     # the items of a list leave it out
     if (kind := value.get("kind")) is not None and resource_of_kind(str(kind)) != resource:
         return f"{place} is of kind {kind!r}, not one of {resource}"
-    for known, shape in _SHAPES.items():
-        if resource_of_kind(known) == resource and (said := _first(shape, value)):
-            return f"{known} {place}: {said}"
+    for shape_kind, shape in _SHAPES.items():
+        if resource_of_kind(shape_kind) == resource and (problem := _problem(shape, value)):
+            return f"{shape_kind} {place}: {problem}"
     return ""
 
 
-def _first(shape: Shape, value: Any) -> str:
-    """The first thing that is wrong."""
+def _problem(shape: Shape, value: Any) -> str:
+    """The first problem; empty: none."""
     findings = Findings()
     shape.read(value, None, findings)
     return next((f"{path} {message}".strip() for path, message, *_ in findings.problems), "")

@@ -1,6 +1,6 @@
-"""Patches of live versions: other values of some fields of their containers, and the way back.
+"""Patches of live versions: new values for some fields of their containers, and undoing them.
 
-An annotation of the Deployment itself tells what was replaced, so that nothing else has to remember it.
+An annotation of the Deployment itself records the replaced values, so they are stored nowhere else.
 """
 
 import json
@@ -15,29 +15,29 @@ _WHOLE = ("image", "resources")
 """Fields that a patch replaces as a whole; of `env` it replaces single variables."""
 _LISTS = ("initContainers", "containers")
 _DEEPEST = 9
-"""Levels of an annotation: 5 down to a `valueFrom`, which has 3 at most."""
+"""Levels in an annotation: 5 down to a `valueFrom`, which has at most 3."""
 
 Containers = tuple[Mapping[str, Any], ...]
 """Containers by name, each with the fields that it gets."""
 
 
 class Patched(NamedTuple):
-    """A pod template that was patched, and what that replaced."""
+    """A patched pod template, and the values that the patch replaced."""
 
     template: dict[str, Any]
     replaced: list[dict[str, Any]]
-    """By container: the fields as they were, null: absent; of `env` those that are others now, and in `added`
-    the names of new ones."""
+    """By container: the fields as they were (null: absent), of `env` only the replaced variables, and in
+    `added` the names of new ones."""
 
 
 def reaching(containers: Iterable[Mapping[str, Any]], template: Mapping[str, Any]) -> Containers:
-    """Those of the patch that the pod template has."""
+    """The containers of the patch that the pod template has."""
     names = {container.get("name") for _, container in _containers(template)}
     return tuple(container for container in containers if container["name"] in names)
 
 
 def container_names(template: Mapping[str, Any]) -> list[str]:
-    """What the containers of a pod template are called."""
+    """The names of the containers in a pod template."""
     return [container.get("name") or "" for _, container in _containers(template)]
 
 
@@ -47,61 +47,61 @@ def patched_template(template: Mapping[str, Any], containers: Iterable[Mapping[s
     replaced: list[dict[str, Any]] = []
 
     def patch(container: Mapping[str, Any]) -> Mapping[str, Any]:
-        wanted = by_name.get(container.get("name") or "")
-        if not wanted:
+        fields = by_name.get(container.get("name") or "")
+        if not fields:
             return container
         new = dict(container)
-        was: dict[str, Any] = {"name": wanted["name"]}
+        old: dict[str, Any] = {"name": fields["name"]}
         for field in _WHOLE:
-            if field in wanted:
-                was[field], new[field] = container.get(field), wanted[field]
-        if "env" in wanted:
-            new["env"], was["env"], was["added"] = _with_variables(container.get("env") or (), wanted["env"])
-        replaced.append(was)
+            if field in fields:
+                old[field], new[field] = container.get(field), fields[field]
+        if "env" in fields:
+            new["env"], old["env"], old["added"] = _with_variables(container.get("env") or (), fields["env"])
+        replaced.append(old)
         return new
 
     return Patched(_mapped(template, patch), replaced)
 
 
 def patch_text(containers: Containers, replaced: list[dict[str, Any]]) -> str:
-    """The annotation of a Deployment that was patched so."""
-    told = {"containers": list(containers), "replaced": replaced}
-    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+    """The annotation of a Deployment with this patch."""
+    record = {"containers": list(containers), "replaced": replaced}
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
 def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping[str, Any], LivePatch | None]:
-    """A live pod template as it was before it was patched, and its patch; None: the annotation tells none.
+    """A live pod template as it was before its patch, and the patch; None: the annotation is not valid.
 
-    What somebody wrote there by hand, and is not as we write it, tells none.
+    An annotation that a person edited may be invalid.
     """
     try:
-        told = json.loads(annotation)
-        # numbers that are none, and halves of characters, stand in no JSON of ours
-        json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
+        record = json.loads(annotation)
+        # twgen never writes NaN, infinity or half a character
+        json.dumps(record, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return template, None
-    if not isinstance(told, dict) or not _is_shallow(told, _DEEPEST):
+    if not isinstance(record, dict) or not _is_shallow(record, _DEEPEST):
         return template, None
-    containers, replaced = told.get("containers"), told.get("replaced")
-    if not _is_as_we_write(containers) or not _is_as_we_write(replaced):
+    containers, replaced = record.get("containers"), record.get("replaced")
+    if not _are_containers(containers) or not _are_containers(replaced):
         return template, None
-    was = {item["name"]: item for item in replaced}
-    before = _mapped(template, lambda container: _as_before(container, was))
+    replaced_by_name = {item["name"]: item for item in replaced}
+    before = _mapped(template, lambda container: _as_before(container, replaced_by_name))
     return before, LivePatch(tuple(containers), template, tuple(_edits(template, containers)))
 
 
-def _is_as_we_write(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
-    """What the annotation says of containers is of the types that a patch has."""
+def _are_containers(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
+    """The containers in the annotation have the types of a patch."""
     return isinstance(containers, list) and all(map(_is_container, containers))
 
 
-def _is_container(told: Any) -> bool:
-    if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+def _is_container(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return False
-    variables, added = told.get("env", []), told.get("added", [])
+    variables, added = value.get("env", []), value.get("added", [])
     return (
-        isinstance(told.get("image"), str | None)
-        and isinstance(told.get("resources"), dict | None)
+        isinstance(value.get("image"), str | None)
+        and isinstance(value.get("resources"), dict | None)
         and isinstance(variables, list)
         and all(map(_is_variable, variables))
         and isinstance(added, list)
@@ -109,14 +109,14 @@ def _is_container(told: Any) -> bool:
     )
 
 
-def _is_variable(told: Any) -> bool:
-    if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+def _is_variable(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return False
-    return isinstance(told.get("value", ""), str) and isinstance(told.get("valueFrom", {}), dict)
+    return isinstance(value.get("value", ""), str) and isinstance(value.get("valueFrom", {}), dict)
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
-    """It nests no deeper: more would end a walk that calls itself."""
+    """The value nests no deeper: recursion over a deeper one would fail."""
     if not isinstance(value, dict | list):
         return True
     items = value.values() if isinstance(value, dict) else value
@@ -124,11 +124,11 @@ def _is_shallow(value: Any, levels: int) -> bool:
 
 
 def changed_fields(template: Mapping[str, Any], before: Containers, after: Containers) -> tuple[str, ...]:
-    """What of the containers another patch makes another: `containers[worker].image`."""
-    one, other = (patched_template(template, patch).template for patch in (before, after))
-    if one == other:
+    """The fields of containers that differ with another patch: `containers[worker].image`."""
+    old_template, new_template = (patched_template(template, patch).template for patch in (before, after))
+    if old_template == new_template:
         return ()
-    pairs = zip(_containers(one), _containers(other), strict=True)
+    pairs = zip(_containers(old_template), _containers(new_template), strict=True)
     return tuple(
         f"{field}[{old.get('name')}].{name}"
         for (field, old), (_, new) in pairs
@@ -138,15 +138,15 @@ def changed_fields(template: Mapping[str, Any], before: Containers, after: Conta
 
 
 def _with_variables(
-    before: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[str, Any]]
+    before: Iterable[Mapping[str, Any]], patch: Iterable[Mapping[str, Any]]
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], list[str]]:
-    """The variables with the wanted ones among them, those that these replace, and the names of new ones."""
-    new = {item["name"]: item for item in wanted}
+    """The variables after the patch, those that it replaced, and the names of new ones."""
+    new = {item["name"]: item for item in patch}
     replaced = [item for item in before if item.get("name") in new]
     names = {item["name"] for item in replaced}
     added = [name for name in new if name not in names]
-    kept = [new.get(item.get("name") or "", item) for item in before]
-    return [*kept, *(new[name] for name in added)], replaced, added
+    variables = [new.get(item.get("name") or "", item) for item in before]
+    return [*variables, *(new[name] for name in added)], replaced, added
 
 
 def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,7 +160,7 @@ def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Map
             if was[field] is None:
                 del old[field]
     if "image" in was and old.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
-        # a server filled it in for the image of the patch
+        # a server filled it in for the patch's image
         del old["imagePullPolicy"]
     if "env" in was:
         variables, added = {item["name"]: item for item in was["env"]}, set(was.get("added", ()))
@@ -174,16 +174,16 @@ def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Map
 
 
 def _edits(template: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Where a live pod template is not as it was patched."""
+    """The fields in which a live pod template differs from its patch."""
     live = {container.get("name"): (field, container) for field, container in _containers(template)}
     for container in containers:
         if container["name"] not in live:
             continue
-        field, found = live[container["name"]]
+        field, live_container = live[container["name"]]
         place = f"spec.{field}"
-        compared = compare({"spec": {field: [container]}}, {"spec": {field: [found]}})
+        compared = compare({"spec": {field: [container]}}, {"spec": {field: [live_container]}})
         yield from compared.changed
-        # of the fields that a patch replaces, nothing else stands in them
+        # a patch replaces these fields, so additions in them are edits
         places = [f"{place}[{container['name']}].resources."] if "resources" in container else []
         places += [
             f"{place}[{container['name']}].env[{item['name']}]." for item in container.get("env") or ()

@@ -1,4 +1,4 @@
-"""The pods of a deployed version: what they were applied as, and what somebody changed since by hand."""
+"""The pods of a deployed version: their applied template, and changes by hand since then."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,27 +34,27 @@ from twgen.versioning.pod_templates import (
 
 
 class Applied(NamedTuple):
-    """The pod template that a live Deployment was applied with, as spec or Git tell of the same hash."""
+    """The applied pod template of a live Deployment, from the spec or from Git by its hash."""
 
     template: Mapping[str, Any]
     injected: frozenset[str]
-    """The names that were injected into it."""
+    """The names that twgen injected into it."""
     since: Comparison
-    """What is otherwise in the live one."""
+    """The differences of the live one."""
     in_order: bool
-    """The live one has all that it has in the same order: another one would be other pods."""
+    """The live template has all its items in the same order: another order would replace the pods."""
 
     @property
     def is_as_live(self) -> bool:
-        """Applying it changes nothing."""
+        """Applying this template changes nothing."""
         return self.in_order and not self.since.added and not self.since.changed
 
     def is_described_by(self, spec: WorkerSpec) -> bool:
-        """The live Deployment still is what the spec describes for its target."""
+        """The live Deployment is still the spec's target."""
         return self.is_as_live and self.template == described_template(spec)
 
     def is_remembered(self, remembered: RecordedDeployment) -> bool:
-        """The live Deployment still is what Git remembers."""
+        """The live Deployment is still the one recorded in Git."""
         return self.is_as_live and self.template == remembered.manifest["spec"]["template"]
 
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
@@ -68,22 +68,23 @@ class Applied(NamedTuple):
 def applied_template(
     spec: WorkerSpec, live: LiveDeployment, remembered: RecordedDeployment | None
 ) -> Applied | None:
-    """What a live Deployment was applied with; None: neither spec nor Git holds a template of its hash."""
+    """The applied template of a live Deployment; None: neither spec nor Git has a template of its hash."""
     recorded = live.recorded
     content = _content(spec, live, remembered)
     if content is None:
         return None
     template = recorded.manifest["spec"]["template"]
-    own, said = names_found(content["spec"]), recorded.manifest["metadata"].get("annotations") or {}
-    if INJECTED in said:
-        injected = frozenset(said[INJECTED].split(",")) - own
+    team_names = names_found(content["spec"])
+    annotations = recorded.manifest["metadata"].get("annotations") or {}
+    if INJECTED in annotations:
+        injected = frozenset(annotations[INJECTED].split(",")) - team_names
     else:
-        found = names_found(template["spec"]) - own
-        possible = (names for names in possible_names(template["spec"]) if names <= found)
+        candidates = names_found(template["spec"]) - team_names
+        possible = (names for names in possible_names(template["spec"]) if names <= candidates)
         fitting = (
             names for names in possible if connection_fits(template["spec"], names, recorded.connection_hash)
         )
-        injected = next(fitting, found)
+        injected = next(fitting, candidates)
     pod = with_injection(content["spec"], _injection(spec, live, injected))
     hashes = {CONNECTION_HASH: recorded.connection_hash, TEMPLATE_HASH: recorded.template_hash}
     applied = marked_template(
@@ -96,24 +97,24 @@ def applied_template(
 def replaceable_injection(
     spec: WorkerSpec, live: LiveDeployment, applied: Applied | None
 ) -> frozenset[str] | None:
-    """The names that make room for the spec's connection in a live Deployment.
+    """The names that the spec's connection may replace in a live Deployment.
 
-    None: nobody knows what of them is the team's own, or the connection needs a name that the team uses.
+    None: it is unknown which names are the team's own, or the connection needs a name that the team uses.
     """
     manifest = without_server_fields(live.recorded.manifest)
     injected = applied.injected if applied else injected_names(manifest)
     if injected is None:
         return None
-    own = names_found(manifest["spec"]["template"]["spec"]) - injected
-    who = Identity(spec.temporal_namespace, spec.worker_deployment, live.build_id)
-    wanted = injection(spec.connection, who, generation_of(injected) or spec.policy.environment)
-    return None if own & wanted.names else injected
+    team_names = names_found(manifest["spec"]["template"]["spec"]) - injected
+    identity = Identity(spec.temporal_namespace, spec.worker_deployment, live.build_id)
+    new_injection = injection(spec.connection, identity, generation_of(injected) or spec.policy.environment)
+    return None if team_names & new_injection.names else injected
 
 
 def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | None:
-    """The live Deployment as it was deployed, less what an API server fills in; None: no hash vouches for it.
+    """The live Deployment as deployed, without an API server's defaults; None: no recorded hash confirms it.
 
-    Who wrote the target's template is taken to have written the same defaults out before.
+    It assumes that earlier templates spelled out the same defaults as the target's.
     """
     for written in (None, spec.template.content):
         manifest = without_server_fields(live.recorded.manifest, written)
@@ -132,13 +133,13 @@ def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | N
 
 
 def fits_its_hash(live: LiveDeployment) -> bool:
-    """The live pod template is the one that the recorded hash is of; True where none is recorded."""
+    """The live pod template fits the recorded hash; True if no hash is recorded."""
     if not live.recorded.template_hash:
         return True
     manifest = without_server_fields(live.recorded.manifest)
-    template, said = manifest["spec"]["template"], manifest["metadata"]["annotations"].get(INJECTED)
+    template, recorded = manifest["spec"]["template"], manifest["metadata"]["annotations"].get(INJECTED)
     metadata, pod = template["metadata"], template["spec"]
-    names = [frozenset(said.split(","))] if said else possible_names(pod) or [frozenset[str]()]
+    names = [frozenset(recorded.split(","))] if recorded else possible_names(pod) or [frozenset[str]()]
     annotations = {name: text for name, text in metadata["annotations"].items() if name != RESTARTED_AT}
     template = {**template, "metadata": {**metadata, "annotations": annotations}}
     return any(
@@ -150,7 +151,7 @@ def fits_its_hash(live: LiveDeployment) -> bool:
 
 
 def _order(pod: Mapping[str, Any]) -> list[list[Any]]:
-    """The names in the lists that are injected into."""
+    """The names in the lists that injection changes."""
     owners = [(pod, ("volumes",)), *((item, ("env", "volumeMounts")) for item in pod.get("containers") or ())]
     return [
         [item.get("name") for item in owner.get(field) or ()] for owner, fields in owners for field in fields
@@ -171,16 +172,16 @@ def _content(
 
 
 def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str]) -> Injection:
-    """What was injected: of the spec's connection where the hash says so, else what is there."""
+    """The injection: of the spec's connection if its hash is recorded, else read from the template."""
     recorded = live.recorded
     generation = generation_of(injected)
     if generation and recorded.connection_hash == connection_hash(spec.connection):
-        who = Identity(
+        identity = Identity(
             (NAMESPACE not in live.edited_variables and recorded.temporal_namespace)
             or spec.temporal_namespace,
             (DEPLOYMENT not in live.edited_variables and recorded.worker_deployment)
             or spec.worker_deployment,
             live.build_id,
         )
-        return injection(spec.connection, who, generation)
+        return injection(spec.connection, identity, generation)
     return injection_found(recorded.manifest["spec"]["template"]["spec"], injected).of_build_id(live.build_id)

@@ -1,4 +1,4 @@
-"""A live Deployment less what the API server and its controllers added to it."""
+"""Removing the fields that the API server and its controllers added to a live Deployment."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,9 @@ from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT, TRACKING_ID
 
 _SERVER_ANNOTATIONS = {"deployment.kubernetes.io/revision", LAST_APPLIED, TRACKING_ID}
 
-# What apps/v1 and v1 fill in: defaults.go, and the generated one beside it, of k8s.io/kubernetes
+# The defaults of apps/v1 and v1: defaults.go, and the generated file next to it, in k8s.io/kubernetes
 # pkg/apis/{apps,core}/v1.
-# Leaving a default out and writing it are the same to a server; only the written form is stable for people.
+# To a server, an omitted default and a written one are the same; only the written form is stable for people.
 _HTTP = {"path": "/", "scheme": "HTTP"}
 _PROBE = {
     "timeoutSeconds": 1,
@@ -59,14 +59,14 @@ POD_TEMPLATE_DEFAULTS = {
         "volumes": [_VOLUME],
     },
 }
-"""What a server fills into a pod template; the one item of a list stands for all of its items."""
+"""A server's defaults in a pod template; the single item of a list is for all its items."""
 PACE_DEFAULTS = {
     "minReadySeconds": 0,
     "progressDeadlineSeconds": 600,
     "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
     "revisionHistoryLimit": 10,
 }
-"""What a server fills into a Deployment of that by which its pods are replaced."""
+"""A server's defaults for the fields that control how a Deployment's pods are replaced."""
 _DEPLOYMENT_SPEC = {
     "revisionHistoryLimit": PACE_DEFAULTS["revisionHistoryLimit"],
     "strategy": PACE_DEFAULTS["strategy"],
@@ -77,41 +77,41 @@ _DEPLOYMENT_SPEC = {
 def without_server_fields(
     manifest: Mapping[str, Any], written: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The manifest as somebody would have written it.
+    """The manifest as a person would have written it.
 
-    `written` is another pod template of whoever wrote it: what a server fills in stays where it is there too.
+    `written` is another pod template of the same authors: a default that it spells out is kept.
     """
     annotations = manifest["metadata"].get("annotations") or {}
-    kept = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
+    own_annotations = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
     spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC, {"template": written or {}})
-    # a render of the restart would hold it, and a stale one would undo the next
+    # a render would repeat the restart's time, and a stale render would undo the next restart
     if restart_is_by_hand(manifest["metadata"]):
-        of_pods = spec["template"]["metadata"]
-        marks = {name: text for name, text in of_pods["annotations"].items() if name != RESTARTED_AT}
-        spec["template"] = {**spec["template"], "metadata": {**of_pods, "annotations": marks}}
-    return {"metadata": {"annotations": kept}, "spec": spec}
+        pod_metadata = spec["template"]["metadata"]
+        marks = {name: text for name, text in pod_metadata["annotations"].items() if name != RESTARTED_AT}
+        spec["template"] = {**spec["template"], "metadata": {**pod_metadata, "annotations": marks}}
+    return {"metadata": {"annotations": own_annotations}, "spec": spec}
 
 
 def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
-    """The value without what equals its default, at any depth, but for fields that are `written` too."""
+    """The value without fields that equal their default, at any depth, except `written` fields."""
     if isinstance(value, dict) and isinstance(defaults, dict):
-        there = written if isinstance(written, Mapping) else {}
+        written_fields = written if isinstance(written, Mapping) else {}
         defaults = with_derived(defaults, value)
         return {
-            name: less_defaults(item, defaults[name], there.get(name)) if name in defaults else item
+            name: less_defaults(item, defaults[name], written_fields.get(name)) if name in defaults else item
             for name, item in value.items()
-            if name not in defaults or item != defaults[name] or name in there
+            if name not in defaults or item != defaults[name] or name in written_fields
         }
     if isinstance(value, list) and isinstance(defaults, list):
         return [
-            less_defaults(item, defaults[0], _beside(item, index, written))
+            less_defaults(item, defaults[0], _counterpart(item, index, written))
             for index, item in enumerate(value)
         ]
     return value
 
 
 def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of a live mapping, with those that follow from its other fields."""
+    """The defaults of a live mapping, including defaults that follow from its other fields."""
     if "imagePullPolicy" in live:
         return {**defaults, "imagePullPolicy": pull_policy(live.get("image") or "")}
     if "serviceAccount" in live:
@@ -119,13 +119,13 @@ def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mappin
     return defaults
 
 
-def _beside(item: Any, index: int, written: Any) -> Any:
-    """What stands for an item in another list: of its name, else in its place."""
-    others = written if isinstance(written, list) else []
+def _counterpart(item: Any, index: int, written: Any) -> Any:
+    """The counterpart of an item in another list: the item of its name, else the one in its place."""
+    items = written if isinstance(written, list) else []
     name = item.get("name") if isinstance(item, dict) else None
     if name is not None:
-        return next((one for one in others if isinstance(one, dict) and one.get("name") == name), {})
-    return others[index] if index < len(others) else {}
+        return next((other for other in items if isinstance(other, dict) and other.get("name") == name), {})
+    return items[index] if index < len(items) else {}
 
 
 def pull_policy(image: str) -> str:

@@ -1,6 +1,7 @@
 """The changes of a rollout in its cluster: replicas, attached objects, old Jobs."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from twgen.errors import OutOfTime, StateUnavailable
@@ -22,7 +23,8 @@ from twgen.rendering.attached import attached_manifest
 
 _Result = TypeVar("_Result")
 _MOST_TRIES = 60
-"""The number of looks for which a settled rollout waits for a swap."""
+"""The number of reads for which a settled rollout waits for a swap."""
+_ATTACHED_STATE = attrgetter("build_id", "attached", "leaving", "replaced", "action", "live.uid")
 
 
 class Adjustments:
@@ -33,7 +35,7 @@ class Adjustments:
         writer: ClusterWriter,
         attached: Callable[[], Awaitable[list[AttachedInCluster]]],
         say: Callable[[str], None],
-        tell_failure: Callable[[str], Awaitable[None]] | None = None,
+        report_failure: Callable[[str], Awaitable[None]] | None = None,
         *,
         has_hook: bool = False,
     ) -> None:
@@ -41,20 +43,20 @@ class Adjustments:
         self._writer = writer
         self._attached = attached
         self._say = say
-        self._tell_failure = tell_failure
+        self._report_failure = report_failure
         self._has_hook = has_hook
         self._made: set[tuple[str, int]] = set()
         self._settled = ""
-        """The attached objects at the last look that had nothing to do about them; empty: none yet."""
+        """The attached objects at the last read that needed no change; empty: none yet."""
         self._applied: dict[tuple[Any, str], Any] = {}
         """The applied manifests, by kind and name."""
         self._tries = 0
         self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
-        """Make the changes of a plan; a failed one is logged once, and tried again at the next look.
+        """Make the changes of a plan; a failed one is logged once, and tried again at the next read.
 
-        True: the rollout may continue; False: another look is due soon. Raises StateUnavailable or OutOfTime
+        True: the rollout may continue; False: another read is due soon. Raises StateUnavailable or OutOfTime
         if the target cannot get its autoscaler, without which it gets no traffic.
         """
         for job in rollout.older_jobs:
@@ -63,25 +65,19 @@ class Adjustments:
             return True
         for change in replica_changes(plan.versions):
             key = change.deployment, change.replicas
-            done = (
+            sentence = (
                 f"set the replicas of Deployment {change.deployment} to {change.replicas}: {change.because}"
             )
-            if key not in self._made and await self._try(self._writer.scale(change), done):
+            if key not in self._made and await self._try(self._writer.scale(change), sentence):
                 self._made.add(key)
         # Argo CD prunes objects without an owner, and the account may be unable to list them
         if plan.spec.policy.owner_references is not OwnerReferences.RENDER:
             return True
-        return await self._look_after_attached(plan.versions)
+        return await self._adjust_attached(plan.versions)
 
-    async def _look_after_attached(self, worker: WorkerVersions) -> bool:
-        wanted = repr(
-            [
-                (each.build_id, each.attached, each.leaving, each.replaced, each.action, each.live.uid)
-                for each in worker.versions
-                if each.live
-            ]
-        )
-        if wanted == self._settled:
+    async def _adjust_attached(self, worker: WorkerVersions) -> bool:
+        expected = repr([_ATTACHED_STATE(version) for version in worker.versions if version.live])
+        if expected == self._settled:
             return True
         listed = await self._try(self._attached())
         if not listed:
@@ -89,24 +85,24 @@ class Adjustments:
         live = [*listed[0]]
         old = list(left_over(worker, live, has_hook=self._has_hook))
         for item in old:
-            done = f"deleted {item.kind.kind} {item.name}: its template was removed"
-            await self._try(self._writer.delete(item.path, item.uid), done)
+            sentence = f"deleted {item.kind.kind} {item.name}: its template was removed"
+            await self._try(self._writer.delete(item.path, item.uid), sentence)
         swapping = list(swaps(worker, live))
         are_swapped = all([await self._swap(worker, swap, live) for swap in swapping])
         new = await self._apply_autoscalers(worker, live)
-        given = list(unowned(worker, live, has_hook=self._has_hook))
-        for owning in given:
+        unowned_objects = list(unowned(worker, live, has_hook=self._has_hook))
+        for owning in unowned_objects:
             owned = f"{owning.item.kind.kind} {owning.item.name}"
-            done = f"Deployment {owning.deployment} now owns {owned}, which is deleted with it"
-            await self._try(self._writer.own(owning), done)
-        there = {(item.kind, item.name) for item in live}
-        are_there = all(
-            named in there
+            sentence = f"Deployment {owning.deployment} now owns {owned}, which is deleted with it"
+            await self._try(self._writer.own(owning), sentence)
+        live_names = {(item.kind, item.name) for item in live}
+        are_all_live = all(
+            name in live_names
             for version in worker.versions
             if version.live
-            for named, _ in resources_of(worker, version, version.attached)
+            for name, _ in resources_of(worker, version, version.attached)
         )
-        self._settled = wanted if are_there and not (old or swapping or new or given) else ""
+        self._settled = expected if are_all_live and not (old or swapping or new or unowned_objects) else ""
         self._tries = 0 if are_swapped else self._tries + 1
         return are_swapped or self._tries >= _MOST_TRIES
 
@@ -123,15 +119,17 @@ class Adjustments:
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False
         for item in swap.old:
-            done = f"deleted {item.kind.kind} {item.name}: its template was removed, and {names} replaces it"
-            if item.is_going or await self._try(self._writer.delete(item.path, item.uid), done) != [True]:
+            text = f"deleted {item.kind.kind} {item.name}: its template was removed, and {names} replaces it"
+            if item.is_going or await self._try(self._writer.delete(item.path, item.uid), text) != [True]:
                 return False
         for manifest in new:
-            made = await self._try(self._writer.attach(manifest), f"applied {manifest['metadata']['name']}")
-            if not made:
+            attached = await self._try(
+                self._writer.attach(manifest), f"applied {manifest['metadata']['name']}"
+            )
+            if not attached:
                 return False
-            live += made
-        return bool(await self._try(self._writer.say_gone(swap.version.deployment, swap.gone)))
+            live += attached
+        return bool(await self._try(self._writer.mark_gone(swap.version.deployment, swap.gone)))
 
     async def _apply_autoscalers(
         self, worker: WorkerVersions, live: list[AttachedInCluster]
@@ -141,36 +139,36 @@ class Adjustments:
         for version in worker.versions if self._has_hook else ():
             is_target = version.build_id == worker.spec.build_id
             attached = resources_of(worker, version, version.attached) if version.live else ()
-            for named, resource in attached:
+            for name, resource in attached:
                 if not is_applied_by_hook(worker.spec, resource):
                     continue
                 manifest = attached_manifest(worker.spec, version, resource)
-                is_there = any((item.kind, item.name) == named for item in live)
-                if is_there and self._applied.get(named) == manifest:
+                is_there = any((item.kind, item.name) == name for item in live)
+                if is_there and self._applied.get(name) == manifest:
                     continue
-                done = f"applied {manifest['kind']} {manifest['metadata']['name']}"
+                sentence = f"applied {manifest['kind']} {manifest['metadata']['name']}"
                 if is_target and not is_there:
-                    made = [await self._writer.attach(manifest)]
-                    self._say(done)
+                    applied = [await self._writer.attach(manifest)]
+                    self._say(sentence)
                 else:
-                    made = await self._try(self._writer.attach(manifest), done)
-                new.append(named[1])
-                if made:
-                    self._applied[named] = manifest
-                    live += [] if is_there else made
+                    applied = await self._try(self._writer.attach(manifest), sentence)
+                new.append(name[1])
+                if applied:
+                    self._applied[name] = manifest
+                    live += [] if is_there else applied
         return new
 
-    async def _try(self, work: Awaitable[_Result], done: str = "") -> list[_Result]:
-        """Its result; empty: it failed. After a timeout the next look shows whether it was done."""
+    async def _try(self, work: Awaitable[_Result], sentence: str = "") -> list[_Result]:
+        """The result of the work; empty: it failed. After a timeout, the next read shows if it was done."""
         try:
             result = await work
         except (StateUnavailable, OutOfTime) as error:
             if str(error) not in self._failures:
                 self._failures.add(str(error))
                 self._say(str(error))
-            if self._tell_failure:
-                await self._tell_failure(str(error))
+            if self._report_failure:
+                await self._report_failure(str(error))
             return []
-        if done:
-            self._say(done)
+        if sentence:
+            self._say(sentence)
         return [result]

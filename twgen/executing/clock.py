@@ -25,9 +25,9 @@ class SlowestClock:
         self._monotonic = monotonic
         self._api_server = api_server
         self._temporal: Heard | None = None
-        """An upper limit of Temporal's time, from the newest change that happened between two looks."""
-        self._looked: Heard | None = None
-        """The newest change of traffic, and when the look began that saw it."""
+        """An upper limit of Temporal's time, from the newest change that happened between two reads."""
+        self._newest_change: Heard | None = None
+        """The newest change of traffic, and when the read that showed it began."""
 
     def __call__(self) -> datetime:
         """The time, to the second."""
@@ -36,22 +36,22 @@ class SlowestClock:
     def apart(self) -> timedelta:
         """How far the fastest clock is ahead of this one."""
         # a change that Temporal has dated is in the past
-        return max(self._times(self._looked)) - self()
+        return max(self._times(self._newest_change)) - self()
 
     def _times(self, temporal: Heard | None) -> list[datetime]:
         """The time by each clock."""
-        now, others = self._monotonic(), filter(None, (self._api_server(), temporal))
-        return [self._own(), *(later(said, timedelta(seconds=now - at)) for said, at in others)]
+        now, heard = self._monotonic(), filter(None, (self._api_server(), temporal))
+        return [self._own(), *(later(time, timedelta(seconds=now - at)) for time, at in heard)]
 
     def saw(self, changed_at: datetime | None, began: float) -> None:
-        """Note when Temporal's traffic changed last, by a look that began at a monotonic time.
+        """Note when Temporal's traffic changed last, by a read that began at a monotonic time.
 
-        A change that one look sees and the look before did not see came after that one began, whatever any
+        A change that one read shows and the read before did not show came after that one began, whatever any
         clock says. The newest change counts: a clock may have been wrong before, and pauses begin with a
         change.
         """
         if not changed_at:
             return
-        before, self._looked = self._looked, Heard(changed_at, began)
-        if before and before.said < changed_at:
+        before, self._newest_change = self._newest_change, Heard(changed_at, began)
+        if before and before.server_time < changed_at:
             self._temporal = Heard(changed_at, before.at)

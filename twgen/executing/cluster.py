@@ -46,14 +46,14 @@ _LONGEST_MESSAGE = 1024
 
 EventType = Literal["Normal", "Warning"]
 """Whether something is wrong."""
-_MAKE_IT = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
-_UNTIL_GONE = 0.5
+_CREATE_AGAIN = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
+_PAUSE_SECONDS = 0.5
 """Seconds between two attempts."""
-_OF_THE_SERVER = {
+_SERVER_FIELDS = {
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation",
     "managedFields", "resourceVersion", "selfLink", "uid",
 }  # fmt: skip
-_OF_THE_CONTROLLER = ("batch.kubernetes.io/", "controller-uid", "job-name")
+_CONTROLLER_LABELS = ("batch.kubernetes.io/", "controller-uid", "job-name")
 """Labels that the job controller gives to a Job and its Pods."""
 
 
@@ -106,7 +106,7 @@ class ClusterWriter:
             owners=frozenset(owner["uid"] for owner in owners),
         )
 
-    async def say_gone(self, deployment: str, names: Sequence[str]) -> None:
+    async def mark_gone(self, deployment: str, names: Sequence[str]) -> None:
         """Note on a Deployment which of its attached objects are gone, for the next render."""
         metadata = {"annotations": {GONE: ",".join(names)}}
         await self._apply_deployment(deployment, metadata, _ATTACHED_MANAGER)
@@ -192,8 +192,8 @@ class ClusterWriter:
         self, name: str, metadata: Mapping[str, Any], manager: str = "", **fields: Any
     ) -> None:
         namespace = self._intent.namespace
-        own = {"name": name, "namespace": namespace, **metadata}
-        manifest = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": own, **fields}
+        own_metadata = {"name": name, "namespace": namespace, **metadata}
+        manifest = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": own_metadata, **fields}
         path = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{name}"
         await self._apply(path, manifest, options={"fieldManager": manager or self._field_manager})
 
@@ -228,7 +228,7 @@ class ClusterWriter:
 
 
 async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
-    """Start the newest Job of a label selector again if it has ended; what was done or is left to do.
+    """Start the newest Job of a label selector again if it has ended; returns what was done or must be done.
 
     The same manifest is created under the same name, so that Argo CD tracks it as before.
     """
@@ -236,8 +236,8 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
     query = {"labelSelector": selector}
     status, listed = await _answered(client, "GET", path, deadline, query=query)
     if status != HTTPStatus.OK:
-        look = f"kubectl get jobs -n {namespace} -l {selector}"
-        return f"could not read whether its Job has ended ({listed['message']}): run `{look}`"
+        command = f"kubectl get jobs -n {namespace} -l {selector}"
+        return f"could not read whether its Job has ended ({listed['message']}): run `{command}`"
     jobs = oldest_first(listed.get("items") or ())
     if not jobs or not end_of_job(newest := jobs[-1]):
         return ""
@@ -246,21 +246,21 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
     if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
         return (
             f"Job {name} has ended, but was not started again ({refused['message']}):"
-            f" run `kubectl delete job {name} -n {namespace}`, and {_MAKE_IT}"
+            f" run `kubectl delete job {name} -n {namespace}`, and {_CREATE_AGAIN}"
         )
     status = HTTPStatus.CONFLICT
     while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
-        status, refused = await _answered(client, "POST", path, deadline, body=_again(newest))
+        status, refused = await _answered(client, "POST", path, deadline, body=_manifest_of(newest))
         if status == HTTPStatus.CONFLICT:
             _, current = await _answered(client, "GET", f"{path}/{name}", deadline)
             if value_at(current, "metadata", "uid") not in {None, uid}:
                 return f"another client started Job {name} again"
-            await asyncio.sleep(_UNTIL_GONE)
+            await asyncio.sleep(_PAUSE_SECONDS)
     if status == HTTPStatus.CREATED:
         return f"started Job {name} again"
     return (
         f"Job {name} was deleted, but not created again ({refused['message']}):"
-        f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_MAKE_IT}"
+        f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_CREATE_AGAIN}"
     )
 
 
@@ -269,7 +269,7 @@ async def _answered(
 ) -> tuple[int, Mapping[str, Any]]:
     """The status of an answer, and the answer with a message; also for a server that cannot be reached.
 
-    The person's command has succeeded by then, so a failure here must not fail it.
+    The person's command has already succeeded, so a failure here must not fail it.
     """
     try:
         status, answer = await client.ask(method, path, deadline, **more)
@@ -283,17 +283,17 @@ def _deletion_of(uid: str) -> dict[str, Any]:
     return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
 
 
-def _again(job: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest_of(job: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest that a Job was created from."""
     spec = {name: value for name, value in job["spec"].items() if name not in {"selector", "suspend"}}
-    metadata = {name: value for name, value in job["metadata"].items() if name not in _OF_THE_SERVER}
-    template = {**spec["template"], "metadata": _own(spec["template"]["metadata"])}
+    metadata = {name: value for name, value in job["metadata"].items() if name not in _SERVER_FIELDS}
+    template = {**spec["template"], "metadata": _without_labels(spec["template"]["metadata"])}
     spec["template"] = template
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _own(metadata), "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _without_labels(metadata), "spec": spec}
 
 
-def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _without_labels(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata without the labels of the job controller."""
     labels = metadata.get("labels") or {}
-    own = {name: text for name, text in labels.items() if not name.startswith(_OF_THE_CONTROLLER)}
-    return {**metadata, "labels": own}
+    own_labels = {name: text for name, text in labels.items() if not name.startswith(_CONTROLLER_LABELS)}
+    return {**metadata, "labels": own_labels}

@@ -34,29 +34,29 @@ async def write_histories(
     """Write a sample of histories, one file each, into an empty folder.
 
     `mode` is for each file. `history` returns the text of one: empty if it is no longer kept, None if it has
-    more than so many bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
+    more than the given bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
     would read all its files.
     """
-    written: list[Recorded] = []
+    files: list[Recorded] = []
     larger: list[Recorded] = []
     size = 0
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else runs meanwhile
         if next(folder.iterdir(), None):  # noqa: ASYNC240
             raise InvalidInput(f"{folder} is not empty: use an empty folder")
-        for each in chosen(recorded, sample.of_each_type):
-            text = await history(each, sample.most_bytes - size)
+        for workflow in chosen(recorded, sample.of_each_type):
+            text = await history(workflow, sample.most_bytes - size)
             if text is None:
-                larger.append(each)
+                larger.append(workflow)
             elif text:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-                opened = os.open(folder / file_name(each), flags, mode)
+                opened = os.open(folder / file_name(workflow), flags, mode)
                 with os.fdopen(opened, "wb") as file:
                     size += file.write(text.encode())
-                written.append(each)
+                files.append(workflow)
     except OSError as error:
         raise InvalidInput(f"cannot write histories to {folder}: {error.strerror}") from error
-    return Written(tuple(written), tuple(larger), size)
+    return Written(tuple(files), tuple(larger), size)
 
 
 def file_name(recorded: Recorded) -> str:

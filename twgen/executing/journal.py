@@ -17,13 +17,13 @@ from twgen.records.rollout_status import is_of, write_rollout_status
 from twgen.reporting.status.document import is_news, rollout_status
 
 _MOST_FAILURES = 3
-"""In a status."""
+"""How many failures a status shows."""
 _SILENCE = timedelta(seconds=5)
-"""The shortest that is reported: every look takes a moment."""
+"""The shortest silence that is reported: every read takes a moment."""
 
 
 class Journal:
-    """Writes the changes from one look to the next; a failed write does not stop the rollout."""
+    """Writes the changes from one read to the next; a failed write does not stop the rollout."""
 
     def __init__(self, writer: ClusterWriter, intent: Intent, say: Callable[[str], None]) -> None:
         self._writer = writer
@@ -35,27 +35,27 @@ class Journal:
         self._last: WorkerPlan | None = None
         self._current: RolloutStatus | None = None
         """The newest status, written or not."""
-        self._left: RolloutStatus | None = None
-        """The status that an earlier process of the same intent left."""
+        self._earlier: RolloutStatus | None = None
+        """The status that an earlier process of the same intent wrote."""
         self._written: RolloutStatus | None = None
         """The newest status that the cluster has, without failures."""
         self._failing: dict[str, RoutingReason] = {}
-        """The failures since the newest look."""
+        """The failures since the newest read."""
         self._failed_before: dict[str, RoutingReason] = {}
-        """The failures between the look before and the newest one."""
+        """The failures between the two newest reads."""
         self._written_failures = ""
         """The failures in the status that the cluster has."""
         self._reported_failures: set[str] = set()
         """The failures in Events."""
         self._asked_at: datetime | None = None
-        """The beginning of the look that has not ended."""
+        """The beginning of the read that has not ended."""
         self._refusals: set[str] = set()
         self.unwritten: Status | None = None
         """The newest status, while the cluster does not have it."""
 
-    def go_on_from(self, kept: RolloutStatus | None) -> None:
+    def continue_from(self, status: RolloutStatus | None) -> None:
         """Note the status in the cluster, by an earlier process of this rollout or by another rollout."""
-        self._left = kept if kept and is_of(kept, self.intent) else None
+        self._earlier = status if status and is_of(status, self.intent) else None
 
     @contextmanager
     def asking(self, now: datetime) -> Iterator[None]:
@@ -65,7 +65,7 @@ class Journal:
         self._asked_at = None
 
     def last_state(self, now: datetime) -> str:
-        """The state at the last look, and why; and for how long a look since then has had no answer."""
+        """The state at the last read, and why; and for how long a read since then has had no answer."""
         status = self._current if self._last else None
         state = f"{status.phase}: {untimed(status.message)}" if status else "nothing could be read yet"
         silence = now - self._asked_at if self._asked_at else timedelta()
@@ -74,19 +74,19 @@ class Journal:
 
     @property
     def settled(self) -> WorkerPlan | None:
-        """The plan of the newest look; None: something is left to do, or has failed since."""
+        """The plan of the newest read; None: something is left to do, or has failed since."""
         is_settled = self._last is not None and self._last.routing.phase is Phase.SETTLED
         return self._last if is_settled and not self._failing else None
 
     @property
     def _failures(self) -> str:
-        """The newest three of two looks, so that a failure after each look does not come and go."""
+        """The newest three of two reads, so that a failure after each read does not come and go."""
         return "; ".join([*(self._failed_before | self._failing)][-_MOST_FAILURES:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
         """Repeat the warnings of the render."""
         for warning in warnings:
-            await self._tell("Warning", "RenderWarning", warning, now)
+            await self._add_event("Warning", "RenderWarning", warning, now)
 
     async def fail(
         self,
@@ -94,27 +94,27 @@ class Journal:
         reason: RoutingReason,
         now: datetime,
         is_current: Callable[[], Awaitable[bool]],
-        kept: Callable[[], Awaitable[RolloutStatus | None]],
+        read_status: Callable[[], Awaitable[RolloutStatus | None]],
     ) -> None:
-        """Report why a look, or a change after it, failed, until the cluster has it.
+        """Report why a read, or a change after it, failed, until the cluster has it.
 
-        The status is written only while it is this rollout's. A rollout without a look continues from the one
-        that the cluster has `kept`, and does not replace it while it cannot be read.
+        The status is written only while it is this rollout's. A rollout that has read nothing continues from
+        the status in the cluster, and does not replace it while it cannot be read.
         """
         self._asked_at = None
-        if failure in self._failing:  # a failure occurs once at one look, so this is another look
+        if failure in self._failing:  # a failure occurs once at one read, so this is another read
             self._failed_before, self._failing = self._failing, {}
         self._failing = {**self._failing, failure: reason}
         if not self._last and not self._current:
             with suppress(TwgenError):
-                self._current = self._begun(await kept(), now)
+                self._current = self._state_without_read(await read_status(), now)
         is_claim = reason is RoutingReason.CLAIM_FAILED
         if self._current and is_claim and self._current.reason != reason:
             self._current = unclaimed(self._current, now)
         if self._current and self._failures != self._written_failures and await is_current():
             await self._write(self._current)
         is_new = failure not in self._reported_failures
-        if is_new and await self._tell("Warning", reason, failure, now):
+        if is_new and await self._add_event("Warning", reason, failure, now):
             self._reported_failures.add(failure)
 
     async def refuse(self, why: str, now: datetime) -> None:
@@ -122,7 +122,7 @@ class Journal:
         reason = RoutingReason.INVALID_INTENT
         if not self.intent.worker:
             return
-        await self._tell("Warning", reason, f"{Phase.BLOCKED}: {why}", now)
+        await self._add_event("Warning", reason, f"{Phase.BLOCKED}: {why}", now)
         await self._write(self._bare(Phase.BLOCKED, reason, why, now))
 
     async def leave(self, why: str, now: datetime) -> None:
@@ -131,16 +131,16 @@ class Journal:
         if status and needs_a_rollout(status.phase, status.reason):
             self._failing = self._failed_before = {}
             # a Job that is tried again keeps the time, so that it does not seem new
-            left = replace(left_alone(status, why, now), since=status.since)
-            await self._write(left)
-            await self._tell("Warning", left.reason, left.message, now)
+            final_status = replace(left_alone(status, why, now), since=status.since)
+            await self._write(final_status)
+            await self._add_event("Warning", final_status.reason, final_status.message, now)
 
     async def record(self, status: Status) -> None:
-        """Report the newest look at the one worker."""
+        """Report the newest read of the one worker."""
         [worker] = status.workers
-        before, self._last = self._current or self._left, worker.plan
+        before, self._last = self._current or self._earlier, worker.plan
         routing, self.unwritten = worker.plan.routing, None
-        # after a rollout no look follows that would clear its failures
+        # after a rollout no read follows that would clear its failures
         goes_on = needs_a_rollout(routing.phase, routing.reason)
         self._failed_before, self._failing = (self._failing if goes_on else {}), {}
         self._reported_failures &= set(self._failed_before)
@@ -149,7 +149,7 @@ class Journal:
             return
         state = routing.phase, routing.reason
         self._current = rollout_status(status, status.now, self.intent.hash)
-        # until the claim is tried again: otherwise the reason would come and go with each look
+        # until the claim is tried again: otherwise the reason would come and go with each read
         claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
         if claim_failed and isinstance(next_write(worker.plan), Claim):
             self._current = unclaimed(self._current, status.now)
@@ -162,23 +162,23 @@ class Journal:
             is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved or routing.marks
             why = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
             kind: EventType = "Warning" if is_wrong else "Normal"
-            if await self._tell(kind, routing.reason, f"{routing.phase}: {why}", status.now):
+            if await self._add_event(kind, routing.reason, f"{routing.phase}: {why}", status.now):
                 self._reported = state
 
-    def _begun(self, kept: RolloutStatus | None, now: datetime) -> RolloutStatus:
-        """The status of a rollout that could read nothing, from the one that an earlier process left."""
+    def _state_without_read(self, earlier: RolloutStatus | None, now: datetime) -> RolloutStatus:
+        """The status of a rollout that could read nothing, from the one that an earlier process wrote."""
         phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read yet"
-        if not kept or not is_of(kept, self.intent):
+        if not earlier or not is_of(earlier, self.intent):
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
-        since = kept.since if (kept.phase, kept.reason) == (phase, reason) else now
-        return kept.restated(phase, reason, why, since)
+        since = earlier.since if (earlier.phase, earlier.reason) == (phase, reason) else now
+        return earlier.restated(phase, reason, why, since)
 
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
         """The status of a rollout that has not read its worker."""
         worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
         return RolloutStatus(worker, phase, reason, why, target, None, None, now, {})
 
-    async def _tell(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
+    async def _add_event(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
         return await self._is_written(self._writer.add_event(kind, reason, message, now))
 
     async def _write(self, status: RolloutStatus) -> bool:

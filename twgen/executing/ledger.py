@@ -56,10 +56,10 @@ def alone_in(folders: Collection[Path]) -> Iterator[None]:
         yield
 
 
-def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read: ReadFile) -> dict[Path, str]:
+def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: ReadFile) -> dict[Path, str]:
     """The text of every ledger file with the versions that it lacks."""
     return {
-        file: updated_text(_text(str(file), read) if os.path.lexists(file) else "", entries, str(file))
+        file: updated_text(_text(str(file), read_file) if os.path.lexists(file) else "", entries, str(file))
         for file, entries in changes.items()
     }
 
@@ -101,8 +101,8 @@ def write_files(files: Mapping[Path, str]) -> None:
             raise InvalidInput(f"cannot write {file}: {error.strerror}") from error
 
 
-def _text(file: str, read: ReadFile) -> str:
+def _text(file: str, read_file: ReadFile) -> str:
     try:
-        return read(file).decode()
+        return read_file(file).decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file}: this is not UTF-8 text: save the file as UTF-8") from error

@@ -1,4 +1,4 @@
-"""Rolls out one worker: look, plan, make the one change that is wanted, and look again."""
+"""Rolls out one worker: read, plan, make the one wanted change, and read again."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
@@ -53,12 +53,12 @@ class WorkerRollout:
     gate_input: Callable[[], Awaitable[bytes | None]]
     """The input of the gate, read when it starts; None: it has none."""
     show: Callable[[Plan, World], Awaitable[None]]
-    """Gets every look and its plan; raises no TwgenError."""
+    """Gets every state that was read, and its plan; raises no TwgenError."""
     say: Callable[[str], None]
     """Gets every change that was made, and every failure."""
     adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[bool]] | None = None
-    """Makes the changes in the cluster; False: another look is due soon."""
-    tell_failure: Callable[[str, RoutingReason], Awaitable[None]] | None = None
+    """Makes the changes in the cluster; False: another read is due soon."""
+    report_failure: Callable[[str, RoutingReason], Awaitable[None]] | None = None
     """Gets every failure, each time, and its reason; raises no TwgenError."""
     is_asked: Callable[[], Awaitable[bool]] | None = None
     """Whether a person requests something of it; one cheap call, which raises no TwgenError."""
@@ -73,8 +73,8 @@ class WorkerRollout:
 async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
     """Roll out until nothing is left to do or a person is needed; the last plan.
 
-    `once` looks, and changes, once; becoming the manager and marking a version do not count as the change. A
-    failure of the only look, or of the first, is raised; a later one is reported, and another look follows.
+    `once` reads, and changes, once; becoming the manager and marking a version do not count as the change. A
+    failure of the only read, or of the first, is raised; a later one is reported, and another read follows.
     """
     is_first, failure = True, ""
     while True:
@@ -85,40 +85,40 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             planned = make_plan([rollout.spec], world, now, rollout.caller)
             await rollout.show(planned, world)
             [plan] = planned.workers
-            own, is_first = worker_world(rollout.spec, world), False
+            worker, is_first = worker_world(rollout.spec, world), False
             if rollout.answer and await rollout.answer(world):
                 await rollout.sleep(_AFTER_A_CHANGE)
                 continue
-            is_done = takes_back(plan) or not rollout.adjust or await rollout.adjust(plan, own.rollout)
-            temporal = own.temporal
+            is_done = takes_back(plan) or not rollout.adjust or await rollout.adjust(plan, worker.rollout)
+            temporal = worker.temporal
             write = next_write(plan) if temporal else None
             if temporal and write:
                 await _make(rollout, write, plan.identity, temporal.conflict_token)
             failure = ""
             if not isinstance(write, Claim | Mark) and (
-                once or (is_done and is_over(plan, own, now, is_unattended=rollout.is_unattended))
+                once or (is_done and is_over(plan, worker, now, is_unattended=rollout.is_unattended))
             ):
                 return plan
             if write or not is_done:
                 await rollout.sleep(_AFTER_A_CHANGE)
             else:
-                await _wait(rollout, plan, own, now)
+                await _wait(rollout, plan, worker, now)
         except TwgenError as error:
             if once or (is_first and not rollout.is_unattended):
                 raise
-            # it is also unknown whether a change that timed out was made: the next look shows it
+            # it is also unknown whether a change that timed out was made: the next read shows it
             if str(error) != failure:
                 failure = str(error)
                 rollout.say(f"{failure}; trying again")
-            if rollout.tell_failure:
+            if rollout.report_failure:
                 has_claimed = isinstance(write, Claim)
                 reason = RoutingReason.CLAIM_FAILED if has_claimed else RoutingReason.LOOK_FAILED
-                await rollout.tell_failure(failure, reason)
+                await rollout.report_failure(failure, reason)
             await rollout.sleep(FAILED_LOOK)
 
 
 async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_token: str) -> None:
-    """Make a change and say it; a change of traffic is recorded with its version."""
+    """Make a change and report it; a change of traffic is recorded with its version."""
     name, writer = rollout.spec.worker_deployment, rollout.writer(identity)
     match write:
         case GateStart():
@@ -137,7 +137,7 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
             rollout.say(f"{name}: marked {write.build_id} ({write.because})")
         case RoutingPlan():
             await writer.route(write, conflict_token)
-            rollout.say(f"{name}: {_done(write)} ({write.because})")
+            rollout.say(f"{name}: {_change_sentence(write)} ({write.because})")
             moved = moved_mark(write, rollout.spec, identity, rollout.clock(), rollout.cause)
             await _record(writer, write, moved, rollout.say)
 
@@ -187,7 +187,7 @@ async def _sleep(rollout: WorkerRollout, length: timedelta) -> bool:
 
 
 async def intervene(
-    look: Callable[[], Awaitable[Target]],
+    read_target: Callable[[], Awaitable[Target]],
     decide: Callable[[Target], Intervention],
     writer: Callable[[str], TemporalWriter],
     say: Callable[[str], None],
@@ -196,30 +196,30 @@ async def intervene(
 
     The marks come first, so that no rollout undoes the change of traffic.
     """
-    target = await look()
+    target = await read_target()
     intervention = decide(target)
     say(f"{target.spec.worker_deployment}: will {intervention.will}")
-    writes = writer(target.identity)
+    temporal_writer = writer(target.identity)
     try:
         if intervention.marks:
-            await writes.mark(target.build_id, intervention.marks)
+            await temporal_writer.mark(target.build_id, intervention.marks)
         if change := intervention.change:
             if change.claim_manager:
-                await writes.set_manager(target.identity, target.temporal.conflict_token)
+                await temporal_writer.set_manager(target.identity, target.temporal.conflict_token)
                 # as in a rollout: the token in the answer of a claim is not used
-                decided_on, target = target, await look()
+                decided_on, target = target, await read_target()
                 refuse_other_traffic(decided_on, target)
-            await writes.route(change, target.temporal.conflict_token)
+            await temporal_writer.route(change, target.temporal.conflict_token)
             moved = moved_mark(change, target.spec, target.identity, target.now, {})
-            await _record(writes, change, moved, say)
+            await _record(temporal_writer, change, moved, say)
     except OutOfTime:
         # it may have been done, and is not repeated
-        if not is_done(await look(), intervention):
+        if not is_done(await read_target(), intervention):
             raise
     return intervention
 
 
-def _done(change: RoutingPlan) -> str:
+def _change_sentence(change: RoutingPlan) -> str:
     if change.action is RoutingAction.SET_CURRENT:
         return f"{change.build_id or 'no version'} is current now"
     if change.action is RoutingAction.SET_RAMP:

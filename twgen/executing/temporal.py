@@ -1,4 +1,4 @@
-"""Changes one worker in Temporal by single calls, and starts what a policy does to draining workflows."""
+"""Changes one worker in Temporal by single calls, and starts a policy's actions on draining workflows."""
 
 import json
 from base64 import b64decode
@@ -80,8 +80,8 @@ class TemporalWriter:
         from temporalio.api.taskqueue.v1 import TaskQueue
         from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
 
-        of_spec = self._spec.rollout.gate
-        payload = _payload(gate_input or b"", of_spec.metadata if of_spec else {})
+        gate_spec = self._spec.rollout.gate
+        payload = _payload(gate_input or b"", gate_spec.metadata if gate_spec else {})
         request = StartWorkflowExecutionRequest(
             namespace=self._spec.temporal_namespace,
             workflow_id=gate.workflow_id,
@@ -105,22 +105,22 @@ class TemporalWriter:
         from temporalio.api.workflow.v1 import WorkflowExecutionOptions
         from temporalio.api.workflowservice.v1 import StartBatchOperationRequest
 
-        what, identity = batch.what, self._identity
+        action, identity = batch.what, self._identity
         operation: dict[str, Any]
-        match what.action:
+        match action.action:
             case BatchAction.MOVE:
                 moving = v1.BatchOperationUpdateWorkflowExecutionOptions(
                     workflow_execution_options=WorkflowExecutionOptions(
-                        versioning_override=self._pinned_to(what.to_build_id)
+                        versioning_override=self._pinned_to(action.to_build_id)
                     ),
                     update_mask=FieldMask(paths=["versioning_override"]),
                     identity=identity,
                 )
                 operation = {"update_workflow_options_operation": moving}
             case BatchAction.SIGNAL:
-                data = what.signal_input
+                data = action.signal_input
                 payloads = None if data is None else Payloads(payloads=[_payload(data or b"null")])
-                signal = v1.BatchOperationSignal(signal=what.signal_name, input=payloads, identity=identity)
+                signal = v1.BatchOperationSignal(signal=action.signal_name, input=payloads, identity=identity)
                 operation = {"signal_operation": signal}
             case BatchAction.CANCEL:
                 operation = {"cancellation_operation": v1.BatchOperationCancellation(identity=identity)}
@@ -171,7 +171,7 @@ class TemporalWriter:
 
 
 def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Payload":
-    """JSON, unless the metadata says something else."""
+    """A payload, of JSON unless the metadata says something else."""
     from temporalio.api.common.v1 import Payload
 
     return Payload(metadata={"encoding": b"json/plain"} if metadata is None else metadata, data=data)
@@ -181,7 +181,7 @@ class Batches(Protocol):
     """Reads workflows, and batch operations on them."""
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """The progress of a batch operation; None: there is none of that ID."""
+        """The progress of a batch operation; None: there is none with this ID."""
 
     async def count(self, query: str) -> int:
         """The number of workflows that a query finds."""
@@ -194,7 +194,7 @@ async def begin(
     writer: TemporalWriter,
     say: Callable[[str], None],
 ) -> bool:
-    """Start what is due for the workflows of a version; True: it was started, and the version is marked so.
+    """Start the due action on a version's workflows; True: it was started, and the version is marked.
 
     The ID of the batch operation is marked first, so that one that was started without the last mark is
     found. An entry that finds no workflows is marked too.

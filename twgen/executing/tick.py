@@ -1,4 +1,4 @@
-"""One look at all rollouts of a cluster: which renders are outdated, and which Jobs must run again."""
+"""One check of all rollouts of a cluster: which renders are outdated, and which Jobs must run again."""
 
 import asyncio
 from collections import defaultdict
@@ -65,19 +65,19 @@ class Worker(NamedTuple):
     spec: WorkerSpec
     ended: EndedJob | None
     """The newest Job of its intent, if it has ended."""
-    kept: RolloutStatus | None = None
+    status: RolloutStatus | None = None
     """Its status in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The results of one look."""
+class TickResult:
+    """The results of one check."""
 
     applications: defaultdict[str, list[Rendered]] = field(default_factory=lambda: defaultdict(list))
     """The last renders of each application."""
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
     """The current status of each worker."""
-    kept: dict[str, RolloutStatus] = field(default_factory=dict)
+    unmoved: dict[str, RolloutStatus] = field(default_factory=dict)
     """The statuses of the workers whose traffic nothing in the cluster moves now."""
     failures: list[str] = field(default_factory=list)
 
@@ -90,19 +90,19 @@ class Seen:
             self.failures.append(str(error))
 
     def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
-        """The statuses that rollouts left in the cluster, with the newer state of their workers.
+        """The statuses that rollouts wrote in the cluster, with the newer state of their workers.
 
-        Phase and reason stay those of the rollout: most looks read neither task queues nor gates.
+        Phase and reason stay the rollout's own: most checks read neither task queues nor gates.
         """
-        left = {status.worker: status for status in statuses}
-        for worker in left.keys() & self.statuses.keys():
-            left[worker] = brought_up_to_date(left[worker], self.statuses[worker])
-        return [status for _, status in sorted((left | self.kept).items())]
+        newest = {status.worker: status for status in statuses}
+        for worker in newest.keys() & self.statuses.keys():
+            newest[worker] = brought_up_to_date(newest[worker], self.statuses[worker])
+        return [status for _, status in sorted((newest | self.unmoved).items())]
 
 
 @dataclass(frozen=True)
 class _Observation:
-    """A worker, and the state of it alone."""
+    """A worker, and the state of only this worker."""
 
     worker: Worker
     world: World
@@ -132,14 +132,14 @@ class _Observation:
         intent, spec = self.worker.intent, self.worker.spec
         return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity, not_created="")
 
-    def note(self, seen: Seen) -> None:
+    def note(self, result: TickResult) -> None:
         """Keep its status, and whether a new render would differ."""
         intent, [plan] = self.worker.intent, self.plan.workers
-        seen.statuses[plan.spec.worker_deployment] = self.status
+        result.statuses[plan.spec.worker_deployment] = self.status
         if intent.application:
-            wanted = frozenset(map(plan_hash, possible_renders(plan, self.world, self.caller)))
-            rendered = Rendered(plan.spec.worker_deployment, intent.application, intent.plan_hash, wanted)
-            seen.applications[intent.application].append(rendered)
+            hashes = frozenset(map(plan_hash, possible_renders(plan, self.world, self.caller)))
+            rendered = Rendered(plan.spec.worker_deployment, intent.application, intent.plan_hash, hashes)
+            result.applications[intent.application].append(rendered)
 
 
 class ReadWorkers(Protocol):
@@ -148,12 +148,12 @@ class ReadWorkers(Protocol):
     async def __call__(
         self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
     ) -> tuple[World, Sequence[str]]:
-        """With `for_routing`, also task queues, gates and all else that decides on traffic."""
+        """With `for_routing`, also task queues, gates and all other input of decisions about traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One look, with its functions that read and write."""
+    """One check, with its functions that read and write."""
 
     read: ReadWorkers
     delete: Callable[[Intent, JobReference], Awaitable[None]]
@@ -164,97 +164,99 @@ class Tick:
     say: Callable[[str], None]
     """Gets every change that was made."""
     drain: Callable[[Target, ScheduledAction], Awaitable[bool]] | None = None
-    """Starts what a policy does to the workflows of a version, if it can; None: it is not allowed."""
+    """Starts a policy's action on the workflows of a version, if it can; None: it is not allowed."""
     attached: Callable[[Mapping[str, set[GroupKind]]], Awaitable[Mapping[str, AttachedRead]]] | None = None
     """Reads the objects of these kinds, by namespace; raises no TwgenError."""
     begun: dict[str, datetime] = field(default_factory=dict)
     """The batch operations that have started, and until when each has nothing more to do."""
 
-    async def act(self, workers: Sequence[Worker]) -> Seen:
+    async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Delete the Jobs that must run again, and write the statuses that no Job writes."""
-        seen, turns = Seen(), asyncio.Semaphore(_NAMESPACES_AT_ONCE)
+        result, turns = TickResult(), asyncio.Semaphore(_NAMESPACES_AT_ONCE)
         by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
         for worker in workers:
             by_namespace[worker.intent.namespace].append(worker)
             if worker.ended and worker.ended.is_older:
-                # without a look at Temporal: no Job has run for this intent yet
-                with seen.whatever_fails():
+                # without reading Temporal: no Job has run for this intent yet
+                with result.whatever_fails():
                     why = "it ran for an earlier intent, which was deleted"
                     await self._delete(worker, worker.ended, why)
 
-        async def look_at(group: Sequence[Worker]) -> None:
+        async def check_namespace(group: Sequence[Worker]) -> None:
             async with turns:
                 unsettled = []
-                for look in await self._read(group, seen):
-                    worker, by_hand = look.worker, look.worker.intent.is_rolled_out_by_hand
-                    with seen.whatever_fails():
+                for observation in await self._read(group, result):
+                    worker, by_hand = observation.worker, observation.worker.intent.is_rolled_out_by_hand
+                    with result.whatever_fails():
                         await self._answer(worker)
-                    with seen.whatever_fails():
-                        look.note(seen)
+                    with result.whatever_fails():
+                        observation.note(result)
                         # reads for routing are only made if there may be something to do
-                        moves = not look.target.has_all_traffic and (worker.ended or by_hand)
-                        if moves or (self.drain and self._may_end(look)):
+                        moves = not observation.target.has_all_traffic and (worker.ended or by_hand)
+                        if moves or (self.drain and self._may_end(observation)):
                             unsettled.append(worker)
                         else:
-                            await self._keep(look, seen)
+                            await self._write_status(observation, result)
                 if unsettled:
-                    for look in await self._read(unsettled, seen, for_routing=True):
-                        with seen.whatever_fails():
-                            await self._keep(look, seen)
-                            await self._run_again(look)
-                        await self._drain(look, seen)
+                    for observation in await self._read(unsettled, result, for_routing=True):
+                        with result.whatever_fails():
+                            await self._write_status(observation, result)
+                            await self._run_again(observation)
+                        await self._drain(observation, result)
 
-        await asyncio.gather(*map(look_at, by_namespace.values()))
-        return seen
+        await asyncio.gather(*map(check_namespace, by_namespace.values()))
+        return result
 
     async def _read(
-        self, workers: Sequence[Worker], seen: Seen, *, for_routing: bool = False
+        self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False
     ) -> list[_Observation]:
-        """Look at the workers that can be read."""
+        """Observe the workers that can be read."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
-        seen.failures.extend(failures)
+        result.failures.extend(failures)
         attached: dict[str, AttachedRead] = {}
-        looks, plans = [], []
+        observations, plans = [], []
         for worker in workers:
             if (key := worker.spec.key) in world.workers:
                 state = RolloutInCluster(is_paused=worker.intent.is_paused)
-                known = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
-                looks.append(look := _Observation(worker, known, attached))
-                with suppress(TwgenError):  # the code that notes it reports it
-                    plans += [plan.versions for plan in look.plan.workers]
-        if self.attached and (wanted := attached_to_read(plans)):
-            attached.update(await self.attached(wanted))
-        return looks
+                own_world = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
+                observations.append(observation := _Observation(worker, own_world, attached))
+                with suppress(TwgenError):  # `note` raises it again, and it is reported there
+                    plans += [plan.versions for plan in observation.plan.workers]
+        if self.attached and (kinds := attached_to_read(plans)):
+            attached.update(await self.attached(kinds))
+        return observations
 
-    async def _keep(self, look: _Observation, seen: Seen) -> None:
+    async def _write_status(self, observation: _Observation, result: TickResult) -> None:
         """Write the status of a worker whose traffic nothing in the cluster moves, if it is news."""
-        worker, kept = look.worker, look.worker.kept
-        now: RolloutStatus | None = None
+        worker, before = observation.worker, observation.worker.status
+        status: RolloutStatus | None = None
         if worker.intent.is_rolled_out_by_hand:
-            now = look.status
-        elif worker.ended and worker.ended.is_hook and kept:
-            now = since_its_hook(kept, look.status)
-        if not now:
+            status = observation.status
+        elif worker.ended and worker.ended.is_hook and before:
+            status = since_its_hook(before, observation.status)
+        if not status:
             return
         # the resource version, since a Job may have taken over in the meantime
-        since, version = (since_when(kept, now), kept.resource_version) if kept else (now.since, "")
+        since, version = (
+            (since_when(before, status), before.resource_version) if before else (status.since, "")
+        )
         permits = worker.intent.requests
-        now = replace(now, since=since, resource_version=version, permits=permits)
-        seen.kept[now.worker] = now
-        if not kept or is_news(kept, now):
-            await self.record(worker.intent, now)
+        status = replace(status, since=since, resource_version=version, permits=permits)
+        result.unmoved[status.worker] = status
+        if not before or is_news(before, status):
+            await self.record(worker.intent, status)
 
-    async def _run_again(self, look: _Observation) -> None:
+    async def _run_again(self, observation: _Observation) -> None:
         """Delete a Job that Argo CD tracks, has ended, and has something to do again."""
-        worker, ended, [plan] = look.worker, look.worker.ended, look.plan.workers
+        worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
         if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
             return
-        if runs_again(plan, ended.ended_at, look.plan.now):
+        if runs_again(plan, ended.ended_at, observation.plan.now):
             await self._delete(worker, ended, plan.routing.because)
 
     async def _answer(self, worker: Worker) -> None:
         """Refuse a request that no Job will take, or let a Job that has ended run again for it."""
-        status, ended, by_hand = worker.kept, worker.ended, worker.intent.is_rolled_out_by_hand
+        status, ended, by_hand = worker.status, worker.ended, worker.intent.is_rolled_out_by_hand
         pending = status.pending if status else None
         if not status or not pending or pending.is_answered or not pending.request:
             return
@@ -273,22 +275,22 @@ class Tick:
         await self.delete(worker.intent, ended.job)
         self.say(f"{worker.spec.worker_deployment}: deleted Job {ended.job.name}, which has ended: {because}")
 
-    def _may_end(self, look: _Observation) -> bool:
+    def _may_end(self, observation: _Observation) -> bool:
         """A batch operation may be due; after one that has started, the next may be due only later."""
-        target, now = look.target, look.plan.now
+        target, now = observation.target, observation.plan.now
         if not may_end_workflows(target):
             return False
-        wanted = old_enough(target.spec, target.temporal, target.now)
-        return any(self.begun.get(job_id, now) <= now for job_id in wanted)
+        job_ids = old_enough(target.spec, target.temporal, target.now)
+        return any(self.begun.get(job_id, now) <= now for job_id in job_ids)
 
-    async def _drain(self, look: _Observation, seen: Seen) -> None:
-        """Start what is due for the workflows of draining versions, and note what has started before."""
+    async def _drain(self, observation: _Observation, result: TickResult) -> None:
+        """Start the due actions on workflows of draining versions, and note those that started before."""
         if not self.drain:
             return
-        target = look.target
+        target = observation.target
         self.begun.update(settled_until(target))
         for scheduled in due_actions(target):
-            with seen.whatever_fails():
+            with result.whatever_fails():
                 if await self.drain(target, scheduled):
                     self.begun[scheduled.job_id] = later(target.now, REPEATED_AFTER)
 
@@ -300,11 +302,11 @@ class Refreshes:
         self._argocd = argocd
         self._timeout = timeout
         self._say = say
-        self._asked: dict[str, Refresh] = {}
-        self._left: set[tuple[str, str]] = set()
+        self._requested: dict[str, Refresh] = {}
+        self._reported: set[tuple[str, str]] = set()
         """Applications, and workers that they no longer render: this has been reported."""
         self.refused: dict[NamedObject, str] = {}
-        """Why the last syncs could not apply objects, by the newest look."""
+        """Why the last syncs could not apply objects, at the newest check."""
         self.made = 0
         """The number of refreshes."""
 
@@ -321,30 +323,30 @@ class Refreshes:
         async def ask(name: str, workers: Sequence[Rendered]) -> None:
             async with turns:
                 application = await self._argocd.application(name, Deadline(self._timeout))
-                own, foreign = self._sorted(name, workers, application)
+                own_workers, foreign = self._own_and_foreign(name, workers, application)
                 failures.extend(foreign)
                 state = _state(application)
                 if late := not_looked_at(state.asked_since, now):
                     failures.append(
                         f"{name}: {late}: restart its repo-server, which may be waiting for the plugin"
                     )
-                elif own:
+                elif own_workers:
                     self.refused |= refused_objects(application)
-                    await self._refresh(name, own, state, now)
+                    await self._refresh(name, own_workers, state, now)
 
-        asked = (ask(name, workers) for name, workers in sorted(applications.items()))
-        for end in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(end, StateUnavailable | OutOfTime):
-                failures.append(str(end))
-            elif isinstance(end, BaseException):
-                raise end
+        requests = (ask(name, workers) for name, workers in sorted(applications.items()))
+        for outcome in await asyncio.gather(*requests, return_exceptions=True):
+            if isinstance(outcome, StateUnavailable | OutOfTime):
+                failures.append(str(outcome))
+            elif isinstance(outcome, BaseException):
+                raise outcome
         return list(dict.fromkeys(failures))
 
-    def _sorted(
+    def _own_and_foreign(
         self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
     ) -> tuple[list[Rendered], list[str]]:
         """The workers whose intents the application renders, and why it is not refreshed for others."""
-        resources, own, foreign = value_at(application, "status", "resources"), [], []
+        resources, own_workers, foreign = value_at(application, "status", "resources"), [], []
         config_maps = {
             (str(item.get("namespace")), str(item.get("name"))): item
             for item in (resources if isinstance(resources, list) else ())
@@ -356,21 +358,21 @@ class Refreshes:
             status = str(intent.get("status") or "")
             by = rendered_by(status, requires_pruning=bool(intent.get("requiresPruning")))
             if by is RenderedBy.APPLICATION:
-                own.append(item)
+                own_workers.append(item)
             elif by is RenderedBy.NOBODY_KNOWN:
                 foreign.append(
                     f"ConfigMap {namespace}/{rollout_name(worker)} names application {name}, but Argo CD does"
                     f" not list it as an object of {name}: {name} is not refreshed for it"
                 )
-            elif (name, item.worker) not in self._left:
-                self._left.add((name, item.worker))
+            elif (name, item.worker) not in self._reported:
+                self._reported.add((name, item.worker))
                 self._say(f"{name}: not refreshed for {item.worker}, which it no longer renders")
-        return own, foreign
+        return own_workers, foreign
 
     async def _refresh(
         self, name: str, workers: Sequence[Rendered], state: ApplicationState, now: datetime
     ) -> None:
-        last = self._asked.get(name)
+        last = self._requested.get(name)
         due = due_refresh(workers, state, last, now)
         if needs_last_render(due, state):
             rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
@@ -378,11 +380,11 @@ class Refreshes:
         if not due:
             return
         # a refresh that Argo CD refuses is requested again, and does not count as one in vain
-        self._asked[name] = (last or due)._replace(at=now, in_vain=0)
+        self._requested[name] = (last or due)._replace(at=now, in_vain=0)
         with suppress(OutOfTime):
             # Argo CD answers once it has rendered, and continues if the request is given up
             await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
-        self._asked[name] = due._replace(at=now)
+        self._requested[name] = due._replace(at=now)
         self.made += 1
         self._say(f"{name}: refreshed, because {due.because}")
 

@@ -38,7 +38,7 @@ _LAST_TRIES = 12
 """How often writing the end of a rollout is tried."""
 
 
-class Ways(NamedTuple):
+class Access(NamedTuple):
     """The functions that read for one intent; each raises StateUnavailable or OutOfTime."""
 
     rollout: WorkerRollout
@@ -62,8 +62,8 @@ class Unattended:
     read_intent: Callable[[str], Awaitable[Intent | None]]
     """Reads the intent of that hash (empty: any); None: it no longer exists. Also raises UnusableIntent."""
     read_status: Callable[[Intent], Awaitable[RolloutStatus | None]]
-    """Reads the status that rollouts of the worker left; None: none yet."""
-    ways: Callable[[Intent], Ways]
+    """Reads the status that rollouts of the worker wrote; None: none yet."""
+    access: Callable[[Intent], Access]
     """Raises UnusableIntent."""
     writer: Callable[[Intent], ClusterWriter]
     clock: Callable[[], datetime]
@@ -80,28 +80,28 @@ class _Limit(NamedTuple):
 
 
 class _Attached:
-    """The attached objects that one look reads, for the status and for its changes."""
+    """The attached objects in one read of a rollout, for the status and for its changes."""
 
-    def __init__(self, read: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec) -> None:
-        self._read, self._spec = read, spec
+    def __init__(self, objects: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec) -> None:
+        self._objects, self._spec = objects, spec
         self._known: list[AttachedInCluster] | None = None
 
-    async def look(self, plan: Plan) -> Mapping[str, AttachedRead]:
+    async def read(self, plan: Plan) -> Mapping[str, AttachedRead]:
         """Read them if there can be any; empty: they were not read."""
         self._known = None
         may_list = self._spec.policy.owner_references is OwnerReferences.RENDER
         if may_list and attached_to_read(worker.versions for worker in plan.workers):
             with suppress(StateUnavailable, OutOfTime):
-                self._known = await self._read()
+                self._known = await self._objects()
         return {} if self._known is None else {self._spec.namespace: AttachedRead(tuple(self._known))}
 
-    async def of_look(self) -> list[AttachedInCluster]:
-        """The objects of that look; raises if they were not read then and cannot be read now."""
-        return await self._read() if self._known is None else self._known
+    async def last_read(self) -> list[AttachedInCluster]:
+        """The objects of the last `read`; raises if they were not read then and cannot be read now."""
+        return await self._objects() if self._known is None else self._known
 
 
 async def carry_out(unattended: Unattended, intent_hash: str, within: float | None) -> WorkerPlan | None:
-    """Roll out the intent of that hash (empty: any), within so many seconds (None: without a limit).
+    """Roll out the intent of that hash (empty: any), within this number of seconds (None: no limit).
 
     The last plan; None: the intent no longer exists. Raises as `roll_out` does, but waits for problems that
     others can fix, and writes the reason of its end into the cluster.
@@ -127,7 +127,7 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
         await refused.refuse(str(error), unattended.clock())
         raise
     except Exception as error:
-        # nothing is written after SIGTERM: a reader of a status also looks at its Jobs
+        # nothing is written after SIGTERM: a reader of a status also reads its Jobs
         if journal and await _is_current(unattended, journal.intent):
             is_bug = not isinstance(error, TwgenError)
             why = f"a bug ended it ({type(error).__name__})" if is_bug else str(error)
@@ -155,22 +155,22 @@ async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> In
 class _Reads:
     """What one rollout reads at its looks, and in between."""
 
-    def __init__(self, unattended: Unattended, journal: Journal, ways: Ways) -> None:
-        self._now, self._journal, self._ways = unattended.clock, journal, ways
-        self._rollout = ways.rollout
+    def __init__(self, unattended: Unattended, journal: Journal, access: Access) -> None:
+        self._now, self._journal, self._access = unattended.clock, journal, access
+        self._rollout = access.rollout
 
     async def world(self) -> World:
         """All of its worker, and whether it may continue."""
         with self._journal.asking(self._now()):
             world = await self._rollout.read()
             # read last, since it permits the next write
-            state = await self._ways.state()
+            state = await self._access.state()
         return world.with_rollout(self._rollout.spec.key, state)
 
     async def conflict_token(self) -> str:
         """The conflict token; empty: it may not continue."""
         with self._journal.asking(self._now()):
-            token, state = await self._rollout.conflict_token(), await self._ways.state()
+            token, state = await self._rollout.conflict_token(), await self._access.state()
         return "" if state.is_superseded or state.is_paused else token
 
     async def target(self) -> Target:
@@ -185,37 +185,37 @@ class _Reads:
     async def is_asked(self) -> bool:
         """There is a request; if it cannot be read, the next look reports that."""
         with suppress(TwgenError):
-            return await self._ways.pending() is not None
+            return await self._access.pending() is not None
         return False
 
 
 async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> WorkerPlan:
-    intent, ways = journal.intent, unattended.ways(journal.intent)
-    usual, reads, writer = ways.rollout, _Reads(unattended, journal, ways), unattended.writer(intent)
-    objects = _Attached(ways.attached, usual.spec)
+    intent, access = journal.intent, unattended.access(journal.intent)
+    usual, reads, writer = access.rollout, _Reads(unattended, journal, access), unattended.writer(intent)
+    objects = _Attached(access.attached, usual.spec)
 
     async def show(plan: Plan, world: World) -> None:
         await usual.show(plan, world)
-        await journal.record(make_status(plan, world, usual.caller, await objects.look(plan)))
+        await journal.record(make_status(plan, world, usual.caller, await objects.read(plan)))
 
-    async def tell_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
-        is_current, kept = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
-        await journal.fail(failure, reason, unattended.clock(), is_current, kept)
+    async def report_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
+        is_current, status = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
+        await journal.fail(failure, reason, unattended.clock(), is_current, status)
 
     adjustments = Adjustments(
-        writer, objects.of_look, unattended.say, tell_failure, has_hook=intent.applies_autoscalers
+        writer, objects.last_read, unattended.say, report_failure, has_hook=intent.applies_autoscalers
     )
     requests = Requests(
         permitted=intent.requests,
-        pending=ways.pending,
+        pending=access.pending,
         cluster=writer,
         temporal=usual.writer,
         look=reads.target,
-        replay_again=ways.replay_again,
+        replay_again=access.replay_again,
         say=unattended.say,
     )
     with suppress(TwgenError):
-        journal.go_on_from(await unattended.read_status(intent))
+        journal.continue_from(await unattended.read_status(intent))
     await journal.warn(intent.warnings, unattended.clock())
     rollout = replace(
         usual,
@@ -223,7 +223,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         conflict_token=reads.conflict_token,
         show=show,
         adjust=adjustments.make,
-        tell_failure=tell_failure,
+        report_failure=report_failure,
         is_asked=reads.is_asked,
         answer=lambda world: requests.answer(reads.target_of(world)),
         cause={"intent": intent.hash, "application": intent.application},
@@ -254,7 +254,7 @@ async def _write_the_end(unattended: Unattended, journal: Journal, plan: WorkerP
 
 
 async def _is_current(unattended: Unattended, intent: Intent) -> bool:
-    """It can be read and is not superseded; a failed look might not have read it."""
+    """The intent can be read and is not superseded; a failed read might not have read it."""
     with suppress(TwgenError):
         current = await unattended.read_intent(intent.hash)
         return current is not None and current.uid == intent.uid

@@ -1,1 +1,1 @@
-"""Reading what decisions are made on; a world that cannot be read is an error, never empty."""
+"""Reading the input of decisions; a world that cannot be read is an error, never empty."""

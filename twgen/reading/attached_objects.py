@@ -21,33 +21,33 @@ async def attached_objects(
 ) -> list[AttachedInCluster]:
     """The live objects that twgen attached to the worker's versions, of the kinds that its intent names."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
-    made_here = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
-    selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in made_here.items())}
-    found = []
+    labels = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
+    selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in labels.items())}
+    objects = []
     for kind in intent.attached_kinds:
-        found += await _objects_of_kind(client, intent.namespace, kind, selected, deadline)
-    return found
+        objects += await _objects_of_kind(client, intent.namespace, kind, selected, deadline)
+    return objects
 
 
 async def read_attached(
-    client: KubernetesClient, wanted: Mapping[str, Iterable[GroupKind]], deadline: Deadline
+    client: KubernetesClient, kinds_by_namespace: Mapping[str, Iterable[GroupKind]], deadline: Deadline
 ) -> dict[str, AttachedRead]:
-    """The live objects that twgen attached to versions, for the kinds wanted of each namespace.
+    """The live objects that twgen attached to versions, of the kinds given for each namespace.
 
     One LIST for each; an account that may not list a kind still reads the others.
     """
-    read = {}
-    for namespace, kinds in sorted(wanted.items()):
-        found: list[AttachedInCluster] = []
+    read_by_namespace = {}
+    for namespace, kinds in sorted(kinds_by_namespace.items()):
+        objects: list[AttachedInCluster] = []
         unread = {}
         for kind in sorted(kinds, key=str):
             selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in MANAGED_BY.items())}
             try:
-                found += await _objects_of_kind(client, namespace, kind, selected, deadline)
+                objects += await _objects_of_kind(client, namespace, kind, selected, deadline)
             except (StateUnavailable, OutOfTime) as error:
                 unread[kind.kind] = str(error)
-        read[namespace] = AttachedRead(tuple(found), unread)
-    return read
+        read_by_namespace[namespace] = AttachedRead(tuple(objects), unread)
+    return read_by_namespace
 
 
 async def _objects_of_kind(
@@ -66,7 +66,7 @@ async def _objects_of_kind(
         served = f"/apis/{api_version}"
     path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}"
     # twgen guesses the plural of an operator's own kind, so its absence is an error that people must see
-    there = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
+    answer = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
     return [
         AttachedInCluster(
             kind=kind,
@@ -78,14 +78,14 @@ async def _objects_of_kind(
             is_going="deletionTimestamp" in item["metadata"],
             conditions=tuple(_conditions(item)),
         )
-        for item in (listed(path, there) if there else ())
+        for item in (listed(path, answer) if answer else ())
     ]
 
 
 def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
-    """What an object says of itself, as far as it has the usual shape."""
-    found = value_at(item, "status", "conditions")
-    for condition in found if isinstance(found, list) else ():
+    """The conditions in an object's status, as far as they have the usual shape."""
+    conditions = value_at(item, "status", "conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
         if isinstance(condition, dict):
             texts = (" ".join(str(condition.get(name) or "").split()) for name in Condition._fields)
             yield Condition(*texts)

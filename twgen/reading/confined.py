@@ -1,7 +1,7 @@
 """A program of its own: it confines itself by the kernel of Linux, then becomes another program.
 
-`confined.py FOLDER PRIVATE PROGRAM ARGUMENT...`: what it becomes may read FOLDER, read and write PRIVATE, and
-open no socket. It exits with `CANNOT`, and says why on stderr, where the kernel has no such means.
+`confined.py FOLDER PRIVATE PROGRAM ARGUMENT...`: that program may read FOLDER, read and write PRIVATE, and
+open no socket. It exits with `CANNOT`, and says why on stderr, if the kernel cannot confine it.
 """
 
 import ctypes
@@ -14,9 +14,9 @@ import sys
 CANNOT = 125
 """The exit status of a kernel that cannot confine."""
 _CANNOT_RUN = 126
-"""The exit status of a program that cannot be run, as a shell has it."""
+"""The exit status of a program that cannot be run, the same as a shell's."""
 MOST_BYTES = 16 * 2**20
-"""The longest file that may be written, what is printed included."""
+"""The longest file that may be written, and the longest output."""
 MOST_MEMORY = 768 * 2**20
 _MOST_SECONDS = 30
 # https://docs.kernel.org/userspace-api/landlock.html
@@ -27,7 +27,7 @@ _PATH_BENEATH = 1
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""How seccomp names the machine, and the number of its call that makes a socket."""
+"""The machine's number for seccomp, and the number of its call that makes a socket."""
 _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 13, 0x80000000
 
@@ -39,7 +39,7 @@ class _Program(ctypes.Structure):
 
 
 def at_most(limit: int, most: int) -> int:
-    """So much of what a number of `resource` limits, or less where this process may not have as much."""
+    """A value for a limit of `resource`: `most`, or this process's hard limit if that is lower."""
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
@@ -109,7 +109,7 @@ def main(folder: str, private: str, program: str, *arguments: str) -> None:
     try:
         os.execv(program, [program, *arguments])  # noqa: S606 - there is no shell
     except OSError as error:
-        # only the program itself may be run, and not what runs a script
+        # only the program itself may be run, not the interpreter of a script
         why = f"{program} cannot be run here ({error.strerror})"
         sys.stderr.write(f"{why}: if it is a script, put the program itself on PATH\n")
         sys.exit(_CANNOT_RUN)

@@ -32,13 +32,13 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Sources:
-    """The bytes that documents came from; what can be read but once, stdin or a pipe, is kept."""
+    """The bytes that documents came from. Stdin or a pipe can be read only once, so they are kept."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
     def keep(self, source: str, content: bytes) -> None:
-        """Read this for a source that is no file."""
+        """Use these bytes for a source that is not a file."""
         self._kept[source] = content
 
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
@@ -48,12 +48,12 @@ class Sources:
         is_stdin = source == STDIN
         try:
             with open(0 if is_stdin else source, "rb", closefd=not is_stdin) as file:
-                found = os.fstat(file.fileno())
-                size = min(found.st_size, most) + 1  # memory is taken for all that is asked for
+                status = os.fstat(file.fileno())
+                size = min(status.st_size, most) + 1  # Python allocates memory for all of it
                 content = file.read(size)
-                if len(content) == size:  # it has grown, or is no file
+                if len(content) == size:  # it has grown, or is not a file
                     content += file.read(most + 1 - size)
-                if is_stdin or not stat.S_ISREG(found.st_mode):  # a file as stdin is at its end now
+                if is_stdin or not stat.S_ISREG(status.st_mode):  # a file as stdin is at its end now
                     self._kept[source] = content
                 return content
         except OSError as error:
@@ -69,43 +69,43 @@ class Documents(NamedTuple):
 
 
 def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
-    """Every document under the paths, in order, each file once; raises InvalidInput when there is none.
+    """Every document under the paths, in order, each file once; raises InvalidInput if there is none.
 
-    A folder is read with all below it, hidden entries left out; `-` is stdin. A path without any document is
-    a line of `unreadable`.
+    A folder is read with everything below it, except hidden entries; `-` is stdin. A path without any
+    document is a line of `unreadable`.
     """
     paths = tuple(paths)
     read = _Read(sources)
-    # a ledger may be empty yet
-    without = {_place(path): path for path in paths if os.path.basename(path) != LEDGER_FOLDER}
+    # a new ledger may still be empty
+    empty = {_place(path): path for path in paths if os.path.basename(path) != LEDGER_FOLDER}
     for file, place, path in _files(paths, read.unreadable):
         if read.add(file):
-            without = {other: name for other, name in without.items() if other not in {place, _place(path)}}
+            empty = {other: name for other, name in empty.items() if other not in {place, _place(path)}}
         elif is_in_ledger(file):
             read.unreadable.append(f"{file} is empty: restore it from Git, or remove it")
         if read.budget.is_spent:
             return Documents(tuple(read.documents), tuple(read.unreadable))
     if not read.documents and not read.unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: give the folder of your specs")
-    silent = (path for path in without.values() if not any(line.startswith(path) for line in read.unreadable))
-    left = (f"no document found in {path}: fix it, or leave it out" for path in silent)
-    return Documents(tuple(read.documents), (*read.unreadable, *left))
+    silent = (path for path in empty.values() if not any(line.startswith(path) for line in read.unreadable))
+    missing = (f"no document found in {path}: fix it, or leave it out" for path in silent)
+    return Documents(tuple(read.documents), (*read.unreadable, *missing))
 
 
 @dataclass(eq=False, repr=False)
 class _Read:
-    """What was read of files so far."""
+    """The documents of the files that were read so far."""
 
     sources: Sources
     documents: list[Document] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     budget: Budget = field(default_factory=Budget)
     _charts: set[PurePath] = field(default_factory=set)
-    """Those of which a line tells: all of their files need the same command."""
+    """Charts that `unreadable` names already: all their files need the same command."""
 
     def add(self, file: str) -> bool:
-        """Read a file; whether there was anything in it."""
-        text, known = b"", len(self.documents)
+        """Read a file, and return whether there was anything in it."""
+        text, number = b"", len(self.documents)
         try:
             text = self.sources.text(file)
             for at, value in enumerate(read_documents(text, self.budget)):
@@ -120,9 +120,9 @@ class _Read:
         except InvalidInput as error:
             self.unreadable.append(str(error))
             return True
-        if file.endswith(CHART_FILE) and any(map(render_first, self.documents[known:])):
+        if file.endswith(CHART_FILE) and any(map(render_first, self.documents[number:])):
             self._charts.add(chart_of(file))
-        return len(self.documents) > known
+        return len(self.documents) > number
 
     def _refuse_too_many(self, file: str) -> None:
         """The items of Lists are documents too."""
@@ -133,9 +133,9 @@ class _Read:
 
 
 def ledger_folder(path: str) -> Path:
-    """The folder of the ledger of what a path names: in a folder of specs, beside a file.
+    """The ledger folder of a path: in a folder of specs, or next to a file.
 
-    Raises InvalidInput when something else is in its place.
+    Raises InvalidInput if something else has that name.
     """
     place = Path(path)
     folder = (place if path != STDIN and _is_folder(path) else place.parent) / LEDGER_FOLDER
@@ -150,18 +150,18 @@ def ledger_folder(path: str) -> Path:
 
 
 def with_ledgers(paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths, and the ledger beside each file among them, for stdin that of the working directory.
+    """The paths, and the ledger next to each file among them; for stdin, the ledger of the working directory.
 
     Raises InvalidInput.
     """
-    beside = [ledger_folder(path) for path in paths if not _is_folder(path)]
-    return tuple(dict.fromkeys((*paths, *(str(folder) for folder in beside if folder.is_dir()))))
+    ledgers = [ledger_folder(path) for path in paths if not _is_folder(path)]
+    return tuple(dict.fromkeys((*paths, *(str(folder) for folder in ledgers if folder.is_dir()))))
 
 
 def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:
-    """`file:line: what is wrong` of a file that is not YAML.
+    """`file:line: problem` for a file that is not YAML.
 
-    Conflict markers come first, with what to do; then `instead`, the caller's own words, if any.
+    Conflict markers come first, with the remedy; then `instead`, the caller's own message, if any.
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
@@ -183,15 +183,15 @@ def _resolve(source: str) -> str:
 
 
 def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Every file once, by the first of its names, with its real place and the path that it was found by.
+    """Every file once: the first of its names, its real place, and the path under which it was found.
 
-    What a folder holds and cannot be read gets a line.
+    An entry of a folder that cannot be read gets a line.
     """
-    seen: set[str] = set()
+    places: set[str] = set()
     for path in paths:
         for name, place in _below(path, unreadable) if _is_folder(path) else [(path, _place(path))]:
-            if place not in seen:
-                seen.add(place)
+            if place not in places:
+                places.add(place)
                 yield name, place, path
 
 
@@ -209,14 +209,14 @@ def _is_folder(path: str) -> bool:
 def _place(path: str) -> str:
     try:
         return path if path == STDIN else os.path.realpath(path)
-    except OSError as error:  # the folder that this runs in is gone
+    except OSError as error:  # the working directory was removed
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
 
 
 def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
-    """Every document file below a folder: as it is called here, and where it really is."""
+    """Every document file below a folder: its name here, and its real place."""
     root = _place(folder)
-    # not by recursion: folders nest deeper than Python calls
+    # a loop, because folders can nest deeper than Python calls
     ahead = [(folder, root, True)]
     while ahead:
         name, place, is_folder = ahead.pop()
@@ -227,14 +227,16 @@ def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Iterator[tuple[str, str, bool]]:
-    """The document files and folders in a folder, by name: as called here, real place, whether a folder."""
+    """The document files and folders in a folder, by name: name here, real place, whether it is a folder."""
     try:
-        with os.scandir(folder) as entries:
-            found = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+        with os.scandir(folder) as listing:
+            entries = sorted(
+                (entry for entry in listing if entry.name[0] != "."), key=lambda entry: entry.name
+            )
     except OSError as error:
         unreadable.append(f"cannot read {folder}: {error.strerror}")
         return
-    for entry in found:
+    for entry in entries:
         name = entry.name if folder == "." else os.path.join(folder, entry.name)
         is_link = entry.is_symlink()
         is_document = entry.name.lower().endswith(SUFFIXES)
@@ -246,7 +248,7 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
             continue
         target = os.path.realpath(name) if is_link else os.path.join(place, entry.name)
         if entry.is_dir():
-            if not is_link:  # the files of a folder are read where it is
+            if not is_link:  # the files of a folder are read at its own place
                 yield name, target, True
         elif is_document and entry.is_file():
             yield name, target, False
@@ -270,8 +272,8 @@ def located(
 ) -> list[tuple[Problem, int | None]]:
     """Each problem with its line (from 1; None: there is none), file by file in the order of lines.
 
-    The place that a message refers to stands at its end: `the other is at pay.yaml:14`. Of very many, only
-    that there are more.
+    If a message refers to another place, it ends with that place: `the other is at pay.yaml:14`. Of very many
+    problems only the first are kept, with one that says that there are more.
     """
     problems = tuple(shortened(tuple(problems), MOST_TOLD_IN_ALL))
     places: dict[str, set[tuple[int, str]]] = {}
@@ -280,12 +282,12 @@ def located(
             if place:
                 places.setdefault(place.document.source, set()).add((place.document.index, place.path))
     lines: dict[tuple[str, int, str], int | None] = {}
-    for source, wanted in places.items():
+    for source, targets in places.items():
         from twgen.yaml.mistakes import lines_of  # most runs find nothing wrong
 
-        steps = [(index, *parse_path(path)) for index, path in wanted]
-        found_lines = lines_of(sources.text(source, most), steps)
-        lines |= {(source, *at): line for at, line in zip(wanted, found_lines, strict=True)}
+        steps = [(index, *parse_path(path)) for index, path in targets]
+        numbers = lines_of(sources.text(source, most), steps)
+        lines |= {(source, *at): line for at, line in zip(targets, numbers, strict=True)}
 
     def line(place: Problem | Place) -> int | None:
         return lines[place.document.source, place.document.index, place.path]

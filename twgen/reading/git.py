@@ -1,4 +1,4 @@
-"""A Git repository, asked by the git program: nothing of it is run, nothing is fetched, nothing written."""
+"""A Git repository, read by the git program: it runs, fetches and writes nothing."""
 
 import os
 import re
@@ -19,17 +19,17 @@ _PIECE = 64 * 2**10
 _MOST_MEMORY = 192 * 2**20
 """Bytes that one git may take: a commit can hold files that are far smaller packed."""
 _NOT_ALL = "git cannot read the whole history: the clone may be incomplete, or contain a huge file"
-_FOUND = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
-"""How git begins to tell of an object; what is missing is named as it was asked for."""
+_HEADER = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
+"""The first line of git's answer about an object; for a missing one git repeats the request."""
 _SAFE = (
     # the repository's own settings can name programs to run, and servers to fetch from
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
     *("-c", "protocol.allow=never", "--no-pager", "--literal-pathspecs"),
-    # what is larger is passed on piece by piece, and not compared
+    # larger files are streamed in pieces, and not compared
     *("-c", "core.bigFileThreshold=16m"),
 )
 _ENVIRONMENT: Mapping[str, str] = {
-    # its settings may allow one protocol in spite of protocol.allow, and an older git fetches what is missing
+    # its settings may allow one protocol despite protocol.allow, and an older git fetches missing objects
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -42,7 +42,7 @@ _ENVIRONMENT: Mapping[str, str] = {
 
 
 class HistoryEnds(Exception):
-    """The history of Git tells no more, and why: the rest of a sentence."""
+    """The Git history cannot be read any further; the message is why, as the rest of a sentence."""
 
 
 class Commit(NamedTuple):
@@ -52,11 +52,11 @@ class Commit(NamedTuple):
     parent: str
     """Its first parent; empty: it has none."""
     path: str
-    """What the file was called in it, from the root of the repository."""
+    """The file's path in this commit, from the root of the repository."""
 
 
 class Repository:
-    """A Git repository, to be read until `ends` of time.monotonic; raises HistoryEnds when that is over."""
+    """A Git repository, to be read until `ends` of time.monotonic; later reads raise HistoryEnds."""
 
     def __init__(self, root: Path, ends: float) -> None:
         program = shutil.which("git")
@@ -88,9 +88,9 @@ class Repository:
             return output.read().strip() == b"true"
 
     def commits_of(self, path: str, *, first_parents: bool) -> Iterator[Commit]:
-        """The commits that changed a file, the newest first, also under its earlier names.
+        """The commits that changed a file, newest first, including those under its earlier names.
 
-        With `first_parents` those of the branch itself, in which a merge changed what it brought.
+        With `first_parents`, only commits of the branch itself; a merge then counts as one change.
         """
         form = "--format=%x01%H %P"
         branch = ("--first-parent", "-m") if first_parents else ()
@@ -99,7 +99,7 @@ class Repository:
             commit, parent = "", ""
             for piece in _split(output):
                 if piece.startswith(b"\x01"):
-                    if commit:  # a merge, which names no file
+                    if commit:  # a merge, for which git lists no file
                         yield Commit(commit, parent, path)
                     commit, _, parents = piece[1:].decode().partition(" ")
                     parent = parents.partition(" ")[0]
@@ -111,7 +111,7 @@ class Repository:
                 yield Commit(commit, parent, path)
 
     def files_at(self, commit: str, paths: Sequence[str]) -> Iterator[str]:
-        """The regular files that a commit has below these paths, or at them; `.` is all of it."""
+        """The regular files of a commit at or below these paths; `.` is the whole commit."""
         below = () if "." in paths else paths
         with self._asking("ls-tree", "-r", "-z", commit, "--", *below) as output:
             for entry in _split(output):
@@ -120,33 +120,33 @@ class Repository:
                     yield os.fsdecode(name)
 
     def content(self, commit: str, path: str, most: int) -> bytes | None:
-        """What a file holds in a commit; None: it is not there, or holds more bytes than `most`."""
-        asked, told = self._contents
+        """The content of a file in a commit; None: it does not exist, or is larger than `most` bytes."""
+        requests, answers = self._contents
         if "\n" in path:
             return None
         text, line = None, b""
         with suppress(BrokenPipeError):
-            asked.write(os.fsencode(f"{commit}:{path}\n"))
-            asked.flush()
-            line = told.readline()
-            if found := _FOUND.fullmatch(line):
-                size = int(found[2])
-                is_wanted = found[1] == b"blob" and size <= most
-                text = told.read(size) if is_wanted else None
+            requests.write(os.fsencode(f"{commit}:{path}\n"))
+            requests.flush()
+            line = answers.readline()
+            if header := _HEADER.fullmatch(line):
+                size = int(header[2])
+                is_wanted = header[1] == b"blob" and size <= most
+                text = answers.read(size) if is_wanted else None
                 for start in range(size if is_wanted else 0, size, _PIECE):
-                    told.read(min(_PIECE, size - start))
-                line = told.read(1) and line  # the end of the text
+                    answers.read(min(_PIECE, size - start))
+                line = answers.read(1) and line  # the end of the text
         self._in_time()
         if not line:
             raise HistoryEnds(_NOT_ALL)
-        # what a commit names and git has not may be the policy of a worker, or a version that is looked for
+        # a file that the commit names but git lacks may hold a worker's policy, or the wanted version
         if line.endswith(b" missing\n") and any(self.files_at(commit, [path])):
             raise HistoryEnds("the clone is partial: it does not contain the content of every commit")
         return text
 
     @cached_property
     def _contents(self) -> tuple[IO[bytes], IO[bytes]]:
-        """Where to ask for what files hold, and where it is told."""
+        """The streams of one git: requests for the content of files, and its answers."""
         process = self._start("cat-file", "--batch")
         return cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
 
@@ -156,16 +156,16 @@ class Repository:
         try:
             yield cast("IO[bytes]", process.stdout)
             self._in_time()
-            # what it told is part of the truth then, such as a worker without its policy
+            # its output may then be incomplete, such as a worker without its policy
             if process.wait():
                 raise HistoryEnds(_NOT_ALL)
         finally:
             process.kill()
-            process.communicate()  # or each commit that is looked into would keep two files open
+            process.communicate()  # or each commit that is read would keep two files open
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         self._in_time()
-        process = subprocess.Popen(  # noqa: S603 - its own program, and no argument that could be an option
+        process = subprocess.Popen(  # noqa: S603 - git itself, and no argument can be taken for an option
             [*self._command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -192,17 +192,17 @@ class Repository:
 def repository_root(file: str) -> Path | None:
     """The folder of the Git repository that a file is in.
 
-    Git itself would also take a folder for one that only looks so, and a commit can bring such a folder.
+    Git itself also accepts a folder that only looks like a repository, and a commit can add such a folder.
     """
     folder = Path(os.path.realpath(file)).parent
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 
 def _split(output: IO[bytes]) -> Iterator[bytes]:
-    """What stands between the zero bytes, as it comes."""
-    rest = b""
+    """The parts between zero bytes, as they arrive."""
+    remainder = b""
     while piece := output.read1(_PIECE):  # type: ignore[attr-defined]
-        *whole, rest = (rest + piece).split(b"\0")
+        *whole, remainder = (remainder + piece).split(b"\0")
         yield from whole
-    if rest:
-        yield rest
+    if remainder:
+        yield remainder

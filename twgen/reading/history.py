@@ -1,4 +1,4 @@
-"""Old versions, from the commits that changed their specs."""
+"""Old versions of workers, from the commits that changed their specs."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _HEAD = "HEAD"
 
 
 class SpecSources(NamedTuple):
-    """How the specs of today were read: those of a commit are read alike."""
+    """How today's specs were read: the specs of a commit are read the same way."""
 
     paths: Sequence[str]
     rule: NamespaceRule
@@ -38,9 +38,9 @@ class SpecSources(NamedTuple):
 def read_history(
     spec: WorkerSpec, build_ids: frozenset[str], sources: SpecSources, ends: float, without_repository: str
 ) -> GitHistory:
-    """The versions of a worker that the commits of its spec tell of, of those that are asked for.
+    """The versions among `build_ids` that commits of the worker's spec describe.
 
-    It is read until `ends` of time.monotonic. `without_repository` is why there is none, where there is none.
+    It reads until `ends` of time.monotonic. `without_repository` is the reason given if there is none.
     """
     file = spec.document.source
     if file == STDIN:
@@ -52,20 +52,20 @@ def read_history(
     root = repository_root(file)
     if not root:
         return GitHistory(ends=without_repository)
-    found: dict[str, RecordedDeployment] = {}
+    versions: dict[str, RecordedDeployment] = {}
     try:
         with Repository(root, ends) as repository:
             walk = _Walk(repository, spec, sources)
             for recorded in walk.versions(build_ids):
-                found[recorded.build_id] = recorded_deployment(target_deployment(recorded))
-                if found.keys() >= build_ids:
-                    return GitHistory(found)
+                versions[recorded.build_id] = recorded_deployment(target_deployment(recorded))
+                if versions.keys() >= build_ids:
+                    return GitHistory(versions)
             why = f"no commit of {file} contains it"
             if repository.is_shallow:
                 why += ", but the clone is shallow"
     except HistoryEnds as error:
         why = str(error)
-    return GitHistory(found, why)
+    return GitHistory(versions, why)
 
 
 class _Run(NamedTuple):
@@ -73,14 +73,14 @@ class _Run(NamedTuple):
 
     build_id: str
     newest: Commit
-    """The newest that changed the file."""
+    """The newest commit that changed the file."""
     oldest: Commit
     last: str
-    """The newest of all, whatever it changed."""
+    """The newest commit of all, even if it did not change the file."""
 
 
 class _Walk:
-    """Back through the commits of the file that holds one worker's spec."""
+    """Goes back through the commits of the file with one worker's spec."""
 
     def __init__(self, repository: Repository, spec: WorkerSpec, sources: SpecSources) -> None:
         self._repository = repository
@@ -88,27 +88,27 @@ class _Walk:
         self._sources = sources
         self._file = _below(repository, spec.document.source)
         self._build_ids: dict[Commit, str] = {}
-        """By the commits that were read: most are those of the branch itself."""
+        """The build ID of each commit that was read; the second walk meets most of them again."""
 
     def versions(self, build_ids: frozenset[str]) -> Iterator[WorkerSpec]:
         """The worker's spec as it last described each of these versions, the newest version first.
 
-        Connection and policy are those of the last commit that has it, for they reach a live target; the
-        names of variables, and a connection that is for new versions only, are those of the first. What the
-        branch itself had comes first, for that is what was deployed: a commit of another branch, which was
-        merged later, stood beside other connections.
+        Connection and policy come from the last commit that has the version, because changes to them reach a
+        live target. The names of variables, and a connection for new versions only, come from the first.
+        Commits of the branch itself come first, because those were deployed: a commit of another branch,
+        merged later, had other connections with it.
         """
-        wanted = set(build_ids)
+        missing = set(build_ids)
         for run in chain(self._runs(first_parents=True), self._runs(first_parents=False)):
-            if run.build_id not in wanted:
+            if run.build_id not in missing:
                 continue
-            # of two branches, the newer commit that was listed last may stand on another version
+            # with two branches, the newer commit that was listed last may have another version
             commits = filter(None, (run.last, run.newest.id))
             workers = (self._worker_at(commit, run.newest.path) for commit in commits)
             last = next((worker for worker in workers if worker and worker.build_id == run.build_id), None)
             if not last:
                 continue
-            wanted.remove(run.build_id)
+            missing.remove(run.build_id)
             first = self._worker_at(run.oldest.id, run.oldest.path)
             if first and first.build_id == run.build_id:
                 policy = replace(last.policy, environment=first.policy.environment)
@@ -158,15 +158,15 @@ class _Walk:
         return names.get(self._spec.worker_deployment)
 
     def _files_at(self, commit: str, path: str) -> Iterator[str]:
-        """The files that a commit has where specs are read today, or were when a folder had another name."""
-        today, was = PurePosixPath(self._file), PurePosixPath(path)
-        tops = {was}
+        """The files of a commit where specs are read today, or were read when a folder had another name."""
+        file_today, file_then = PurePosixPath(self._file), PurePosixPath(path)
+        tops = {file_then}
         for top in (_below(self._repository, name) for name in self._sources.paths if name != STDIN):
             tops.add(PurePosixPath(top))
-            if today != was and today.is_relative_to(top):
-                inside = today.relative_to(top).parts
-                is_same = len(inside) < len(was.parts) and was.parts[-len(inside) :] == inside
-                tops.add(PurePosixPath(*was.parts[: -len(inside)]) if is_same else was.parent)
+            if file_today != file_then and file_today.is_relative_to(top):
+                inside = file_today.relative_to(top).parts
+                is_same = len(inside) < len(file_then.parts) and file_then.parts[-len(inside) :] == inside
+                tops.add(PurePosixPath(*file_then.parts[: -len(inside)]) if is_same else file_then.parent)
         for file in self._repository.files_at(commit, sorted(map(str, tops))):
             place = PurePosixPath(file)
             below = min(
@@ -185,13 +185,13 @@ class _Walk:
         try:
             values = read_documents(text, budget)
         except YamlError:
-            return  # nothing can have been deployed of it
+            return  # nothing can have been deployed from it
         for index, value in enumerate(values):
             if value is not None:
                 yield from kinds.without_lists(Document(path, index, value))
 
 
 def _below(repository: Repository, path: str) -> str:
-    """A path from the root of the repository, `.`; what holds that is read from there on too."""
-    found = Path(os.path.realpath(path))
-    return str(found.relative_to(repository.root)) if found.is_relative_to(repository.root) else "."
+    """A path relative to the root of the repository; `.` if it contains the repository, or is outside."""
+    resolved = Path(os.path.realpath(path))
+    return str(resolved.relative_to(repository.root)) if resolved.is_relative_to(repository.root) else "."

@@ -1,4 +1,4 @@
-"""Reading what a cluster has that specs are made of: the controller's objects, and Deployments."""
+"""Reading the objects of a cluster that specs are made from: the controller's, and Deployments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ _GROUP = f"/apis/{CONTROLLER_API}"
 
 
 class InCluster(NamedTuple):
-    """The objects of a namespace that specs can be made of."""
+    """The objects of a namespace that specs can be made from."""
 
     documents: tuple[Document, ...]
     absent: tuple[str, ...]
@@ -31,9 +31,9 @@ class InCluster(NamedTuple):
 async def objects_to_import(
     client: KubernetesClient, namespace: str, deployments: Iterable[str], deadline: Deadline
 ) -> InCluster:
-    """The controller's objects of a namespace with all Deployments of versions, and these others by name.
+    """The controller's objects of a namespace, all Deployments of versions, and these other Deployments.
 
-    Raises StateUnavailable where one that is named is not there, or something may not be read.
+    Raises StateUnavailable if a named Deployment does not exist, or an object may not be read.
     """
     objects: list[Mapping[str, Any]] = []
     absent = []
@@ -45,9 +45,9 @@ async def objects_to_import(
         path = f"{_GROUP}/{resource_of_kind(CLUSTER_CONNECTION)}/{name}"
         connection = await read_path(client, path, deadline)
         objects.append({**connection, "apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION})
-    of_namespace = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
-    named = [await read_path(client, f"{of_namespace}/{name}", deadline) for name in deployments]
-    live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named]
+    folder = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
+    named_objects = [await read_path(client, f"{folder}/{name}", deadline) for name in deployments]
+    live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named_objects]
     objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
     documents = (Document(f"namespace {namespace}", index, value) for index, value in enumerate(objects))
     return InCluster(tuple(documents), tuple(absent))
@@ -56,19 +56,19 @@ async def objects_to_import(
 async def _of_kind(
     client: KubernetesClient, namespace: str, kind: str, deadline: Deadline
 ) -> Sequence[Mapping[str, Any]] | None:
-    """The objects of a kind, by whatever name it goes there, each once; None: no such kind is known."""
-    found: dict[str, Mapping[str, Any]] | None = None
-    for written in names_of_kind(kind):
-        path = f"{_GROUP}/namespaces/{namespace}/{resource_of_kind(written)}"
+    """The objects of a kind under any of its names, each once; None: the API server knows no such kind."""
+    objects_by_name: dict[str, Mapping[str, Any]] | None = None
+    for name_of_kind in names_of_kind(kind):
+        path = f"{_GROUP}/namespaces/{namespace}/{resource_of_kind(name_of_kind)}"
         answer = await read_path(client, path, deadline, may_be_absent=True)
         if not answer:
             continue
-        found = found or {}
+        objects_by_name = objects_by_name or {}
         for item in listed(path, answer):
-            # the controller keeps one of an old name beside what it has made of it
-            marks = {"apiVersion": CONTROLLER_API, "kind": written}
-            found.setdefault(item["metadata"]["name"], {**item, **marks})
-    return None if found is None else list(found.values())
+            # the controller keeps an object of the old kind next to the new one that it made from it
+            marks = {"apiVersion": CONTROLLER_API, "kind": name_of_kind}
+            objects_by_name.setdefault(item["metadata"]["name"], {**item, **marks})
+    return None if objects_by_name is None else list(objects_by_name.values())
 
 
 def _cluster_connections(objects: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -76,7 +76,7 @@ def _cluster_connections(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     names = set[str]()
     for value in objects:
         reference = value_at(value, "spec", "workerOptions", "connectionRef")
-        for named in (reference, value_at(reference, "objectRef")):
-            if value_at(named, "kind") == CLUSTER_CONNECTION and is_dns_name(value_at(named, "name")):
-                names.add(str(value_at(named, "name")))
+        for target in (reference, value_at(reference, "objectRef")):
+            if value_at(target, "kind") == CLUSTER_CONNECTION and is_dns_name(value_at(target, "name")):
+                names.add(str(value_at(target, "name")))
     return sorted(names)

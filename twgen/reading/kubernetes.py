@@ -33,36 +33,36 @@ _FORBIDDEN = "cannot be read: the account needs the verb list on {} in this name
 
 
 class SharedLists:
-    """The cluster and the deadline of one reading, and its one LIST of Deployments for each namespace."""
+    """The cluster and the deadline of one reading, with a single LIST of Deployments for each namespace."""
 
     def __init__(self, client: KubernetesClient, deadline: Deadline, namespace: str = "") -> None:
         self.client = client
         self.deadline = deadline
         self.namespace = namespace
-        """Listed also when no spec names it, for what its last worker left behind; empty: none is."""
+        """Listed even if no spec names it, to find Deployments of removed workers; empty: no other one."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
 
     async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        """The Deployments of all workers of a namespace, by the label that names the worker."""
+        """The Deployments of all workers in a namespace, by the label that names the worker."""
         if namespace not in self._listing:
             self._listing[namespace] = asyncio.create_task(self._list(namespace))
-        # a worker that cannot be read must not end the list that the others wait for
+        # a worker that cannot be read must not cancel the list that other workers wait for
         return await asyncio.shield(self._listing[namespace])
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
-        """The workers that have Deployments in a listed namespace and no spec."""
-        named = {(spec.namespace, _label(spec)) for spec in specs}
+        """The workers that have Deployments in a listed namespace, but no spec."""
+        labels_of_specs = {(spec.namespace, _label(spec)) for spec in specs}
         by_worker: dict[WorkerKey, list[LiveDeployment]] = defaultdict(list)
         for namespace, listing in self._listing.items():
             for label, manifests in listing.result().items():
-                if (namespace, label) not in named:
+                if (namespace, label) not in labels_of_specs:
                     for live in live_deployments(manifests):
                         recorded = live.recorded
                         key = WorkerKey(recorded.worker_deployment, recorded.temporal_namespace)
                         by_worker[key].append(live)
-        for key, found in by_worker.items():
+        for key, deployments in by_worker.items():
             if key.worker_deployment:
-                yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(found))
+                yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(deployments))
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
         # a Deployment that lost its other labels by hand is still seen
@@ -79,7 +79,7 @@ class SharedLists:
 
 
 class ClusterReader:
-    """What Kubernetes says of one worker; every method raises StateUnavailable or OutOfTime."""
+    """Reads one worker from Kubernetes; every method raises StateUnavailable or OutOfTime."""
 
     def __init__(self, spec: WorkerSpec, shared: SharedLists) -> None:
         self._spec = spec
@@ -91,7 +91,7 @@ class ClusterReader:
         return tuple(live_deployments(by_label.get(_label(self._spec), ())))
 
     async def pod_problems(self, deployments: Sequence[LiveDeployment]) -> Mapping[str, str]:
-        """What the newest Pod of each Deployment does instead of running, by build ID, where it does so."""
+        """Why the newest Pod of a Deployment does not run, by build ID; those that run are left out."""
         if not deployments:
             return {}
         build_ids = {
@@ -104,7 +104,7 @@ class ClusterReader:
             pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
         except Forbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
-        # of those made in the same second any will do, but always the same
+        # Pods of the same second are sorted by name, so that every call picks the same one
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {
             build_ids[label]: pod
@@ -123,11 +123,11 @@ class ClusterReader:
             return ReplayRun(ReplayState.MISSING, because=f"its Jobs {_FORBIDDEN.format('jobs')}")
         if status != HTTPStatus.OK:
             raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
-        wanted = replay_of(self._spec)
+        target = replay_of(self._spec)
         jobs = [
             job
             for job in oldest_first(listed(path, answer))
-            if value_at(job, "metadata", "annotations", REPLAY_OF) == wanted
+            if value_at(job, "metadata", "annotations", REPLAY_OF) == target
             and not value_at(job, "metadata", "deletionTimestamp")
         ]
         return _replay_run(jobs[-1]) if jobs else ReplayRun(ReplayState.MISSING)
@@ -151,7 +151,7 @@ def _replay_run(job: Manifest) -> ReplayRun:
 async def read_gate_input(
     spec: WorkerSpec, client: KubernetesClient | None, deadline: Deadline
 ) -> bytes | None:
-    """The input of a worker's gate: JSON of its spec, or what a ConfigMap or a Secret holds; None: none."""
+    """The input of a worker's gate: JSON from its spec, or from a ConfigMap or Secret; None: no input."""
     gate = spec.rollout.gate
     if not gate or not gate.input_from:
         return None if not gate or gate.input is None else json.dumps(gate.input).encode()
@@ -169,9 +169,9 @@ def _label(spec: WorkerSpec) -> str:
 
 
 def pod_problem(pod: Manifest) -> str:
-    """What a Pod does instead of running, in the words of its status; empty: no problem is known.
+    """Why a Pod does not run, in the words of its status; empty: no problem is known.
 
-    It goes on from "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
+    It continues "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
     """
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
@@ -182,7 +182,7 @@ def pod_problem(pod: Manifest) -> str:
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
         waiting = dict(state.get("waiting") or {})
         if waiting.get("reason") == "CrashLoopBackOff":
-            waiting.pop("message", None)  # it counts the seconds: each look would be news
+            waiting.pop("message", None)  # it counts seconds, so every read would look like a change
         waits = f"waits{_why(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
             crashes = f"crashes{_why(last, f'exit code {code}')}"
@@ -213,7 +213,7 @@ async def read_path(
     *,
     may_be_absent: bool = False,
 ) -> Mapping[str, Any]:
-    """What is at a path, or of it what a query takes; empty when it may be absent, and is."""
+    """The object or list at a path, filtered by a query; empty if it is absent, and may be."""
     status, answer = await client.ask("GET", path, deadline, query=query)
     if status == HTTPStatus.NOT_FOUND and may_be_absent:
         return {}
@@ -233,5 +233,5 @@ def config_map_path(namespace: str, name: str) -> str:
 
 
 def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
-    """The UIDs of what an object goes with."""
+    """The UIDs of an object's owners, with which it is deleted."""
     return frozenset(owner["uid"] for owner in value_at(item, "metadata", "ownerReferences") or ())

@@ -1,4 +1,4 @@
-"""Reading what a query of Prometheus says of a target, moment by moment."""
+"""Reading the results of a Prometheus query about a target, moment by moment."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,31 +14,31 @@ from twgen.planning.analysis.prometheus import moments, query_for
 
 
 class PrometheusReader:
-    """One look at what metrics ask of Prometheus; its methods raise StateUnavailable or OutOfTime."""
+    """Runs the Prometheus queries of metrics; its methods raise StateUnavailable or OutOfTime."""
 
     def __init__(self, servers: PrometheusServers, deadline: Deadline) -> None:
         self._servers = servers
         self._deadline = deadline
 
     async def points(
-        self, asked: PrometheusQuery, spec: WorkerSpec, since: datetime, now: datetime
+        self, metric: PrometheusQuery, spec: WorkerSpec, since: datetime, now: datetime
     ) -> tuple[Point, ...]:
-        """A point for every moment that has come since its measuring began."""
+        """A point for every moment since measuring began."""
         # a server that is not configured is an error even before the first moment
-        server = self._servers.called(asked.server)
+        server = self._servers.called(metric.server)
         analysis = spec.policy.analysis
-        between = moments(asked, since, analysis.initial_delay, now) if analysis else None
+        between = moments(metric, since, analysis.initial_delay, now) if analysis else None
         if not between:
             return ()
-        (first, last), step = between, asked.interval
-        query = RangeQuery(query_for(asked, spec), first.timestamp(), last.timestamp(), step.total_seconds())
-        found = await self._servers.series(server, query, self._deadline)
-        if len(found) > 1:
+        (first, last), step = between, metric.interval
+        query = RangeQuery(query_for(metric, spec), first.timestamp(), last.timestamp(), step.total_seconds())
+        series = await self._servers.series(server, query, self._deadline)
+        if len(series) > 1:
             raise StateUnavailable(
-                f"Prometheus {server.name} returned {len(found)} series: aggregate them to one number"
+                f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
             )
         try:
-            values = dict(_by_place(found, query))
+            values = dict(_by_place(series, query))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise StateUnavailable(f"Prometheus {server.name} did not return a number") from error
         return tuple(
@@ -46,13 +46,13 @@ class PrometheusReader:
         )
 
 
-def _by_place(series: list[Any], asked: RangeQuery) -> Iterator[tuple[int, float | None]]:
-    """The numbers of the one series, or of none, each with which of the moments it is nearest to.
+def _by_place(series: list[Any], query: RangeQuery) -> Iterator[tuple[int, float | None]]:
+    """The numbers of a single series, or of none, each with the index of the nearest moment.
 
-    A cache in front of Prometheus may move all moments a little. A point
-    has no infinity, which is no number in a document.
+    A cache in front of Prometheus may move all moments a little. Infinity is replaced, because a JSON
+    document has no number for it.
     """
-    for one in series:
-        for at, text in one["values"]:
-            place, value = round((float(at) - asked.first) / asked.step), float(text)
+    for values_of_series in series:
+        for at, text in values_of_series["values"]:
+            place, value = round((float(at) - query.first) / query.step), float(text)
             yield place, None if isnan(value) else max(-INFINITE, min(value, INFINITE))

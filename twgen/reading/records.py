@@ -1,4 +1,4 @@
-"""Reading what twgen or its operator recorded: snapshots, ledgers and their places, and the configuration."""
+"""Reading the records of twgen and its operator: snapshots, ledgers and their files, configuration."""
 
 import os
 from collections import Counter
@@ -35,7 +35,7 @@ _SNAPSHOT_LIMITS = replace(WORLD, remedy="take the snapshot of fewer workers")
 
 
 def read_snapshot_file(path: str, sources: Sources) -> World:
-    """The world of a snapshot file; raises StateUnavailable with the first thing that is wrong with it."""
+    """The world of a snapshot file; raises StateUnavailable with its first problem."""
     from twgen.records.snapshot import parse_snapshot
 
     try:
@@ -52,7 +52,7 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
 
 
 def read_operator_file(path: str, sources: Sources) -> Operator:
-    """The operator's configuration; raises InvalidDocuments with all that is wrong with it."""
+    """The operator's configuration; raises InvalidDocuments with all its problems."""
     from twgen.records.operator_config import parse_operator
     from twgen.specs.rollout_pods import refusals_of_pod
 
@@ -86,17 +86,17 @@ def _read_record(
         documents = read_documents(content, Budget(limits))
     except YamlError as error:
         raise InvalidDocuments([why_unreadable(path, content, error)]) from error
-    found = [(index, document) for index, document in enumerate(documents) if document is not None]
-    named = (value_at(document, "kind") for _, document in found)
-    kinds = Counter(quoted(kind) if isinstance(kind, str) else "(none)" for kind in named)
-    if len(found) != 1 or quoted(expected.partition(",")[0]) not in kinds:
-        held = (
+    indexed = [(index, document) for index, document in enumerate(documents) if document is not None]
+    kind_values = (value_at(document, "kind") for _, document in indexed)
+    kinds = Counter(quoted(kind) if isinstance(kind, str) else "(none)" for kind in kind_values)
+    if len(indexed) != 1 or quoted(expected.partition(",")[0]) not in kinds:
+        contents = (
             " and ".join(f"{count} of kind {kind}" for kind, count in kinds.most_common(3)) or "no document"
         )
-        in_form = any(isinstance(value_at(document, "data", "operator.yaml"), str) for _, document in found)
-        what_to_do = _FROM_FORM if in_form and expected == _OPERATOR else ""
-        raise InvalidDocuments([f"{path} contains {held}: it must contain one {expected}{what_to_do}"])
-    [(index, value)] = found
+        in_form = any(isinstance(value_at(document, "data", "operator.yaml"), str) for _, document in indexed)
+        remedy = _FROM_FORM if in_form and expected == _OPERATOR else ""
+        raise InvalidDocuments([f"{path} contains {contents}: it must contain one {expected}{remedy}"])
+    [(index, value)] = indexed
     record, findings = parse(value)
     if record is None or findings:
         document = Document(path, index, value)
@@ -110,44 +110,44 @@ def _read_record(
 class LedgerFiles(NamedTuple):
     """The file of each worker, and a line for each worker that is recorded in another ledger too."""
 
-    of_worker: Mapping[str, Path]
-    told: tuple[str, ...]
+    by_worker: Mapping[str, Path]
+    warnings: tuple[str, ...]
 
 
 def ledger_files(specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]", folder: Path) -> LedgerFiles:
-    """Where the versions of each worker are recorded; `folder` is the ledger of what comes from no file.
+    """Where the versions of each worker are recorded; `folder` is the ledger of specs that are not in a file.
 
-    A worker stays in the file that has it. A new one gets a file in the ledger beside its spec. A
-    command that reads the spec reads that ledger too: below a folder, or beside a file.
+    A worker stays in the file that has it. A new one gets a file in the ledger next to its spec: a command
+    that reads the spec, from a folder or as a file, reads that ledger too.
     """
-    having: dict[str, dict[str, None]] = {}
+    files: dict[str, dict[str, None]] = {}
     for place in recorded:
-        having.setdefault(place.entry.worker, {}).update(dict.fromkeys(filter(_is_kept, place.sources)))
-    of_worker, warnings = dict[str, Path](), list[str]()
+        files.setdefault(place.entry.worker, {}).update(dict.fromkeys(filter(_is_kept, place.sources)))
+    by_worker, warnings = dict[str, Path](), list[str]()
     for spec in specs:
         worker, source = spec.worker_deployment, spec.document.source
-        beside = ledger_folder(source) if _is_kept(source) else folder
+        ledger = ledger_folder(source) if _is_kept(source) else folder
         name = f"{worker.replace('/', '.')}.yaml"
-        near = {file: _nearness(file, beside) for file in having.get(worker, ())}
-        file = max(near, key=lambda file: (near[file], PurePath(file).name == name), default="")
-        of_worker[worker] = Path(file) if file else beside / name
-        if others := [other for other in near if near[other] < near[file]]:
+        nearness = {file: _nearness(file, ledger) for file in files.get(worker, ())}
+        file = max(nearness, key=lambda file: (nearness[file], PurePath(file).name == name), default="")
+        by_worker[worker] = Path(file) if file else ledger / name
+        if other_files := [other for other in nearness if nearness[other] < nearness[file]]:
             warnings.append(
-                f"{worker} is recorded in {listed(others)} too: new versions go to {file}, which is"
+                f"{worker} is recorded in {listed(other_files)} too: new versions go to {file}, which is"
                 " nearer to its spec; move all lines there, and remove"
-                f" {'it' if len(others) == 1 else 'them'}"
+                f" {'it' if len(other_files) == 1 else 'them'}"
             )
-    return LedgerFiles(of_worker, tuple(warnings))
+    return LedgerFiles(by_worker, tuple(warnings))
 
 
 def _is_kept(source: str) -> bool:
-    """Something can be written there or beside it: it is no pipe of a shell either, as of `<(...)`."""
+    """A ledger can be written there or next to it: it is neither stdin nor a shell's pipe (`<(...)`)."""
     return is_file(source) and Path(source).is_file()
 
 
 def _nearness(file: str, ledger: Path) -> int:
-    """How many folders of its spec, from the root, a ledger file is in: all, where none is nearer."""
+    """How many folders, from the root, a ledger file shares with its spec; the most: no file is nearer."""
     folder = PurePath(file).parent
     home = folder.parent if folder.name == LEDGER_FOLDER else folder
-    shared = os.path.commonpath((os.path.abspath(home), os.path.abspath(ledger.parent)))  # noqa: PTH100 - links stay
-    return len(PurePath(shared).parts)
+    common = os.path.commonpath((os.path.abspath(home), os.path.abspath(ledger.parent)))  # noqa: PTH100 - links stay
+    return len(PurePath(common).parts)

@@ -1,4 +1,4 @@
-"""Reading what a cluster says of rollouts: whether one may go on, and what all of them left to read."""
+"""Reading rollouts in a cluster: whether one may continue, and the statuses that all of them wrote."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -43,32 +43,32 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
-"""A person who may write ConfigMaps in one namespace must not take the memory and time of the others."""
+"""Anyone who may write ConfigMaps in one namespace must not use up the memory and time for the others."""
 
 
 async def read_intent(
     client: KubernetesClient, namespace: str, name: str, intent_hash: str, deadline: Deadline
 ) -> Intent | None:
-    """The intent of that name and hash (empty: of any), None when there is none or another.
+    """The intent of that name and hash (empty: any hash); None: there is none, or it has another hash.
 
-    Raises InvalidInput when it was edited by hand.
+    Raises InvalidInput if it was edited by hand.
     """
     manifest = await _config_map(client, namespace, name, deadline)
-    # another release of twgen may write an intent that this one cannot read, and then carries it out itself
+    # another release of twgen may write an intent that this one cannot read; that release carries it out
     annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     is_wanted = not annotated or intent_hash in {"", annotated}
     return parse_intent(manifest) if manifest and is_wanted else None
 
 
 async def read_status(client: KubernetesClient, intent: Intent, timeout: float) -> RolloutStatus | None:  # noqa: ASYNC109 - of each request
-    """What the rollouts of the intent's worker left to read; None: nothing yet."""
+    """The status that rollouts of the intent's worker wrote; None: none yet."""
     return await read_rollout_status(client, intent.namespace, intent.worker, Deadline(timeout))
 
 
 async def read_rollout_status(
     client: KubernetesClient, namespace: str, worker: str, deadline: Deadline
 ) -> RolloutStatus | None:
-    """What the rollouts of a worker left to read; None: nothing yet."""
+    """The status that rollouts of a worker wrote; None: none yet."""
     manifest = await _config_map(client, namespace, rollout_status_name(worker), deadline)
     return parse_rollout_status(manifest) if manifest else None
 
@@ -81,46 +81,46 @@ async def read_request(client: KubernetesClient, intent: Intent, deadline: Deadl
 
 
 def specs_of(intent: Intent) -> Specs:
-    """The specs that an intent holds; raises UnusableIntent where this program reads them otherwise."""
+    """The specs in an intent; raises UnusableIntent if this release reads them differently."""
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
-    # the operator's list of what may be attached was asked when it was rendered
+    # the render has checked them against the operator's list of kinds that may be attached
     kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
     if specs.problems:
-        wrong = problem_lines([(problem, None) for problem in specs.problems])
-        raise UnusableIntent(str(InvalidDocuments(wrong)), intent)
+        problems = problem_lines([(problem, None) for problem in specs.problems])
+        raise UnusableIntent(str(InvalidDocuments(problems)), intent)
     targets = [f"{spec.worker_deployment}:{spec.build_id}" for spec in specs.workers]
-    if targets != [wanted := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
-        made = " and ".join(targets) or "no worker"
+    if targets != [expected := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
+        workers = " and ".join(targets) or "no worker"
         message = (
-            f"{source} is for {wanted}, but this release of twgen makes {made} of it: the render and"
+            f"{source} is for {expected}, but this release of twgen makes {workers} of it: the render and"
             " the Job need the same release"
         )
         raise UnusableIntent(message, intent)
-    # whether a render may go on without a manifest was decided when it went on
+    # the render has already decided to continue without a manifest
     [spec] = specs.workers
     policy = replace(spec.policy, missing_template=MissingTemplate.WARN)
     return specs._replace(workers=(replace(spec, policy=policy),))
 
 
 class RolloutReader:
-    """Whether a rollout may go on, by the word of its cluster; every method raises as the client does."""
+    """Reads from the cluster whether a rollout may continue; every method raises the client's errors."""
 
     def __init__(self, client: KubernetesClient, intent: Intent) -> None:
         self._client = client
         self._intent = intent
         self._alone_at = ""
-        """The resource version of the intent when nothing of earlier rollouts was left; empty: never yet."""
+        """The intent's resource version when no earlier rollout was left; empty: that was never so yet."""
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
-        """Whether the intent still stands, and whether an earlier rollout still runs."""
+        """Whether the intent is still the current one, and whether an earlier rollout still runs."""
         intent, name = self._intent, rollout_name(self._intent.worker)
         jobs: list[Mapping[str, Any]] = []
         pods: list[Mapping[str, Any]] = []
         if not self._alone_at:
             jobs, pods = await self._older(deadline)
-        # after them, as an intent is applied before its Job: another Job is an older one if this still stands
+        # after the Jobs: an intent is applied before its Job, so with this intent, any other Job is older
         manifest = await _config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
         if manifest and INTENT_HASH not in annotations:
@@ -132,7 +132,7 @@ class RolloutReader:
             return RolloutInCluster(is_superseded=True)
         version = str(value_at(manifest, "metadata", "resourceVersion"))
         if self._alone_at not in {"", version}:
-            # it changed since, be it to another one and back: other rollouts may have begun
+            # it has changed since, possibly to another intent and back: other rollouts may have begun
             self._alone_at = ""
             return await self.read(deadline)
         self._alone_at = "" if jobs or pods else version
@@ -143,26 +143,26 @@ class RolloutReader:
         )
 
     async def _older(self, deadline: Deadline) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """All Jobs of the worker but the newest one of this intent, and all running Pods but its own.
+        """All Jobs of the worker except the newest of this intent, and all running Pods except that Job's.
 
-        One intent has two Jobs where another image is rendered. All their Pods agree on which Job is newer. A
-        Pod of the older Job finds itself among the older Pods, so it waits, until it is ended.
+        One intent has two Jobs if it is rendered with another image. All their Pods agree which Job is newer.
+        A Pod of the older Job finds itself among the older Pods, so it waits until it is stopped.
         """
         namespace, selected = self._intent.namespace, {"labelSelector": rollout_selector(self._intent.worker)}
         jobs = await read_list(self._client, jobs_path(namespace), deadline, selected)
         pods = await read_list(self._client, pods_path(namespace), deadline, selected)
-        ours = [job for job in jobs if self._is_ours(job)]
-        newest = oldest_first(ours)[-1] if ours else None
+        own_jobs = [job for job in jobs if self._has_intent(job)]
+        newest = oldest_first(own_jobs)[-1] if own_jobs else None
         uid = value_at(newest, "metadata", "uid")
         older_pods = [
             pod
             for pod in pods
             if value_at(pod, "status", "phase") not in _ENDED
-            and not (self._is_ours(pod) and (not newest or owners_of(pod) <= {uid}))
+            and not (self._has_intent(pod) and (not newest or owners_of(pod) <= {uid}))
         ]
         return [job for job in jobs if job is not newest], older_pods
 
-    def _is_ours(self, item: Mapping[str, Any]) -> bool:
+    def _has_intent(self, item: Mapping[str, Any]) -> bool:
         return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
 
 
@@ -170,47 +170,47 @@ async def _config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
 ) -> Mapping[str, Any]:
     path = config_map_path(namespace, name)
-    found = await read_path(client, path, deadline, may_be_absent=True)
-    if found and value_at(found, "metadata", "name") != name:
+    answer = await read_path(client, path, deadline, may_be_absent=True)
+    if answer and value_at(answer, "metadata", "name") != name:
         raise StateUnavailable(f"{path} cannot be read: the API server answered with another object")
-    return found
+    return answer
 
 
 class RolloutsInCluster(NamedTuple):
-    """What carries rollouts out in a cluster."""
+    """The intents, statuses and ended Jobs of rollouts in a cluster."""
 
     intents: tuple[Intent, ...]
     statuses: tuple[RolloutStatus, ...]
-    """What the rollouts left to read, by worker; of one that no Job works on, that."""
+    """The statuses that rollouts wrote, by worker; if no Job works on one, its status says so."""
     shown: tuple[RolloutStatus, ...]
-    """The same for people and programs that follow them: of one that has not begun, that."""
+    """The same for people and programs that follow them; if one has not begun, its status says so."""
     unusable: tuple[str, ...]
-    """Why other intents cannot be carried out, and other statuses not be read, or Jobs."""
+    """Why other intents cannot be carried out, and why other statuses, or Jobs, cannot be read."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
     """The newest Jobs of these intents that have ended, by namespace and intent hash."""
 
 
 def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, WorkerSpec]], list[str]]:
-    """Each intent with the worker that it is for, and why others cannot be read."""
-    found, unusable = [], []
+    """Each intent with its worker, and why other intents cannot be read."""
+    specs, unusable = [], []
     for intent in intents:
         try:
             [spec] = specs_of(intent).workers
         except InvalidInput as error:
             unusable.append(str(error))
         else:
-            found.append((intent, spec))
-    return found, unusable
+            specs.append((intent, spec))
+    return specs, unusable
 
 
 async def rollouts_in_cluster(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> RolloutsInCluster:
-    """What there is in a namespace; an empty one: in all."""
+    """The rollouts in a namespace; empty: in all namespaces."""
     jobs: list[Mapping[str, Any]] | None = None
     intents, statuses, unusable = [], [], []
     try:
-        # before the statuses: a Job that has ended by then has left its own
+        # before the statuses: a Job that has ended then has written its own
         jobs = oldest_first(
             await read_list(client, jobs_path(namespace), deadline, {"labelSelector": ROLLOUT})
         )
@@ -230,15 +230,15 @@ async def rollouts_in_cluster(
                 applied[intent.namespace, intent.hash] = {"metadata": item["metadata"]}
         except InvalidInput as error:
             unusable.append(str(error))
-    wanted = {_worker_of(intent): intent for intent in intents}
-    left = {status.worker: status for status in statuses}
+    intent_of = {_worker_of(intent): intent for intent in intents}
+    status_of = {status.worker: status for status in statuses}
     if jobs is not None:
-        statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
+        statuses = [_with_its_jobs(status, jobs, intent_of.get(status.worker)) for status in statuses]
     by_worker = {status.worker: status for status in statuses}
     waiting = {
-        worker: _not_begun(intent, left.get(worker), jobs, applied[intent.namespace, intent.hash])
-        for worker, intent in wanted.items()
-        if not intent.is_rolled_out_by_hand and not (worker in left and is_of(left[worker], intent))
+        worker: _not_begun(intent, status_of.get(worker), jobs, applied[intent.namespace, intent.hash])
+        for worker, intent in intent_of.items()
+        if not intent.is_rolled_out_by_hand and not (worker in status_of and is_of(status_of[worker], intent))
     }
     return RolloutsInCluster(
         intents=tuple(intents),
@@ -250,7 +250,7 @@ async def rollouts_in_cluster(
 
 
 def _created(item: Mapping[str, Any]) -> datetime:
-    """When an object was created; long ago, where its API server does not tell."""
+    """When an object was created; long ago if its API server does not say."""
     try:
         return parse_time(str(value_at(item, "metadata", "creationTimestamp")))
     except ValueError:
@@ -267,34 +267,34 @@ def _sorted(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
 
 def _not_begun(
     intent: Intent,
-    left: RolloutStatus | None,
+    earlier: RolloutStatus | None,
     jobs: Iterable[Mapping[str, Any]] | None,
     applied: Mapping[str, Any],
 ) -> RolloutStatus:
-    """The status of a worker whose Job has not begun with its intent, or has ended before it had looked.
+    """The status of a worker whose Job has not begun with its intent, or ended before its first read.
 
-    `left` is the status that an earlier Job left, and `applied` the ConfigMap of the intent.
+    `earlier` is the status that an earlier Job wrote, and `applied` the ConfigMap of the intent.
     """
-    worker, since = _worker_of(intent), max(left.since if left else _LONG_AGO, _created(applied))
+    worker, since = _worker_of(intent), max(earlier.since if earlier else _LONG_AGO, _created(applied))
     # from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals
     # without hooks; nothing with only the right to get Applications can start a full sync
     no_job = (
         f"it has no Job yet: a hook waits until the pods of {intent.target} are ready"
         f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, start a full sync"
     )
-    begin = partial(not_begun, left, worker, intent.target)
+    begin = partial(not_begun, earlier, worker, intent.target)
     if jobs is None:
         return begin("its Job cannot be read", since)
-    wanted = intent.namespace, intent.hash
-    own = [
+    key = intent.namespace, intent.hash
+    own_jobs = [
         job
         for job in jobs
-        if (job["metadata"]["namespace"], value_at(job, "metadata", "annotations", INTENT_HASH)) == wanted
+        if (job["metadata"]["namespace"], value_at(job, "metadata", "annotations", INTENT_HASH)) == key
     ]
-    if not own:
+    if not own_jobs:
         return begin(no_job, since)
-    metadata, created = own[-1]["metadata"], _created(own[-1])
-    if (end := end_of_job(own[-1])) and is_older(own[-1], applied):
+    metadata, created = own_jobs[-1]["metadata"], _created(own_jobs[-1])
+    if (end := end_of_job(own_jobs[-1])) and is_older(own_jobs[-1], applied):
         if HOOK in metadata["annotations"]:
             return begin(no_job, since)
         name, delete = metadata["name"], f"`kubectl delete job {metadata['name']} -n {intent.namespace}`"
@@ -305,7 +305,7 @@ def _not_begun(
         return begin(f"{why}; `twgen tick` deletes it, or run {delete}", since)
     if end:
         return left_alone(
-            begin("its Job has not started to work", created), _how_it_ended(own[-1], end), end.at
+            begin("its Job has not started to work", created), _how_it_ended(own_jobs[-1], end), end.at
         )
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
     return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
@@ -314,7 +314,7 @@ def _not_begun(
 async def _config_maps(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> AsyncIterator[Mapping[str, Any]]:
-    """Those of rollouts, in a namespace or in all, never all of them at once."""
+    """The ConfigMaps of rollouts in a namespace, or in all, read page by page."""
     path = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
     query = {"labelSelector": ROLLOUT, "limit": str(_PAGE), "continue": ""}
     for _ in range(MOST_LISTED // _PAGE):
@@ -336,7 +336,7 @@ def _ended(
         key = metadata["namespace"], annotations.get(INTENT_HASH, "")
         ended.pop(key, None)
         is_before, is_hook = is_older(job, applied.get(key, {})), HOOK in annotations
-        # the sync that made the intent again makes its hook again too
+        # the sync that created the intent again also creates its hook again
         if (end := end_of_job(job)) and not (is_before and is_hook):
             reference = JobReference(metadata["name"], metadata["uid"])
             ended[key] = EndedJob(reference, end.at, is_hook, is_before)
@@ -346,20 +346,20 @@ def _ended(
 def _with_its_jobs(
     status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
-    """The status that a rollout left, or that no Job works on it: a Job that is killed cannot write that."""
+    """The status that a rollout wrote, or that no Job works on it: a killed Job cannot write that."""
     namespace, _, worker = status.worker.partition("/")
-    own = [
+    own_jobs = [
         job
         for job in jobs
         if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
     ]
-    ends = [end for job in own if (end := end_of_job(job))]
+    ends = [end for job in own_jobs if (end := end_of_job(job))]
     is_by_hand = intent is not None and intent.is_rolled_out_by_hand
-    if is_by_hand or len(ends) < len(own) or not needs_a_rollout(status.phase, status.reason):
+    if is_by_hand or len(ends) < len(own_jobs) or not needs_a_rollout(status.phase, status.reason):
         return status
-    if not own:
+    if not own_jobs:
         return left_alone(status, "it has no Job", status.since)
-    return left_alone(status, _how_it_ended(own[-1], ends[-1]), ends[-1].at)
+    return left_alone(status, _how_it_ended(own_jobs[-1], ends[-1]), ends[-1].at)
 
 
 def _how_it_ended(job: Mapping[str, Any], end: JobEnd) -> str:

@@ -23,10 +23,10 @@ from twgen.yaml.source import YamlError
 
 _MOST_SECONDS = 30.0
 _MOST_READ = 65_536
-_MOST_TOLD = 2000
-"""Characters of what a program says of its failure."""
+_LONGEST_MESSAGE = 2000
+"""Characters of a program's error message that are shown."""
 _OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed", "failed to reserve")
-"""What the runtime of Go says then, by what it could not get."""
+"""Messages of Go's runtime when it is out of memory, by what it could not get."""
 _REMOTE = (
     "twgen fetches nothing: copy remote files into the repository with `kustomize localize`, and commit them"
 )
@@ -38,21 +38,21 @@ _INSTEAD = {
         " `helm template`"
     ),
 }
-"""What to do, by what kustomize says."""
+"""The remedy, by a part of kustomize's message."""
 _VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
 """Helm's comment: the template that a document comes from."""
-_TOLD = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
+_DOCUMENT_LINE = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
 _TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d+))?")
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
-def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
+def read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
     """The documents that a folder, by its full name, renders to; raises InvalidInput."""
-    program = given.kind.lower()
+    program = settings.kind.lower()
     try:
-        text = _rendered(given, folder)
+        text = _rendered(settings, folder)
     except OSError as error:
         why = f"{program} cannot be run here ({error.strerror})"
         raise InvalidInput(f"{why}: check TMPDIR, and the limits of this process (`ulimit -a`)") from error
@@ -76,67 +76,69 @@ def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
     return Documents(tuple(documents), ())
 
 
-def in_file(given: Input, folder: str, told: str) -> tuple[str, int, str]:
-    """The file that a document, or what is told of one or of a failed render, comes from; its line; and why.
+def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
+    """The file that a rendered document, or a message about one or about a failed render, comes from.
 
-    A line of what is rendered is none of the file. What helm names begins with the name of the chart.
+    With its line, and the message without the place. Helm's paths begin with the name of the chart.
     """
-    of_document, number = _TOLD.fullmatch(told), "1"
-    template, why = of_document.groups() if of_document else (None, told)
-    if not of_document and (at := _TEMPLATE.search(told)):
+    match, number = _DOCUMENT_LINE.fullmatch(line), "1"
+    template, why = match.groups() if match else (None, line)
+    if not match and (at := _TEMPLATE.search(line)):
         template, number = at[1], at[2] or number
-    if given.kind == KUSTOMIZE:
-        there = (name for name in _KUSTOMIZATIONS if Path(folder, name).is_file())
-        name = next(there, _KUSTOMIZATIONS[0])
+    if settings.kind == KUSTOMIZE:
+        present = (name for name in _KUSTOMIZATIONS if Path(folder, name).is_file())
+        name = next(present, _KUSTOMIZATIONS[0])
     else:
         name = (template or "").partition("/")[2] or CHART_FILE
     return os.path.normpath(f"{folder}/{name}"), int(number), why or ""
 
 
-def _rendered(given: Input, folder: str) -> str:
-    name = given.kind.lower()
+def _rendered(settings: Input, folder: str) -> str:
+    name = settings.kind.lower()
     program = shutil.which(name)
     if not program:
         raise InvalidInput(
-            f"{name}, which --input {given.kind} runs, is not on PATH: install it; in Argo CD, the"
+            f"{name}, which --input {settings.kind} runs, is not on PATH: install it; in Argo CD, the"
             " component deploy/templating copies Argo CD's own program into the sidecar"
         )
-    checkout = given.root or repository_root(f"{folder}/.")
+    checkout = settings.root or repository_root(f"{folder}/.")
     root = os.path.realpath(checkout or folder)
     with tempfile.TemporaryDirectory(prefix="twgen-") as private:
-        is_kustomize = given.kind == KUSTOMIZE
+        is_kustomize = settings.kind == KUSTOMIZE
         arguments = (
             ["build", folder]
             if is_kustomize
-            else list(_of_helm(given, folder, root, private, is_checkout=bool(checkout)))
+            else list(_of_helm(settings, folder, root, private, is_checkout=bool(checkout)))
         )
         command = [sys.executable, "-I", confined.__file__, root, private, os.path.realpath(program)]
-        ended = _ended([*command, *arguments], folder, private, name)
+        exit_status = _run([*command, *arguments], folder, private, name)
         output, complaint = Path(private, "output"), Path(private, "complaint")
-        # below the first empty line are the stacks of Go, when memory was out
-        told = complaint.read_bytes()[:_MOST_READ].decode(errors="replace").strip().partition("\n\n")[0]
-        # kustomize warns of old fields first
-        at = max(0, f"\n{told}".find("\nError: "))
-        told = f"{told[at:]} {told[:at]}"[:_MOST_TOLD]
-        said = " ".join(told.split()).replace(f"{private}/", "").replace(f"{root}/", "").replace(root, ".")
-        for at, name_of_file in enumerate(given.value_files):
-            said = said.replace(_VALUES.format(at), name_of_file)
-        if ended == confined.CANNOT:
+        # if it ran out of memory, Go's stack traces follow the first empty line
+        errors = complaint.read_bytes()[:_MOST_READ].decode(errors="replace").strip().partition("\n\n")[0]
+        # kustomize first warns about old fields
+        at = max(0, f"\n{errors}".find("\nError: "))
+        errors = f"{errors[at:]} {errors[:at]}"[:_LONGEST_MESSAGE]
+        message = (
+            " ".join(errors.split()).replace(f"{private}/", "").replace(f"{root}/", "").replace(root, ".")
+        )
+        for at, name_of_file in enumerate(settings.value_files):
+            message = message.replace(_VALUES.format(at), name_of_file)
+        if exit_status == confined.CANNOT:
             raise InvalidInput(
-                f"this kernel cannot confine {name} ({said}): it needs Linux with Landlock and seccomp;"
+                f"this kernel cannot confine {name} ({message}): it needs Linux with Landlock and seccomp;"
                 f" or run {name} yourself and pipe its output into `twgen render -`"
             )
         most = confined.at_most(resource.RLIMIT_FSIZE, confined.MOST_BYTES)
         if output.stat().st_size >= most:
             raise NotRendered(f"the output of {name} is larger than {_in_words(most)}: render less")
-        if ended and any(sign in said for sign in _OUT_OF_MEMORY):
-            of_all = (resource.RLIMIT_DATA, resource.RLIMIT_AS)
-            most = min(confined.at_most(limit, confined.MOST_MEMORY) for limit in of_all)
+        if exit_status and any(sign in message for sign in _OUT_OF_MEMORY):
+            limits = (resource.RLIMIT_DATA, resource.RLIMIT_AS)
+            most = min(confined.at_most(limit, confined.MOST_MEMORY) for limit in limits)
             raise NotRendered(f"{name} ran out of memory (it may use {_in_words(most)}): render less")
-        if ended:
-            said = said or f"it exited with {ended}: out of time or memory"
-            instead = next((text for sign, text in _INSTEAD.items() if is_kustomize and sign in said), "")
-            raise NotRendered(f"{name} failed: {instead}{instead and '; '}{said}")
+        if exit_status:
+            message = message or f"it exited with {exit_status}: out of time or memory"
+            instead = next((text for sign, text in _INSTEAD.items() if is_kustomize and sign in message), "")
+            raise NotRendered(f"{name} failed: {instead}{instead and '; '}{message}")
         try:
             return output.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -147,11 +149,11 @@ def _in_words(size: int) -> str:
     return f"{size // 2**20} MiB" if size >= 2**20 else f"{size} bytes"
 
 
-def _ended(command: list[str], folder: str, private: str, name: str) -> int:
-    """Run it with nothing of the environment; its exit status."""
-    of_folders = [f"{by}_{what}_HOME" for by in ("XDG", "HELM") for what in ("CONFIG", "CACHE", "DATA")]
+def _run(command: list[str], folder: str, private: str, name: str) -> int:
+    """Run the command without twgen's environment, and return its exit status."""
+    variables = [f"{by}_{kind}_HOME" for by in ("XDG", "HELM") for kind in ("CONFIG", "CACHE", "DATA")]
     environment = {
-        **dict.fromkeys(("PATH", "TMPDIR", "HOME", *of_folders), private),
+        **dict.fromkeys(("PATH", "TMPDIR", "HOME", *variables), private),
         "HELM_PLUGINS": f"{private}/plugins",
         "GOMEMLIMIT": "512MiB",
         "LC_ALL": "C",
@@ -173,16 +175,16 @@ def _ended(command: list[str], folder: str, private: str, name: str) -> int:
             raise NotRendered(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
 
 
-def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
-    what = "files of the checkout, with a path relative to the chart's folder, such as ../prod.yaml"
-    only = f"give {what}: no URL, no $ref, no absolute path, no link out of the checkout"
+def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
+    allowed = "files of the checkout, with a path relative to the chart's folder, such as ../prod.yaml"
+    only = f"give {allowed}: no URL, no $ref, no absolute path, no link out of the checkout"
     if not is_checkout:
         only = "the chart is not in a Git repository, so twgen reads only files in its own folder"
     yield from ("template", "--include-crds")
-    if given.namespace:
-        yield f"--namespace={given.namespace}"
-    size = len(os.fsencode(given.values))
-    for at, name in enumerate(given.value_files):
+    if settings.namespace:
+        yield f"--namespace={settings.namespace}"
+    size = len(os.fsencode(settings.values))
+    for at, name in enumerate(settings.value_files):
         file = os.path.realpath(f"{folder}/{name}")
         if "://" in name or os.path.commonpath((root, file)) != root:
             raise InvalidInput(f"value-files: {quoted(name)} is not a file of the checkout: {only}")
@@ -191,20 +193,20 @@ def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout:
         if size > DEFAULT.bytes:
             raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in all: give fewer files")
         if content is None:
-            said = f"value-files: there is no file {quoted(name)} in the folder of the chart"
-            raise InvalidInput(f"{said}: {only}" if name.startswith(("/", "$")) else said)
-        # helm takes its argument apart at commas, and fetches what looks like a URL
+            message = f"value-files: there is no file {quoted(name)} in the folder of the chart"
+            raise InvalidInput(f"{message}: {only}" if name.startswith(("/", "$")) else message)
+        # helm splits its argument at commas, and fetches anything that looks like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
         yield f"--values={private}/{_VALUES.format(at)}"
-    if given.values:
-        # called as the option, which an error names
-        Path(private, "--values").write_bytes(os.fsencode(given.values))
+    if settings.values:
+        # named like the option, because helm's errors name the file
+        Path(private, "--values").write_bytes(os.fsencode(settings.values))
         yield f"--values={private}/--values"
-    yield from ("--", given.release or "release-name", folder)
+    yield from ("--", settings.release or "release-name", folder)
 
 
 def _value_file(name: str, file: str) -> bytes | None:
-    """What a value file holds; None: there is no such file."""
+    """The content of a value file; None: there is no such file."""
     try:
         if not Path(file).is_file():
             return None

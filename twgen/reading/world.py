@@ -1,4 +1,4 @@
-"""Reading the world: what the servers say of the workers right now."""
+"""Reading the world: the current state of the workers on the servers."""
 
 import asyncio
 from asyncio import Task, TaskGroup
@@ -27,36 +27,36 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One look at workers: through what, as of when, and how much is asked."""
+    """One reading of workers: its connections, its time, and how much it reads."""
 
     temporal: SharedReads
     cluster: SharedLists | None
-    """None: nothing is known of Deployments."""
+    """None: nothing is known about Deployments."""
     now: datetime
     for_routing: bool
-    """Not only what a render needs, versions and, of those that may go, the open workflows, but also what
-    decides on traffic, and what only people ask for."""
+    """Not only the input of a render (versions, and open workflows of versions that may go), but also the
+    input of decisions about traffic, and facts that only people need."""
     read_at: datetime
     """By the reader's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
-    """What explains a wait, and decides nothing, may fail: a rollout must not, which only waits."""
+    """Reads that only explain a wait may fail: a waiting rollout must not fail because of them."""
     prometheus: "Callable[[], PrometheusReader] | None" = None
     """Makes the reader of Prometheus; None: its metrics cannot be read."""
 
     @property
     def for_people(self) -> bool:
-        """Somebody looks: what decides nothing, and says more, is read too."""
+        """People see the result: facts that explain but decide nothing are read too."""
         return self.for_routing and not self.goes_on
 
     def cluster_of(self, spec: WorkerSpec) -> ClusterReader | None:
-        """What reads a worker's Deployments and pods."""
+        """The reader of a worker's Deployments and pods; None: there is no cluster."""
         return ClusterReader(spec, self.cluster) if self.cluster else None
 
 
 async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
-    """What Temporal and Kubernetes say of the workers, all of them at the same time.
+    """The state of the workers in Temporal and Kubernetes, read for all of them at the same time.
 
-    The first read that fails is raised, StateUnavailable or OutOfTime.
+    Raises the error of the first read that fails, StateUnavailable or OutOfTime.
     """
     cluster = reading.cluster
     reading.temporal.require_credentials(specs)
@@ -64,7 +64,7 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
         async with TaskGroup() as group:
             if cluster and cluster.namespace:
                 group.create_task(cluster.list(cluster.namespace))
-            tasks = [group.create_task(_read(spec, reading)) for spec in specs]
+            tasks = [group.create_task(_read_worker(spec, reading)) for spec in specs]
     except ExceptionGroup as failures:
         failure = first_failure(failures)
         raise failure from failure.__cause__
@@ -74,27 +74,27 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
 
 
 async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[str]]:
-    """The same of those workers that can be read, and why the others cannot be."""
+    """The same for the workers that can be read, and why the others cannot be."""
 
     async def read(spec: WorkerSpec) -> WorkerWorld:
         reading.temporal.require_credentials([spec])
-        return await _read(spec, reading)
+        return await _read_worker(spec, reading)
 
-    found: dict[WorkerKey, WorkerWorld] = {}
+    workers: dict[WorkerKey, WorkerWorld] = {}
     failures: dict[str, None] = {}
-    for end in await asyncio.gather(*map(read, specs), return_exceptions=True):
-        if isinstance(end, WorkerWorld):
-            found[end.key] = end
+    for outcome in await asyncio.gather(*map(read, specs), return_exceptions=True):
+        if isinstance(outcome, WorkerWorld):
+            workers[outcome.key] = outcome
             continue
-        failure = first_failure(end)
+        failure = first_failure(outcome)
         if not isinstance(failure, TwgenError):
             raise failure
         failures[str(failure)] = None  # many workers may have the same failure
-    return World(reading.now, found), list(failures)
+    return World(reading.now, workers), list(failures)
 
 
-async def _read(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
-    """All reads of a worker; a failed read comes inside an ExceptionGroup."""
+async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
+    """All reads of a worker; a failure is raised inside an ExceptionGroup."""
     return await _read_further(spec, await _read_versions(spec, reading), reading)
 
 
@@ -104,28 +104,28 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
     async with TaskGroup() as group:
         describing = group.create_task(temporal.deployment())
         listing = group.create_task(cluster.deployments()) if cluster else None
-    found, live = describing.result(), listing.result() if listing else None
-    # where nothing is deployed, a worker that is not known is a new one
-    if not found and (live is None or live) and await reading.temporal.second_look():
-        found = await temporal.deployment()
-    world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, found, live)
-    if not found:
+    deployment, live = describing.result(), listing.result() if listing else None
+    # if nothing is deployed, an unknown worker is a new one
+    if not deployment and (live is None or live) and await reading.temporal.wait_until_remembered():
+        deployment = await temporal.deployment()
+    world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
+    if not deployment:
         return world
-    listed = {version.build_id: version for version in found.versions}
+    listed = {version.build_id: version for version in deployment.versions}
     async with TaskGroup() as group:
-        by_name = [
+        descriptions = [
             group.create_task(temporal.version(build_id, listed.get(build_id)))
             for build_id in versions_to_describe(spec, world, reading.now, for_routing=reading.for_routing)
         ]
         greeting = group.create_task(reading.temporal.server_version(spec)) if reading.for_routing else None
-    described = {version.build_id: version for task in by_name if (version := task.result())}
+    described = {version.build_id: version for task in descriptions if (version := task.result())}
     versions = tuple((listed | described).values())
     server_version = greeting.result() if greeting else ""
-    return replace(world, temporal=replace(found, versions=versions, server_version=server_version))
+    return replace(world, temporal=replace(deployment, versions=versions, server_version=server_version))
 
 
 async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) -> WorkerWorld:
-    """The same worker with its open workflows and, for routing, its pollers, gates and pods."""
+    """The same worker with its open workflows and, for routing, also its pollers, gates and pods."""
     temporal, cluster = TemporalReader(spec, reading.temporal), reading.cluster_of(spec)
     reads = further_reads(
         spec, world, reading.now, for_routing=reading.for_routing, for_people=reading.for_people
@@ -133,8 +133,8 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
     async with TaskGroup() as group:
         start, shared = group.create_task, reading.temporal
         counting = start(shared.open_workflows(spec, reads.open_workflows))
-        of_auto_upgrade = reads.auto_upgrade_workflows
-        upgrading = {name: start(temporal.auto_upgrade_workflows(name)) for name in of_auto_upgrade}
+        build_ids = reads.auto_upgrade_workflows
+        upgrading = {name: start(temporal.auto_upgrade_workflows(name)) for name in build_ids}
         polling: dict[TaskQueue, Task[Polled | None]] = {}
         for queue in reads.task_queues:
             polling[queue] = start(temporal.pollers(queue))
@@ -147,34 +147,34 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         neighbours = None
         if reads.worker_deployments:
             neighbours = start(_explained(shared.worker_deployments(spec), reading))
-        holding = {name: start(shared.held(spec, name)) for name in reads.held}
+        counting_pinned = {name: start(shared.pinned_count(spec, name)) for name in reads.held}
         pods = start(cluster.pod_problems(reads.pods_of)) if cluster else None
         replay = start(cluster.replay()) if cluster and reads.replay else None
     polled = {queue: task.result() or {} for queue, task in polling.items()}
-    if found := world.temporal:
+    if deployment := world.temporal:
         tasks = {version_queue: task.result() for version_queue, task in asking.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
         runs = tuple(run for task in gates if (run := task.result()))
         measurements = tuple(task.result() for task in measuring)
-        held = {build_id: task.result() for build_id, task in holding.items()}
-        counted = {**{name: pinned.number for name, pinned in held.items()}, **counting.result()}
+        pinned = {build_id: task.result() for build_id, task in counting_pinned.items()}
+        counted = {**{name: count.number for name, count in pinned.items()}, **counting.result()}
         versions = tuple(
             replace(
                 version,
                 open_workflows=counted.get(version.build_id),
-                oldest_open_at=held[version.build_id].oldest_at if version.build_id in held else None,
+                oldest_open_at=pinned[version.build_id].oldest_at if version.build_id in pinned else None,
                 auto_upgrade_workflows=upgraded.get(version.build_id),
                 task_queues=with_pollers(version, spec.worker_deployment, polled, tasks, reading.read_at),
                 measurements=measurements if version.build_id == spec.build_id and reads.metrics else None,
                 gate_runs=runs if version.build_id == spec.build_id and reads.gate_runs is not None else None,
             )
-            for version in found.versions
+            for version in deployment.versions
         )
-        world = replace(world, temporal=replace(found, versions=versions))
+        world = replace(world, temporal=replace(deployment, versions=versions))
     listed = neighbours.result() if neighbours else None
     if reads.other_workers:
-        alike = [other for other in listed or () if may_be_called(other.name, spec.worker_deployment)]
-        world = replace(world, other_workers=(*other_workers(spec.worker_deployment, polled), *alike))
+        similar = [other for other in listed or () if may_be_called(other.name, spec.worker_deployment)]
+        world = replace(world, other_workers=(*other_workers(spec.worker_deployment, polled), *similar))
     return replace(
         world,
         pod_problems=pods.result() if pods else {},
@@ -186,7 +186,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 def _measuring(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, since: datetime | None
 ) -> Measuring | None:
-    """What measures the target since it ramps; None: it is not known since when."""
+    """The measurements of the target since its ramp began; None: it is unknown when that was."""
     routing = world.temporal.routing if world.temporal else None
     versions = world.temporal.versions if world.temporal else ()
     target = next((version for version in versions if version.build_id == spec.build_id), None)
@@ -197,7 +197,7 @@ def _measuring(
 
 
 async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:
-    """What explains a wait and decides nothing: a rollout goes on without."""
+    """The answer to a read that only explains a wait; a rollout continues without it."""
     try:
         return await asking
     except TwgenError:
@@ -207,7 +207,7 @@ async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | No
 
 
 def first_failure(failure: BaseException) -> BaseException:
-    """What failed first, of several."""
+    """The first of several failures."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return failure

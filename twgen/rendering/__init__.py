@@ -1,1 +1,1 @@
-"""A plan in, manifests and their text out; decides nothing."""
+"""Turning a plan into manifests and their text; decides nothing."""

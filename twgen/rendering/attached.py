@@ -27,22 +27,22 @@ from twgen.versioning.names import (
 _MOST_COPIED = 48 * 2**20
 _PER_VALUE = 16
 """Characters for each item of a list or a mapping: even a short one takes memory."""
-# of KEDA: no other kind that can be attached scales from zero
+# KEDA's: no other attachable kind scales from zero
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 
 def limit_copies(workers: Iterable[WorkerVersions]) -> None:
-    """Raises InvalidInput if the copies of attached resources would take too much memory in one render."""
-    left = _MOST_COPIED
+    """Raise InvalidInput if the copies of attached resources would take too much memory in one render."""
+    room = _MOST_COPIED
     for worker in workers:
         spec = worker.spec
         versions = [version for version in worker.versions if version.attached or version.leaving]
         if not versions or not spec.attached:
             continue
         text = json.dumps([resource.template for resource in spec.attached])
-        left -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
-        left -= text.count("{{") * sum(max(map(len, _names(spec, each).values())) for each in versions)
-        if left < 0:
+        room -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
+        room -= text.count("{{") * sum(max(map(len, _names(spec, version).values())) for version in versions)
+        if room < 0:
             raise InvalidInput(
                 f"{spec.document.source}: the attached templates of {spec.worker_deployment} are too large to"
                 f" render: {len(text)} characters, copied for {len(versions)} versions"
@@ -54,7 +54,7 @@ def attached_manifests(
 ) -> Iterator[dict[str, Any]]:
     """The objects that are attached to a version, or leave it.
 
-    Argo CD keeps those that the Job of a hook applies, but does not apply them.
+    Argo CD keeps the objects that the Job of a hook applies, but does not apply them.
     """
     names = {item.name for item in (*version.attached, *version.leaving)}
     for resource in spec.attached if names else ():
@@ -85,8 +85,8 @@ def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: Attached
     for metric in _items(body.get("metrics")):
         selector = value_at(metric, "external", "metric", "selector")
         if isinstance(selector, dict) and "matchLabels" in selector:
-            own = {label: names[label] for label in METRIC_LABELS}
-            selector["matchLabels"] = {**(selector["matchLabels"] or {}), **own}
+            metric_labels = {label: names[label] for label in METRIC_LABELS}
+            selector["matchLabels"] = {**(selector["matchLabels"] or {}), **metric_labels}
     place = {
         "workerDeploymentName": spec.worker_deployment,
         "workerDeploymentBuildId": version.build_id,

@@ -25,10 +25,10 @@ _REPLACED = {"paused", "replicas"}
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
     """The manifest of a rendered version's Deployment; an empty identity is left out."""
-    kept, body = _content(spec, version)
+    annotations, body = _content(spec, version)
     if version.patch:
         patched = patched_template(body["template"], version.patch)
-        kept = kept | {PATCHED: patch_text(version.patch, patched.replaced)}
+        annotations = annotations | {PATCHED: patch_text(version.patch, patched.replaced)}
         body = {**body, "template": patched.template}
     sized = {} if version.replicas is None else {"replicas": version.replicas}
     return {
@@ -38,7 +38,7 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
             "name": version.deployment,
             "namespace": spec.namespace,
             "labels": own_labels(spec, version.build_id),
-            "annotations": kept | own_annotations(spec, version, identity),
+            "annotations": annotations | own_annotations(spec, version, identity),
         },
         "spec": sized | {name: value for name, value in body.items() if name not in _REPLACED},
     }

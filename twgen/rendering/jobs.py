@@ -39,7 +39,7 @@ Manifest = dict[str, Any]
 _USER = 999
 """The user of twgen's image."""
 _DEADLINE = timedelta(days=7)
-"""How long a rollout may take in addition to the pauses of its steps: people pause one over a weekend."""
+"""How long a rollout may take in addition to the pauses of its steps: people pause it over a weekend."""
 _LONGEST_DEADLINE = 2**31 - 1
 """Seconds, 68 years: a Job would end at once if Kubernetes could not count them in nanoseconds of 64 bits."""
 _RETRIES = 6
@@ -64,13 +64,13 @@ _NOT_REPLAYED = [1]
 """The exit code of a replay that another attempt cannot change."""
 _FOLDER = "/histories"
 _MEMORY = {"requests": "128Mi", "limits": "1Gi"}
-"""Of the container that fetches histories: it needs more than other Pods of twgen."""
-_OF_THE_POD = (
+"""For the container that fetches histories: it needs more than other Pods of twgen."""
+_COPIED_POD_FIELDS = (
     "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
     "hostUsers", "imagePullSecrets", "nodeSelector", "os", "priorityClassName", "runtimeClassName",
     "schedulerName", "securityContext", "serviceAccount", "serviceAccountName", "tolerations", "volumes",
 )  # fmt: skip
-_OF_THE_CONTAINER = (
+_COPIED_CONTAINER_FIELDS = (
     "env", "envFrom", "image", "imagePullPolicy", "name", "resources", "securityContext", "volumeMounts",
     "workingDir",
 )  # fmt: skip
@@ -123,10 +123,10 @@ def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJob
 def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Manifest]:
     """The Job that replays histories for the target; none without a replay in the policy, or an image."""
     spec, replay = worker.spec, worker.spec.policy.replay
-    is_there = any(version.build_id == spec.build_id and version.is_rendered for version in worker.versions)
-    if not replay or not jobs.image or not is_there:
+    has_target = any(version.build_id == spec.build_id and version.is_rendered for version in worker.versions)
+    if not replay or not jobs.image or not has_target:
         return
-    labels, of = replay_labels(spec.name), replay_of(spec)
+    labels, replay_hash = replay_labels(spec.name), replay_of(spec)
     metadata: Manifest = {"labels": {**jobs.pod.labels, **labels}}
     if jobs.pod.annotations:
         metadata["annotations"] = dict(jobs.pod.annotations)
@@ -136,7 +136,7 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
         "podFailurePolicy": _failing_at(_NOT_REPLAYED),
         "template": {"metadata": metadata, "spec": _replay_pod(spec, replay, jobs)},
     }
-    yield _job(spec, ["replay", _digest(of, body)], labels, {REPLAY_OF: of}, body)
+    yield _job(spec, ["replay", _digest(replay_hash, body)], labels, {REPLAY_OF: replay_hash}, body)
 
 
 def _job(
@@ -166,16 +166,16 @@ def _failing_at(exit_codes: Sequence[int]) -> Manifest:
 
 
 def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
-    connection, own = _control_plane(spec), jobs.pod
+    connection, pod_settings = _control_plane(spec), jobs.pod
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, "")
     connects = injection(connection, identity, EnvironmentNames.CURRENT)
-    of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
-    variables = [variable for variable in connects.variables if variable["name"] not in of_worker]
+    worker_variables = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
+    variables = [variable for variable in connects.variables if variable["name"] not in worker_variables]
     needs = [
         _folder("tmp", _TMP),
         Injection(tuple(variables), connects.mounts, connects.volumes),
         _api_key(connection),
-        _trusted_bundle(own, connection, _CA_VOLUME),
+        _trusted_bundle(pod_settings, connection, _CA_VOLUME),
         *_prometheus_secrets(intent),
     ]
     arguments = ["--intent", f"{spec.namespace}/{rollout_name(spec.name)}", "--intent-hash", intent.hash]
@@ -187,15 +187,15 @@ def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJo
         "command": ["twgen"],
         "args": ["rollout", *arguments],
         "env": [variable for need in needs for variable in need.variables],
-        "resources": dict(own.resources) or _RESOURCES,
+        "resources": dict(pod_settings.resources) or _RESOURCES,
         "securityContext": _UNPRIVILEGED,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [mount for need in needs for mount in need.mounts],
     }
     placed = {
-        "imagePullSecrets": list(own.image_pull_secrets),
-        "nodeSelector": dict(own.node_selector),
-        "tolerations": list(own.tolerations),
+        "imagePullSecrets": list(pod_settings.image_pull_secrets),
+        "nodeSelector": dict(pod_settings.node_selector),
+        "tolerations": list(pod_settings.tolerations),
     }
     return {
         **{name: value for name, value in placed.items() if value},
@@ -236,7 +236,7 @@ def _api_key(connection: Connection) -> Injection:
 
 
 def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Injection:
-    """The operator's own certificates, unless the connection says which ones its server has."""
+    """The operator's own certificates, unless the connection names its server's."""
     if not pod.ca_bundle or not connection.needs_credentials or connection.ca_secret:
         return Injection(())
     return Injection(
@@ -252,7 +252,7 @@ def _folder(name: str, path: str, **storage: str) -> Injection:
 
 
 def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
-    """The Secret of each server; without it the Pod runs all the same, and its ramp waits."""
+    """The Secret of each server; without it, the Pod still runs, and its ramp waits."""
     for index, server in enumerate(intent.prometheus):
         if server.secret_name:
             name = f"prometheus-{index}"
@@ -264,15 +264,15 @@ def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
 
 def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
     template = described_template(spec)["spec"]
-    worker, of_worker = template["containers"][0], template.get("volumes", ())
-    pod = {name: template[name] for name in _OF_THE_POD if name in template}
-    own = {name: worker[name] for name in _OF_THE_CONTAINER if name in worker}
-    if "claims" in (resources := own.get("resources") or {}):
-        # of devices, which the pod no longer claims
-        own["resources"] = {name: value for name, value in resources.items() if name != "claims"}
-    if "env" in own:
-        own["env"] = [_of_its_own(variable) for variable in own["env"]]
-    taken = {volume["name"] for volume in of_worker}
+    worker, worker_volumes = template["containers"][0], template.get("volumes", ())
+    pod = {name: template[name] for name in _COPIED_POD_FIELDS if name in template}
+    container = {name: worker[name] for name in _COPIED_CONTAINER_FIELDS if name in worker}
+    if "claims" in (resources := container.get("resources") or {}):
+        # claims of devices, which the pod no longer has
+        container["resources"] = {name: value for name, value in resources.items() if name != "claims"}
+    if "env" in container:
+        container["env"] = [_without_container_name(variable) for variable in container["env"]]
+    taken = {volume["name"] for volume in worker_volumes}
     tmp, histories, trusted = (_unlike(name, taken) for name in ("twgen-tmp", "twgen-histories", _CA_VOLUME))
     storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
     if replay.in_memory:
@@ -289,16 +289,16 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     volumes = [volume for need in needs for volume in need.volumes]
     mounts = [
         mount
-        for mount in own.get("volumeMounts", ())
+        for mount in container.get("volumeMounts", ())
         if not f"{mount['mountPath']}/".startswith(f"{_FOLDER}/")
     ]
     if node_affinity := (pod.pop("affinity", None) or {}).get("nodeAffinity"):
-        # affinity to other Pods is for those that serve: a replay would wait for a node without one
+        # affinity to other Pods is for serving Pods: a replay would wait for a node without one
         pod["affinity"] = {"nodeAffinity": node_affinity}
     if secrets := [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]:
         pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
     replaying = {
-        **own,
+        **container,
         "command": [*replay.command],
         "volumeMounts": [*mounts, {"name": histories, "mountPath": _FOLDER, "readOnly": True}],
     }
@@ -307,22 +307,22 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
         "initContainers": [_fetching(spec, replay, jobs, needs)],
         "containers": [replaying],
         "restartPolicy": "Never",
-        "volumes": [*of_worker, *(volume for volume in volumes if volume not in of_worker)],
+        "volumes": [*worker_volumes, *(volume for volume in volumes if volume not in worker_volumes)],
     }
 
 
-def _of_its_own(variable: Manifest) -> Manifest:
-    """A variable with a share of resources takes this container's: the pod has no other of the worker."""
+def _without_container_name(variable: Manifest) -> Manifest:
+    """A variable about resources, without its container: the pod has only this container of the worker."""
     source = (variable.get("valueFrom") or {}).get("resourceFieldRef")
     if not source or "containerName" not in source:
         return variable
-    own = {name: value for name, value in source.items() if name != "containerName"}
-    return {**variable, "valueFrom": {"resourceFieldRef": own}}
+    resource_reference = {name: value for name, value in source.items() if name != "containerName"}
+    return {**variable, "valueFrom": {"resourceFieldRef": resource_reference}}
 
 
-def _unlike(name: str, others: AbstractSet[str]) -> str:
-    """The name, with as many x as make it differ from the others."""
-    while name in others:
+def _unlike(name: str, taken_names: AbstractSet[str]) -> str:
+    """The name, with x added until it differs from the taken names."""
+    while name in taken_names:
         name += "x"
     return name
 
@@ -330,7 +330,7 @@ def _unlike(name: str, others: AbstractSet[str]) -> str:
 def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequence[Injection]) -> Manifest:
     """The container that fetches the histories as the worker itself would."""
     worker, resources = described_template(spec)["spec"]["containers"][0], jobs.pod.resources
-    task_queues = [each.get("value") for each in worker.get("env", ()) if each["name"] == TASK_QUEUE]
+    task_queues = [item.get("value") for item in worker.get("env", ()) if item["name"] == TASK_QUEUE]
     arguments = [
         *("histories", "--deployment-name", spec.worker_deployment, "--folder", _FOLDER, "--shared"),
         *("--sample", str(replay.sample.of_each_type)),
@@ -343,7 +343,7 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequen
         "image": jobs.image,
         "command": ["twgen"],
         "args": arguments,
-        "env": [variable for need in needs for variable in need.variables],
+        "env": [item for need in needs for item in need.variables],
         "resources": {
             **resources,
             "requests": {"cpu": "10m", **resources.get("requests", {}), "memory": _MEMORY["requests"]},

@@ -40,10 +40,10 @@ from twgen.versioning.names import (
 from twgen.yaml.writer import encode_documents, write_documents
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
-"""A kind that is not named comes after those that are."""
+"""All other kinds come after these."""
 _CONFIG = {"ConfigMap", "Secret"}
 _HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
-"""Beside a Deployment what Argo CD takes for healthy soon: no sync waits for it in vain."""
+"""Kinds that soon become healthy for Argo CD, so that no sync waits for them in vain."""
 _LARGEST_INTENT = 1024 * 1024
 """Bytes in a ConfigMap."""
 _RBAC = "rbac.authorization.k8s.io"
@@ -56,30 +56,30 @@ def render_manifests(
     jobs: RolloutJobs | None = None,
     temporal_ui: str = "",
 ) -> list[Manifest]:
-    """The passthrough documents in their order, then all that twgen makes, sorted.
+    """The passthrough documents in their order, then all objects that twgen makes, sorted.
 
     With `temporal_ui`, Argo CD shows links to the workflows of workers and versions. Without `jobs` there are
     no objects of rollouts. Raises InvalidInput if there is nothing to render.
     """
     limit_copies(workers)
     manifests = (_manifests(worker, identity_of, jobs, temporal_ui) for worker in workers)
-    made = sorted(chain.from_iterable(manifests), key=_place)
-    if not made and not passthrough:
+    objects = sorted(chain.from_iterable(manifests), key=_place)
+    if not objects and not passthrough:
         reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
         why = f" ({reasons})" if reasons else ""
         raise InvalidInput(f"the documents render to nothing{why}: an empty output would delete everything")
-    _refuse_jobs_of(made, passthrough)
-    return [*(document.value for document in passthrough), *made]
+    _refuse_jobs_of(objects, passthrough)
+    return [*(document.value for document in passthrough), *objects]
 
 
 def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[ObjectName]:
     """The ConfigMaps and Secrets that Argo CD prunes when they are gone; `namespace` is the default."""
     for document in passthrough:
-        name, own = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
+        name, own_namespace = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
         options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
         is_config = document.value["kind"] in _CONFIG and document.value["apiVersion"] == "v1"
         if is_config and isinstance(name, str) and NOT_PRUNED not in str(options):
-            yield ObjectName(document.value["kind"], str(own or namespace), name)
+            yield ObjectName(document.value["kind"], str(own_namespace or namespace), name)
 
 
 def _manifests(
@@ -101,11 +101,11 @@ def _manifests(
         yield manifest
     at_once = _applied_with_target(worker)
     for version in worker.versions:
-        made = [version_deployment(spec, version, identity)] if version.is_rendered else []
-        for manifest in made:
+        manifests = [version_deployment(spec, version, identity)] if version.is_rendered else []
+        for manifest in manifests:
             manifest["metadata"]["annotations"] |= _link(temporal_ui, spec, version.build_id)
-        made += attached_manifests(spec, version, has_hook=bool(has_hook))
-        for manifest in made:
+        manifests += attached_manifests(spec, version, has_hook=bool(has_hook))
+        for manifest in manifests:
             is_first = version.build_id in at_once and manifest["kind"] in _HEALTHY_AT_ONCE
             if has_hook and not is_first and HOOK not in manifest["metadata"]["annotations"]:
                 # the hook starts once the target is healthy, even if others are not
@@ -125,7 +125,7 @@ def _link(temporal_ui: str, spec: WorkerSpec, build_id: str = "") -> dict[str, s
 
 
 def _applied_with_target(worker: WorkerVersions) -> set[str]:
-    """The target, and versions with traffic and without pods: they must not wait for a target that may crash.
+    """The target, and versions with traffic but no pods: they must not wait for a target that may crash.
 
     On the way back to a target that was active before, there is no such wait.
     """
@@ -139,9 +139,9 @@ def _applied_with_target(worker: WorkerVersions) -> set[str]:
     return {worker.spec.build_id, *without_pods}
 
 
-def _refuse_jobs_of(made: Iterable[Manifest], passthrough: Iterable[Document]) -> None:
-    """Of two Jobs with one name Argo CD applies only the last; the names are only known here."""
-    names = {manifest["metadata"]["name"] for manifest in made if manifest["kind"] == "Job"}
+def _refuse_jobs_of(objects: Iterable[Manifest], passthrough: Iterable[Document]) -> None:
+    """Of two Jobs with one name, Argo CD applies only the last; the names are known only here."""
+    names = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "Job"}
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
         if document.value["kind"] == "Job" and isinstance(name, str) and name in names:
@@ -176,7 +176,7 @@ def one_document(document: Any, output: str) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_documents, "json": _as_list}
-"""How a render is printed: `---`-led YAML documents, or one JSON List."""
+"""The formats of a render: YAML documents, each after `---`, or one JSON List."""
 
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
@@ -234,18 +234,18 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
     Applying a new object needs the verb create, for which RBAC compares the name in this case.
     """
     spec = worker.spec
-    read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
+    names_to_read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
     if spec.rollout.gate and (source := spec.rollout.gate.input_from):
-        read[source.kind].append(source.name)
-    yield _rule("", "configmaps", "get", names=read["ConfigMap"])
-    if read["Secret"]:
-        yield _rule("", "secrets", "get", names=read["Secret"])
+        names_to_read[source.kind].append(source.name)
+    yield _rule("", "configmaps", "get", names=names_to_read["ConfigMap"])
+    if names_to_read["Secret"]:
+        yield _rule("", "secrets", "get", names=names_to_read["Secret"])
     yield _rule("", "configmaps", "create", "patch", names=[rollout_status_name(spec.name)])
     yield _rule("", "events", "create")
     yield _rule("", "pods", "list")
     yield _rule("batch", "jobs", "delete", "list")
     yield _rule("apps", "deployments", "list")
-    # their replicas, and which of their attached objects are gone
+    # to set their replicas, and the annotation about deleted attached objects
     patched = [
         version.deployment
         for version in worker.versions
@@ -263,8 +263,8 @@ def attached_kinds(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> S
     """The kinds that are or were attached to a worker's versions; all possible ones if no cluster is read."""
     now = {GroupKind.of(resource.template) for resource in worker.spec.attached}
     were = worker.were_attached
-    known = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]
-    return sorted({*known, *now}, key=str)
+    possible = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]
+    return sorted({*possible, *now}, key=str)
 
 
 def _rule(group: str, resource: str, *verbs: str, names: Sequence[str] = ()) -> Manifest:

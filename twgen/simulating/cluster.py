@@ -1,4 +1,4 @@
-"""A model of the cluster of one worker: what a sync leaves there, and when pods poll."""
+"""A model of one worker's cluster: the Deployments after a sync, and when pods poll."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,24 +25,24 @@ Deployments = Mapping[str, LiveDeployment]
 
 @dataclass
 class ClusterModel:
-    """The Deployments of one worker, whose pods poll `startup` after they are asked for."""
+    """The Deployments of one worker, whose pods poll `startup` after they are created."""
 
     startup: timedelta
     deployments: dict[str, LiveDeployment] = field(default_factory=dict)
     ready_at: dict[str, datetime] = field(default_factory=dict)
 
     def sync(self, after: Deployments, now: datetime) -> None:
-        """Make the Deployments so; pods that are new begin to start."""
+        """Set the Deployments; new pods begin to start."""
         self.deployments = dict(after)
         starting = {build_id for build_id, live in after.items() if live.replicas and not live.serving}
         self.ready_at = {item: self.ready_at.get(item, later(now, self.startup)) for item in starting}
 
     def next_event(self) -> datetime | None:
-        """When pods begin to poll next."""
+        """When pods begin to poll next; None: never."""
         return min(self.ready_at.values(), default=None)
 
     def advance(self, now: datetime) -> None:
-        """Let time pass: pods that have had their time to start serve."""
+        """Let time pass: pods serve once their startup time is over."""
         for build_id in [item for item, moment in self.ready_at.items() if moment <= now]:
             del self.ready_at[build_id]
             live = self.deployments[build_id]
@@ -62,13 +62,13 @@ def synced(
         for version in planned.versions
         if version.is_rendered
     }
-    # what nobody rendered, no sync prunes
-    kept = {item: live for item, live in before.items() if live.protected or not may_be_ours(item)}
-    return kept | rendered
+    # a sync prunes only Deployments that were rendered
+    not_pruned = {item: live for item, live in before.items() if live.protected or not may_be_ours(item)}
+    return not_pruned | rendered
 
 
 def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDeployment:
-    """What the manifest that the spec describes for a version records of itself, with so many replicas."""
+    """The record of a version's Deployment as the spec describes it, with this number of replicas."""
     template = described_template(spec if build_id == spec.build_id else replace(spec, build_id=build_id))
     return RecordedDeployment(
         manifest={"metadata": {}, "spec": {"replicas": replicas, "template": template}},
@@ -84,7 +84,7 @@ def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDepl
 def _applied(
     spec: WorkerSpec, version: VersionPlan, live: LiveDeployment | None, identity: str, now: datetime
 ) -> LiveDeployment:
-    # what leaves the number out keeps it; the rollout brings an autoscaled version from zero to one
+    # a manifest without replicas keeps the number; the rollout scales an autoscaled version from zero to one
     size = max(live.replicas if live else 1, 1) if version.replicas is None else version.replicas
     external = version.replicas is None or (live is not None and live.replicas_are_external)
     recorded = _recorded(spec, version, size, identity)
@@ -105,7 +105,7 @@ def _applied(
         template_is_as_applied=not (live and version.action is VersionAction.KEEP)
         or live.template_is_as_applied,
         tracked_by=live.tracked_by if live else "",
-        # what else it has, the Job of the rollout takes at once
+        # the Job of the rollout removes any other attached objects at once
         attached=tuple(f"{item.kind}/{item.name}" for item in version.attached),
         available_replicas=size if serves else 0,
         patch=LivePatch(version.patch, patched) if patched else None,
@@ -116,16 +116,16 @@ def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int, identity: s
     before = version.recorded
     if not before:
         described = as_described(spec, version.build_id, replicas)
-        kept, manifest = described_annotations(spec), dict(described.manifest)
+        annotations, manifest = described_annotations(spec), dict(described.manifest)
     else:
         described, manifest = None, dict(before.manifest)
         if version.replaced_injection is not None:
             manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
-        kept = recorded_annotations(manifest)
+        annotations = recorded_annotations(manifest)
     manifest["metadata"] = {
         **manifest["metadata"],
         "labels": own_labels(spec, version.build_id),
-        "annotations": kept | own_annotations(spec, version, identity),
+        "annotations": annotations | own_annotations(spec, version, identity),
     }
     pace = spec.pace if version.build_id == spec.build_id else {}
     manifest["spec"] = {**manifest["spec"], **pace, "replicas": replicas}

@@ -1,4 +1,4 @@
-"""Every version of a worker at one moment, and what moments in a row come to: events, and spans of time."""
+"""Every version of a worker at one moment, and the events and spans that follow from a row of moments."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -23,7 +23,7 @@ _ALL = 100
 
 
 class VersionState(NamedTuple):
-    """One version at one moment; of unversioned workers only the share is known."""
+    """One version at one moment; for unversioned workers only the share is known."""
 
     percentage: float = 0
     status: VersionStatus = VersionStatus.NOT_REGISTERED
@@ -34,13 +34,13 @@ class VersionState(NamedTuple):
     autoscaled: bool = False
     was_active: bool = False
     is_held: bool = False
-    """A workflow that is pinned to it runs, or may be started."""
+    """A workflow that is pinned to it runs, or may start."""
     gate: GateStatus | None = None
-    """The worst of its gate's runs; None: none was started."""
+    """The worst of its gate's runs; None: no run was started."""
     begun: tuple[str, ...] = ()
-    """What its policy has done to its workflows while it drains, in words."""
+    """The actions of its policy on its workflows while it drains, in words."""
     aborted: str | None = None
-    """Why it is marked as aborted, to go on a sentence; None: it is not."""
+    """Why it is marked as aborted, as the end of a sentence; None: it is not."""
 
 
 class Frame(NamedTuple):
@@ -94,7 +94,7 @@ def _why_aborted(worker: SimulatedWorker) -> str | None:
 
 
 def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
-    """Every version that was there, and how it was for how long."""
+    """Every version that existed, with its states and how long each lasted."""
     build_ids = dict.fromkeys(build_id for frame in frames for build_id in frame.versions)
     drawn = (Lane(build_id, tuple(_spans(frames, build_id))) for build_id in build_ids)
     return tuple(lane for lane in drawn if lane.spans)
@@ -102,17 +102,17 @@ def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
 
 def _spans(frames: Sequence[Frame], build_id: str) -> Iterator[Span]:
     states = [frame.versions.get(build_id, _ABSENT) for frame in frames]
-    ends = [*(frame.at for frame in frames[1:]), None]
-    pieces = zip(map(_looks, states), frames, ends, strict=True)
-    for looks, group in groupby(pieces, key=lambda piece: piece[0]):
-        is_there, stage, status, percentage, replicas, autoscaled = looks
+    span_ends = [*(frame.at for frame in frames[1:]), None]
+    pieces = zip(map(_appearance, states), frames, span_ends, strict=True)
+    for appearance, group in groupby(pieces, key=lambda piece: piece[0]):
+        is_there, stage, status, percentage, replicas, autoscaled = appearance
         same = list(group)
         begin, end = same[0][1].at, same[-1][2]
         if is_there and begin != end:
             yield Span(begin, end, stage, status, percentage, None if autoscaled else replicas)
 
 
-def _looks(state: VersionState) -> tuple[bool, Stage, VersionStatus, float, int, bool]:
+def _appearance(state: VersionState) -> tuple[bool, Stage, VersionStatus, float, int, bool]:
     percentage, replicas = state.percentage, state.replicas
     return state.is_there, _stage(state), state.status, percentage, replicas, state.autoscaled
 
@@ -128,9 +128,9 @@ def _stage(version: VersionState) -> Stage:
 
 
 def events_of(frames: Sequence[Frame]) -> tuple[Event, ...]:
-    """What was there in the first frame, then what happened until each later one.
+    """The versions in the first frame, then the events up to each later frame.
 
-    Frames of one moment are its steps one by one: a sync, then what the rollout does.
+    Frames of one moment are its steps, one by one: a sync, then the changes of the rollout.
     """
     events = [
         Event(
@@ -149,10 +149,10 @@ def events_of(frames: Sequence[Frame]) -> tuple[Event, ...]:
             for build_id in (*before.versions, *after.versions)
         }
         changed = {build_id: pair for build_id, pair in pairs.items() if pair[0] != pair[1]}
-        for happening, has_happened, says in _RULES if changed else ():
+        for happening, has_happened, sentence in _RULES if changed else ():
             for build_id, (was, now) in changed.items():
                 if has_happened(was, now):
-                    text = says if isinstance(says, str) else says(was, now)
+                    text = sentence if isinstance(sentence, str) else sentence(was, now)
                     share = now.percentage if happening in _CHANGES_OF_TRAFFIC else None
                     events.append(Event(after.at, happening, build_id, text, share))
     return tuple(events)
@@ -270,4 +270,4 @@ _RULES: Sequence[
         "its Deployment is deleted",
     ),
 )
-"""What can happen to a version, when it has, and its sentence; in the order that one moment shows it in."""
+"""Each event of a version, its condition and its sentence, in the order in which one moment shows them."""

@@ -1,4 +1,4 @@
-"""Where a simulation begins: in a world that was read, or in the usual one of a deploy."""
+"""The beginning of a simulation: a world that was read, or the usual world of a deploy."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -46,46 +46,46 @@ def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) ->
 def initial_state(
     spec: WorkerSpec, world: World, begin: datetime, caller: Caller, assumed: Assumptions
 ) -> SimulatedWorker:
-    """The worker as the world describes it.
+    """The worker in the state that the world describes.
 
-    Raises StateUnavailable when it does not, OwnedBySomebodyElse when a Deployment is another's. What the
-    world says of a version is made to agree with its routing. Where the cluster was not read, the versions
-    that have pollers, or must have, are taken to run.
+    Raises StateUnavailable if the world lacks it, OwnedBySomebodyElse if a Deployment has another owner. Each
+    version is made consistent with the routing. If the cluster was not read, versions that have pollers, or
+    must have some, are assumed to run.
     """
-    seen = worker_world(spec, world)
-    server = server_of(seen.temporal.server_version if seen.temporal else "")
+    start = worker_world(spec, world)
+    server = server_of(start.temporal.server_version if start.temporal else "")
     temporal = TemporalModel(
         server=server,
         now=begin,
         workflow_duration=assumed.workflow_duration,
         drainage_interval=assumed.drainage_interval,
     )
-    if seen.temporal:
-        temporal.manager = seen.temporal.manager_identity
+    if start.temporal:
+        temporal.manager = start.temporal.manager_identity
         state = UpdateState.COMPLETED if server.tells_update_state else None
-        temporal.routing = replace(seen.temporal.routing, update_state=state)
-        coherent = _coherent(seen.temporal, begin, assumed.drainage_interval)
+        temporal.routing = replace(start.temporal.routing, update_state=state)
+        coherent = _coherent(start.temporal, begin, assumed.drainage_interval)
         temporal.versions = {version.build_id: version for version in coherent}
-        temporal.held_until = _holds(seen.temporal, begin, assumed.workflow_duration)
+        temporal.held_until = _last_ends(start.temporal, begin, assumed.workflow_duration)
         temporal.gate_ends = {
             (version.build_id, run.workflow_id): gate_end(begin, assumed)
-            for version in seen.temporal.versions
+            for version in start.temporal.versions
             for run in version.gate_runs or ()
             if run.status is GateStatus.RUNNING
         }
-    # a person who only looks asks what the rollout does that owns the worker
-    is_ours = caller.is_person and temporal.manager.startswith("twgen/")
-    acting = replace(caller, identity=temporal.manager) if is_ours else caller
-    refuse_foreign(spec, seen, acting)
+    # a person simulates the rollout that owns the worker
+    is_managed_by_twgen = caller.is_person and temporal.manager.startswith("twgen/")
+    acting = replace(caller, identity=temporal.manager) if is_managed_by_twgen else caller
+    refuse_foreign(spec, start, acting)
     worker = SimulatedWorker(
-        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, seen.ledger, seen.history
+        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, start.ledger, start.history
     )
-    if seen.replay and seen.replay.state is ReplayState.FAILED:
-        worker.replay = seen.replay
-    if seen.deployments is None:
+    if start.replay and start.replay.state is ReplayState.FAILED:
+        worker.replay = start.replay
+    if start.deployments is None:
         live = {build_id: _running(spec, build_id, begin) for build_id in _in_use(temporal)}
-    else:  # of two of one version, the one that is planned for
-        live = {build_id: several[0] for build_id, several in deployments_of(spec, seen).items()}
+    else:  # of two Deployments of one version, the one that planning uses
+        live = {build_id: several[0] for build_id, several in deployments_of(spec, start).items()}
     worker.cluster.sync(live, begin)
     worker.advance(begin)
     return worker
@@ -102,7 +102,7 @@ def _in_use(temporal: TemporalModel) -> list[str]:
 
 
 def _running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
-    """The Deployment of a version that serves as the spec wants it."""
+    """The Deployment of a version that serves, with the replicas of the spec."""
     replicas = _USUAL_REPLICAS if spec.replicas is None else spec.replicas
     name = versioned_deployment_name(spec.name, build_id)
     return LiveDeployment(
@@ -142,7 +142,7 @@ def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:
 
 
 def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) -> Iterator[Version]:
-    """Every version with the status that planning believes; one that only routing names is there too."""
+    """Every version with the status that planning derives; versions that only routing names are included."""
     listed = {version.build_id: version for version in temporal.versions}
     for build_id in sorted(routed_build_ids(temporal) - set(listed)):
         listed[build_id] = Version(build_id, VersionStatus.UNSPECIFIED, begin)
@@ -150,23 +150,23 @@ def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) 
         status = status_of(version.build_id, version, temporal)
         drainage = version.drainage
         if status is VersionStatus.DRAINING:
-            known = drainage or Drainage(status)
-            checked = known.checked_at
-            # its workflows are counted again in time, not in the past
+            known_drainage = drainage or Drainage(status)
+            checked = known_drainage.checked_at
+            # the next count of its workflows must not be in the past
             is_recent = checked is not None and later(checked, interval) > begin
-            drainage = Drainage(status, known.changed_at or begin, checked if is_recent else begin)
+            drainage = Drainage(status, known_drainage.changed_at or begin, checked if is_recent else begin)
         yield replace(version, status=status, drainage=drainage)
 
 
-def _holds(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
-    """When the last pinned workflow of each version ends, for all that have one at the beginning."""
+def _last_ends(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
+    """When the last pinned workflow of each version ends, for versions that have one at the beginning."""
     share = shares(temporal.routing)
     holds = {}
     for version in temporal.versions:
         status = status_of(version.build_id, version, temporal)
-        left = version.last_deactivated_at
+        left_at = version.last_deactivated_at
         if share.get(version.build_id) or version.open_workflows:
             holds[version.build_id] = later(begin, duration)
         elif status is VersionStatus.DRAINING and ever_active(version):
-            holds[version.build_id] = max(later(left or begin, duration), begin)
+            holds[version.build_id] = max(later(left_at or begin, duration), begin)
     return {build_id: until for build_id, until in holds.items() if until > begin}

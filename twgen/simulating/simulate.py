@@ -1,4 +1,4 @@
-"""Whole rollouts: the clock jumps from one thing that happens to the next until nothing is left to happen."""
+"""Simulating whole rollouts: the clock jumps from one event to the next until no event is left."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from twgen.simulating.worker import SimulatedWorker
 _MOST_MOMENTS = 5000
 """More than any rollout has: 20 steps, and 5 moments in the life of each of 100 versions."""
 _MOST_STATES = 8
-"""States of a worker that are kept: one that comes again comes ever again."""
+"""States of a worker that are kept: a state that repeats would repeat for ever."""
 _ROUTED = {VersionStatus.CURRENT, VersionStatus.RAMPING}
 _OUTCOMES = {
     Phase.SETTLED: Outcome.SETTLED,
@@ -40,9 +40,10 @@ def simulate(
     caller: Caller,
     assumed: Assumptions,
 ) -> Timeline:
-    """The rollout of every worker from a world on; without one, from the usual world of a deploy.
+    """The rollout of every worker, beginning in a world; without one, in the usual world of a deploy.
 
-    Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
+    Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if another owner has a
+    Deployment.
     """
     begin = begins or NO_TIME
     start = world or usual_world(specs, begin, caller)
@@ -55,12 +56,12 @@ def simulate(
 
 
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
-    """The worker at each moment at which anything may change, and the plan that is made of it, to the last.
+    """The worker at each moment at which anything may change, with the plan for it, up to the last moment.
 
-    A moment has up to four frames: after what happens by itself, after a sync, after the rollout, and after
-    what a policy does to workflows.
+    A moment has up to four frames: after events without twgen, after a sync, after the rollout, and after the
+    policy's actions on workflows.
     """
-    seen: deque[object] = deque(maxlen=_MOST_STATES)
+    previous_states: deque[object] = deque(maxlen=_MOST_STATES)
     for _ in range(_MOST_MOMENTS):
         plan = worker.plan()
         yield frame_of(worker), plan
@@ -78,10 +79,10 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if moment >= FOREVER:
             return
         if event >= FOREVER:
-            # renders that undo each other would go on for ever
-            if (state := worker.state()) in seen:
+            # renders that undo each other would repeat for ever
+            if (state := worker.state()) in previous_states:
                 return
-            seen.append(state)
+            previous_states.append(state)
         worker.advance(moment)
 
 
@@ -116,12 +117,12 @@ def _timeline(
 
 def _unchanged_since(moments: Sequence[tuple[Frame, WorkerPlan]]) -> timedelta:
     phases = [(plan.routing.phase, plan.routing.reason) for _, plan in moments]
-    others = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
-    return moments[next(others, -1) + 1][0].at
+    other_phases = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
+    return moments[next(other_phases, -1) + 1][0].at
 
 
 def measured_steps(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | None:
-    """Its steps, and what is measured at them; None: workflows that fail are not."""
+    """A spec's steps, and the analysis at them; None: no step measures failing workflows."""
     analysis, rollout = spec.policy.analysis, spec.rollout
     if not analysis or not rollout.steps or rollout.strategy is not Strategy.PROGRESSIVE:
         return None
@@ -130,7 +131,7 @@ def measured_steps(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis]
 
 
 def _judged(spec: WorkerSpec) -> Mapping[float, frozenset[str]]:
-    """The names of the metrics that are judged at each step, by its percentage."""
+    """The names of the metrics that are judged at each step, by the step's percentage."""
     return {
         step.percentage: frozenset(metric.name for metric in analysis.metrics)
         for step in spec.rollout.steps

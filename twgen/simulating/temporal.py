@@ -22,7 +22,7 @@ from twgen.model.times import later
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, shares
 
 NEWEST = "1.32.2"
-"""The newest server whose ways are modelled."""
+"""The newest server whose behaviour is modelled."""
 _UNKNOWN = (99, 0)
 _BATCH = timedelta(seconds=1)
 """How long a batch operation takes."""
@@ -33,19 +33,19 @@ _IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What one server does otherwise than another; `test_simulation_against_temporal.py` checks it."""
+    """The behaviour in which servers differ; `test_simulation_against_temporal.py` checks it."""
 
     version: str
     tells_when_current: bool
-    """A version carries `lastCurrentAt`."""
+    """A version has `lastCurrentAt`."""
     tells_update_state: bool
     """Routing says whether its last change has reached every task queue."""
     pinned_start_drains: bool
-    """A workflow that is started pinned to an inactive or drained version makes that version Draining."""
+    """A workflow that starts pinned to an inactive or drained version makes that version Draining."""
 
 
 def server_of(version: str) -> Server:
-    """The ways of a server, by its version; one that does not say its version is taken for the newest."""
+    """The behaviour of a server, by its version; a server without a version counts as the newest."""
     release = release_of(version) or _UNKNOWN
     return Server(
         version=version or NEWEST,
@@ -59,7 +59,7 @@ def server_of(version: str) -> Server:
 class TemporalModel:
     """A Worker Deployment and its clock.
 
-    Every version that new workflows go to gets pinned ones, which run for `workflow_duration`; zero: none do.
+    New workflows are pinned to their version, and run for `workflow_duration`; zero: none are pinned.
     """
 
     server: Server
@@ -75,7 +75,7 @@ class TemporalModel:
     """How and when running gates end, by build ID and workflow ID."""
 
     def described(self) -> WorkerDeployment | None:
-        """What the server says; None: it has never heard of the worker."""
+        """The server's description of the worker; None: it does not know the worker."""
         if not self.versions and self.routing == Routing():
             return None
         routing = self.routing
@@ -89,30 +89,30 @@ class TemporalModel:
         )
 
     def is_held(self, build_id: str) -> bool:
-        """A workflow that is pinned to the version runs, or may be started at any moment."""
+        """A workflow that is pinned to the version runs, or may start at any moment."""
         until = self.held_until.get(build_id)
         return shares(self.routing).get(build_id, 0) > 0 or (until is not None and until > self.now)
 
     def polled(self, build_id: str, task_queues: Iterable[TaskQueue]) -> None:
         """A worker of the version polls these task queues; the first poll registers the version."""
-        known = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
-        is_new = known.status is VersionStatus.CREATED
-        queues = known.task_queues or tuple(task_queues)
-        seen = all(queue.pollers and not queue.silent_seconds for queue in queues)
-        if is_new or not known.task_queues or not seen:
+        version = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
+        is_new = version.status is VersionStatus.CREATED
+        queues = version.task_queues or tuple(task_queues)
+        all_poll = all(queue.pollers and not queue.silent_seconds for queue in queues)
+        if is_new or not version.task_queues or not all_poll:
             self.versions[build_id] = replace(
-                known,
-                status=VersionStatus.INACTIVE if is_new else known.status,
+                version,
+                status=VersionStatus.INACTIVE if is_new else version.status,
                 task_queues=tuple(replace(queue, pollers=True, silent_seconds=None) for queue in queues),
             )
 
     def set_current(self, build_id: str) -> None:
-        """All new workflows that no ramp takes go to this version; empty: to unversioned workers."""
+        """Send all new workflows outside a ramp to this version; empty: to unversioned workers."""
         before = self.routing.current.build_id if self.routing.current else ""
         ramp = self.routing.ramping
         if before == build_id:
             return
-        # a ramp to anything else stays, one to unversioned workers too
+        # a ramp to anything else stays, also one to unversioned workers
         if ramp and ramp.build_id == build_id and build_id:
             ramp = None
         self._leave(before)
@@ -121,7 +121,7 @@ class TemporalModel:
         self._activate(build_id, VersionStatus.CURRENT)
 
     def set_ramp(self, build_id: str, percentage: float) -> None:
-        """This share of new workflows goes to the version; empty: to unversioned workers, at 0 to nobody."""
+        """Send this share of new workflows to the version; empty: to unversioned workers, at 0 to none."""
         before = self.routing.ramping
         moves = before is None or before.build_id != build_id
         if before and (moves or not (build_id or percentage)):
@@ -137,7 +137,7 @@ class TemporalModel:
         self._change(build_id, metadata={**(self.versions[build_id].metadata or {}), **marks})
 
     def start_pinned(self, build_id: str, until: datetime) -> None:
-        """Start a workflow on the version that runs until then."""
+        """Start a workflow on the version, which runs until that time."""
         version = self.versions[build_id]
         self.held_until[build_id] = max(until, self.held_until.get(build_id, until))
         if self.server.pinned_start_drains and version.status in _IDLE:
@@ -149,14 +149,14 @@ class TemporalModel:
             self.held_until[build_id] = later(self.now, _BATCH)
 
     def start_gate(self, build_id: str, run: GateRun, until: datetime, ends_as: GateStatus) -> None:
-        """Start a workflow of the gate on the version, which runs until then."""
+        """Start a gate workflow on the version, which runs until that time."""
         runs = self.versions[build_id].gate_runs or ()
         self._change(build_id, gate_runs=(*runs, run))
         self.gate_ends[build_id, run.workflow_id] = (until, ends_as)
         self.start_pinned(build_id, until)
 
     def next_event(self) -> datetime | None:
-        """When something happens by itself next."""
+        """The next event that happens by itself; None: there is none."""
         gates = (until for until, _ in self.gate_ends.values())
         holds = (until for until in self.held_until.values() if until > self.now)
         checks = (self._drains_at(version) for version in self.versions.values())
@@ -164,7 +164,7 @@ class TemporalModel:
         return min((moment for moment in events if moment), default=None)
 
     def advance(self, now: datetime) -> None:
-        """Let time pass: gates end, routing reaches every task queue, versions that nothing holds drain."""
+        """Let time pass: gates end, routing reaches every task queue, versions without workflows drain."""
         self.now = now
         reached = self._reaches_task_queues_at()
         if reached and reached <= now:
@@ -196,21 +196,21 @@ class TemporalModel:
         )
 
     def _drains_at(self, version: Version) -> datetime | None:
-        """The first count of its workflows that finds none, the grace period being one interval too."""
+        """The first count that finds no workflow of the version; the grace period is also one interval."""
         if version.status is not VersionStatus.DRAINING or not version.drainage:
             return None
         interval = self.drainage_interval
         first = later(version.drainage.checked_at or self.now, interval)
-        held = self.held_until.get(version.build_id, first)
-        # counted every interval: the first count at which nothing holds it any more
-        return first if held <= first else later(first, -(-(held - first) // interval) * interval)
+        held_until = self.held_until.get(version.build_id, first)
+        # the server counts every interval: the first count after its last workflow
+        return first if held_until <= first else later(first, -(-(held_until - first) // interval) * interval)
 
     def _leave(self, build_id: str) -> None:
         if build_id not in self.versions:
             return
         if shares(self.routing).get(build_id, 0) > 0:
-            ends = later(self.now, self.workflow_duration)
-            self.held_until[build_id] = max(ends, self.held_until.get(build_id, ends))
+            end = later(self.now, self.workflow_duration)
+            self.held_until[build_id] = max(end, self.held_until.get(build_id, end))
         self._change(build_id, last_deactivated_at=self.now)
         self._drain(build_id)
 
@@ -240,8 +240,8 @@ class TemporalModel:
         self.versions[build_id] = replace(self.versions[build_id], **changes)
 
     def _counted(self, version: Version) -> Version:
-        """With its open workflows, which are counted before a version that looks idle loses its pods."""
-        counted = None
+        """The version with its open workflows, which are counted before an idle version loses its pods."""
+        number = None
         if version.status in _IDLE:
-            counted = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
-        return version if version.open_workflows == counted else replace(version, open_workflows=counted)
+            number = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
+        return version if version.open_workflows == number else replace(version, open_workflows=number)

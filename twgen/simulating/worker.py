@@ -1,4 +1,4 @@
-"""One worker under a fake clock: its Temporal, its cluster, and what render and rollout do to both."""
+"""One worker under a fake clock: its Temporal, its cluster, and the changes of render and rollout."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -40,18 +40,18 @@ from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
 
 UNNAMED_QUEUE = "<task queue>"
-"""Stands for a task queue of which neither specs nor world tell the name."""
+"""The name of a task queue whose real name neither specs nor world contain."""
 _LEAVES_NONE = {BatchAction.MOVE, BatchAction.TERMINATE}
 _MOST_CHANGES_AT_ONCE = 200
-"""More than a gate for each task queue that a version may have: 100 on a server as it comes."""
+"""More than a gate for each task queue that a version may have: by default, 100 on a server."""
 
 
 Measuring = Callable[[Metric, datetime, datetime], Measurement]
-"""What a metric is of a ramp that is measured since the first of two times, at the second."""
+"""The measurement of a metric, since the first of two times, at the second."""
 
 
 def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatus]:
-    """When a gate that begins then ends, and how."""
+    """The end of a gate that began at that time, and its final status."""
     if assumed.gate_duration > GATE_TIMEOUT:
         return later(began, GATE_TIMEOUT), GateStatus.TIMED_OUT
     ends_as = GateStatus.COMPLETED if assumed.gate_passes else GateStatus.FAILED
@@ -59,9 +59,9 @@ def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatu
 
 
 def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Measuring) -> WorkerWorld:
-    """The same world with what is measured of the target while it ramps.
+    """The same world with measurements of the target while it ramps.
 
-    What a metric fails by that was read, it is taken to go on failing by.
+    A metric that fails in the world that was read is assumed to keep failing.
     """
     if not spec.policy.analysis or not world.temporal:
         return world
@@ -69,10 +69,10 @@ def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Meas
     since, analysis = target.measured_since, target.analysis
     if not since or not analysis:
         return world
-    read = {item.metric: item for item in (target.version and target.version.measurements) or ()}
-    failing = {item.metric for item in target.judgements if item.verdict is Verdict.FAILS} if read else set()
+    known = {item.metric: item for item in (target.version and target.version.measurements) or ()}
+    failing = {item.metric for item in target.judgements if item.verdict is Verdict.FAILS} if known else set()
     measurements = tuple(
-        read[metric.name] if metric.name in failing else measure(metric, since, now)
+        known[metric.name] if metric.name in failing else measure(metric, since, now)
         for metric in analysis.metrics
     )
     versions = tuple(
@@ -82,18 +82,18 @@ def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Meas
     return replace(world, temporal=replace(world.temporal, versions=versions))
 
 
-def _well(metric: Metric, since: datetime, now: datetime) -> Measurement:
-    """What a metric is of a version that starts enough workflows, none of which fails."""
+def _passing(metric: Metric, since: datetime, now: datetime) -> Measurement:
+    """The measurement of a version that starts enough workflows, none of which fails."""
     match metric.measure:
-        case WorkflowFailures() as asked:
-            counted = Failures(FailureCount(asked.at_least, 0), FailureCount(0, 0))
+        case WorkflowFailures() as measure:
+            counted = Failures(FailureCount(measure.at_least, 0), FailureCount(0, 0))
             return Measurement(metric.name, since, failures=counted)
         case ReportedProblems():
             return Measurement(metric.name, since, stuck=StuckWorkflows(0))
         case BacklogAge():
             return Measurement(metric.name, since, backlog=Backlog("", 0, 0.0, 0.0))
-        case PrometheusQuery() as asked:
-            inside = asked.most if asked.least is None else asked.least
+        case PrometheusQuery() as measure:
+            inside = measure.most if measure.least is None else measure.least
             return Measurement(metric.name, since, points=(Point(now, inside),))
 
 
@@ -110,11 +110,11 @@ class SimulatedWorker:
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
     history: GitHistory = field(default_factory=GitHistory)
     planned_on: WorkerWorld | None = None
-    """The world of the newest plan, for as long as no time has passed since."""
-    measure: Measuring = _well
+    """The world of the newest plan; None once time has passed since then."""
+    measure: Measuring = _passing
     replay: ReplayRun = field(default_factory=lambda: ReplayRun(ReplayState.PASSED))
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """What its policy has done to the workflows of versions that drain, in words, by build ID."""
+    """The actions of its policy on workflows of draining versions, in words, by build ID."""
 
     @property
     def now(self) -> datetime:
@@ -122,7 +122,7 @@ class SimulatedWorker:
         return self.temporal.now
 
     def world(self) -> WorkerWorld:
-        """What a reader would see now."""
+        """The world that a reader would read now."""
         world = WorkerWorld(
             name=self.spec.worker_deployment,
             temporal_namespace=self.spec.temporal_namespace,
@@ -135,12 +135,12 @@ class SimulatedWorker:
         return _measured(self.spec, world, self.now, self.measure)
 
     def plan(self) -> WorkerPlan:
-        """What twgen would do now."""
+        """The plan that twgen would make now."""
         self.planned_on = self.world()
         return plan_worker(self.spec, self.planned_on, self.now, self.caller)
 
     def sync(self, plan: WorkerPlan) -> bool:
-        """Apply what a render of this plan would print; whether that changes anything."""
+        """Apply the manifests of this plan, and return whether that changes anything."""
         after = self._after(plan)
         if after == self.cluster.deployments:
             return False
@@ -148,9 +148,9 @@ class SimulatedWorker:
         return True
 
     def roll_out(self, plan: WorkerPlan | None = None) -> WorkerPlan:
-        """Do to gates and traffic what is due now, as `twgen rollout` does; the plan that has no more to do.
+        """Make the due changes of gates and traffic, as `twgen rollout` does; returns the last plan.
 
-        `plan` is one that was made of the worker as it is.
+        `plan` is a plan for the worker's current state.
         """
         plan = plan or self.plan()
         for _ in range(_MOST_CHANGES_AT_ONCE):
@@ -172,33 +172,33 @@ class SimulatedWorker:
         return plan
 
     def end_workflows(self, plan: WorkerPlan) -> bool:
-        """Do what is due to the workflows of versions that drain, as `twgen tick` does; whether anything was.
+        """Start the due actions on workflows of draining versions, as `twgen tick` does; False: none is due.
 
-        Workflows are taken to go on as before when they are signalled, or asked to cancel.
+        Workflows that are signalled, or asked to cancel, are assumed to keep running.
         """
         if not plan.scheduled_actions:
             return False
         world = self.planned_on or self.world()
         temporal = world.temporal or WorkerDeployment()
-        read = (replace(version, metadata=version.metadata or {}) for version in temporal.versions)
-        world = replace(world, temporal=replace(temporal, versions=tuple(read)))
+        versions = (replace(version, metadata=version.metadata or {}) for version in temporal.versions)
+        world = replace(world, temporal=replace(temporal, versions=tuple(versions)))
         target = Target(self.spec, world, self.now, plan.identity, "")
-        # no workflow starts on a version that drains, so none has come since an entry was begun
+        # no workflow starts on a draining version, so there are no new ones since an entry was begun
         due = [scheduled for scheduled in due_actions(target) if not scheduled.is_begun]
         for scheduled in due:
-            build_id, what = scheduled.build_id, scheduled.what
+            build_id, action = scheduled.build_id, scheduled.what
             is_held = self.temporal.is_held(build_id)
             self.temporal.mark(
                 build_id, begun_mark(target.versions[build_id], scheduled, self.now, int(is_held))
             )
-            if what.action in _LEAVES_NONE and not what.workflow_types:
+            if action.action in _LEAVES_NONE and not action.workflow_types:
                 self.temporal.release(build_id)
             if is_held:
-                self.begun[build_id] = (*self.begun.get(build_id, ()), in_words(what, "its workflows"))
+                self.begun[build_id] = (*self.begun.get(build_id, ()), in_words(action, "its workflows"))
         return bool(due)
 
     def advance(self, now: datetime) -> None:
-        """Let time pass until then."""
+        """Let time pass until that time."""
         self.planned_on = None
         self.cluster.advance(now)
         self.temporal.advance(now)
@@ -206,7 +206,7 @@ class SimulatedWorker:
             self.temporal.polled(build_id, self._task_queues())
 
     def next_change(self, plan: WorkerPlan) -> datetime:
-        """When the worker, or a plan of it, may next differ from this plan, made now; FOREVER: never."""
+        """When the worker, or its plan, may next differ from this plan, made now; FOREVER: never."""
         return self.or_next_render(plan, self.next_event(plan))
 
     def or_next_render(self, plan: WorkerPlan, event: datetime) -> datetime:
@@ -215,11 +215,11 @@ class SimulatedWorker:
         return tick if tick < event and self._after(plan) != self.cluster.deployments else event
 
     def state(self) -> object:
-        """All that the next render goes by, beside the time."""
+        """All input of the next render, except the time."""
         return dict(self.cluster.deployments), dict(self.temporal.versions), self.temporal.routing
 
     def next_event(self, plan: WorkerPlan) -> datetime:
-        """When time alone may next change the worker or a plan of it; FOREVER: never."""
+        """When the passing of time may next change the worker or its plan; FOREVER: never."""
         due = plan.routing.due_at
         limits: list[datetime] = []
         # a version with traffic has no limit that the version table compares with
@@ -231,7 +231,7 @@ class SimulatedWorker:
         moments = [
             self.temporal.next_event(),
             self.cluster.next_event(),
-            # a time is over just after it, not at it
+            # a limit has passed just after its time, not at it
             later(due, datetime.resolution) if due else None,
             *(self._tick_after(limit) for limit in limits if limit >= self.now),
             *(scheduled.at for scheduled in plan.scheduled_actions if scheduled.is_next),
@@ -251,7 +251,7 @@ class SimulatedWorker:
         return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
-        """Those that a new version is assumed to poll: all that an earlier one does."""
+        """The task queues that a new version is assumed to poll: the queues of an earlier one."""
         current, versions = self.temporal.routing.current, self.temporal.versions
         first = [versions[current.build_id]] if current and current.build_id in versions else []
         queues = (version.own_task_queues for version in (*first, *versions.values()))
@@ -259,7 +259,7 @@ class SimulatedWorker:
         return next(filter(None, queues), (unnamed,))
 
     def _start_gate(self, gate: GateStart) -> None:
-        # a snapshot may be from the future, and only runs of the present stay count
+        # a snapshot may be from the future, and only runs of the current stay count
         temporal = self.temporal.described() or WorkerDeployment()
         stay = stay_began(self.temporal.versions[self.spec.build_id], temporal)
         began = max(self.now, stay or self.now)

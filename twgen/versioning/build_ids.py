@@ -1,4 +1,4 @@
-"""Build IDs, as the Temporal Worker Controller makes them, and the hashes that a version records."""
+"""Build IDs, the same as the Temporal Worker Controller's, and the hashes that a version records."""
 
 import re
 from functools import cache, lru_cache
@@ -15,7 +15,7 @@ _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 def image_version(image: str) -> str:
     """Return the tag of an image reference, else its digest's hex digits, else its path without the registry.
 
-    Text that is no image reference is returned as it is.
+    Text that is not an image reference is returned unchanged.
     """
     parts = _reference().fullmatch(image)
     if parts is None or len(parts["path"]) > _LONGEST_PATH:
@@ -27,7 +27,7 @@ def image_version(image: str) -> str:
 
 
 def is_image(text: str) -> bool:
-    """The text is an image reference, as a node reads one."""
+    """The text is an image reference by the rules of a node."""
     return _reference().fullmatch(text) is not None
 
 
@@ -73,17 +73,17 @@ def build_id(template_json: str, image: str, custom: str) -> str:
 
 
 def cleaned_build_id(text: str) -> str:
-    """Return text with what a label value cannot hold replaced by `-`, and no separators at its ends."""
+    """Return text with `-` for characters not allowed in a label value, and no separators at its ends."""
     return _NOT_A_LABEL.sub("-", text).strip("-._")
 
 
 def may_be_ours(text: str) -> bool:
-    """The build ID can be of twgen's making: the value of a label, as every object of a version has it."""
+    """The build ID can be twgen's: it is a valid label value, as every object of a version has one."""
     return len(text) <= LONGEST_BUILD_ID and cleaned_build_id(text) == text
 
 
 def _fnv32(data: bytes) -> int:
-    """Return the 32-bit FNV-1a hash; four bytes at a time, as this loop is most of what a build ID costs."""
+    """Return the 32-bit FNV-1a hash; four bytes at a time, because this loop is most of a build ID's cost."""
     value, prime = _FNV_OFFSET, _FNV_PRIME
     left_over = len(data) % 4
     fours = iter(data[: len(data) - left_over])

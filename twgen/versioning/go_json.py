@@ -1,4 +1,4 @@
-"""A stored pod template as Go's encoding/json writes a PodTemplateSpec: what the hashes are computed on."""
+"""A stored pod template as Go's encoding/json writes a PodTemplateSpec: the input of the hashes."""
 
 from collections.abc import Callable
 from functools import cache
@@ -51,15 +51,15 @@ def _struct_encoder(fields: tuple[Field, ...]) -> _Encode:
             when_absent[field.name] = _ZEROS.get(field.type) or _encoder(field.type)({})
 
     def encode(struct: dict[str, Any]) -> str:
-        written = []
+        rows_with_text = []
         for name, value in struct.items():
             place, prefix, type_name, only_filled = rows[name]
             if value or not (only_filled or value is None):
-                written.append((place, prefix + _encoder(type_name)(value)))
+                rows_with_text.append((place, prefix + _encoder(type_name)(value)))
         for name, zero in when_absent.items():
             if struct.get(name) is None:
-                written.append((rows[name][0], rows[name][1] + zero))
-        return f"{{{','.join([text for _, text in sorted(written)])}}}"
+                rows_with_text.append((rows[name][0], rows[name][1] + zero))
+        return f"{{{','.join([text for _, text in sorted(rows_with_text)])}}}"
 
     return encode
 

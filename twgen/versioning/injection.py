@@ -1,4 +1,4 @@
-"""The variables and volumes by which a version's pods connect to Temporal, as the controller injects them."""
+"""The variables and volumes for a version's pods to connect to Temporal, as the controller injects them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -46,7 +46,7 @@ BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
 ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
-"""The variables that say where a worker lives; the first one has another name in older generations."""
+"""The variables with a worker's place in Temporal; older generations have another name for the first."""
 TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
 """The variable for a spec's `taskQueue`, a part of the pod template itself in every generation."""
 _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
@@ -94,22 +94,22 @@ class Place(NamedTuple):
     worker_deployment: str = ""
 
 
-def injection(connection: Connection, who: Identity, names: EnvironmentNames) -> Injection:
-    """What the controller injects, in its order."""
-    named = _NAMES[names]
+def injection(connection: Connection, identity: Identity, names: EnvironmentNames) -> Injection:
+    """The variables and volumes that the controller injects, in its order."""
+    variable = _NAMES[names]
     plain = {
-        named.address: connection.host_port,
-        NAMESPACE: who.temporal_namespace,
-        DEPLOYMENT: who.worker_deployment,
-        named.build_id: who.build_id,
+        variable.address: connection.host_port,
+        NAMESPACE: identity.temporal_namespace,
+        DEPLOYMENT: identity.worker_deployment,
+        variable.build_id: identity.build_id,
     }
     if connection.tls_server_name:
         plain[_SERVER_NAME] = connection.tls_server_name
-    secured = {named.tls: "true"} if named.tls else {}
+    secured = {variable.tls: "true"} if variable.tls else {}
     if connection.mutual_tls_secret:
         plain |= secured
-        plain[named.client_key] = f"{_TLS_FOLDER}/tls.key"
-        plain[named.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
+        plain[variable.client_key] = f"{_TLS_FOLDER}/tls.key"
+        plain[variable.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
     variables = _variables(plain)
     if connection.api_key_secret:
         selector = {"name": connection.api_key_secret.name, "key": connection.api_key_secret.key}
@@ -123,7 +123,7 @@ def injection(connection: Connection, who: Identity, names: EnvironmentNames) ->
 
 
 def _variables(plain: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
-    # Go's encoder leaves an empty value out
+    # Go's encoder leaves out an empty value
     return tuple({"name": name, "value": value} if value else {"name": name} for name, value in plain.items())
 
 
@@ -132,24 +132,24 @@ def _with_secret(variables: tuple[dict[str, Any], ...], volume: str, folder: str
     return Injection(variables, (mount,), ({"name": volume, "secret": {"secretName": secret}},))
 
 
-def with_injection(pod: Pod, wanted: Injection, replacing: Iterable[str] = ()) -> dict[str, Any]:
-    """The pod with what is `wanted` injected.
+def with_injection(pod: Pod, new: Injection, replacing: Iterable[str] = ()) -> dict[str, Any]:
+    """The pod with the `new` injection.
 
-    What it has of the names in `replacing` goes; a variable or volume that stays keeps its place, and nothing
-    else is touched.
+    Its variables and volumes with names in `replacing` are removed; those that stay keep their places, and
+    nothing else is changed.
     """
-    gone = frozenset(replacing)
+    removed = frozenset(replacing)
     containers = [
-        _merged(container, gone, env=wanted.variables, volumeMounts=wanted.mounts)
+        _merged(container, removed, env=new.variables, volumeMounts=new.mounts)
         for container in pod.get("containers") or ()
     ]
-    return _merged({**pod, "containers": containers}, gone, volumes=wanted.volumes)
+    return _merged({**pod, "containers": containers}, removed, volumes=new.volumes)
 
 
 def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, Any]:
     """The pod template of the spec with a task queue in the variables of its containers.
 
-    It is hashed with that, and keeps it as long as its version lives: it is never injected again.
+    It is part of the hashed template, and is kept as long as the version exists: it is never injected again.
     """
     variable = {"name": TASK_QUEUE, "value": task_queue}
     return {**template, "spec": with_injection(template.get("spec") or {}, Injection((variable,)))}
@@ -172,24 +172,24 @@ def build_id_variable(environment: EnvironmentNames) -> str:
 
 
 def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
-    """The pod less the variables, volumes and mounts of these names."""
+    """The pod without the variables, volumes and mounts of these names."""
     return with_injection(pod, Injection(()), names)
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """What a pod has of these names: volumes, and all of the first container with such a variable."""
+    """The injection under these names: the pod's volumes, and the first container with such a variable."""
 
-    def named(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
+    def matching(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
         return tuple(item for item in owner.get(field) or () if item.get("name") in names)
 
     for container in pod.get("containers") or ():
-        if variables := named(container, "env"):
-            return Injection(variables, named(container, "volumeMounts"), named(pod, "volumes"))
+        if variables := matching(container, "env"):
+            return Injection(variables, matching(container, "volumeMounts"), matching(pod, "volumes"))
     return Injection(())
 
 
 def names_found(pod: Pod) -> frozenset[str]:
-    """The names in the pod that are ever injected, by anyone."""
+    """The names in the pod that an injection of any generation may have."""
     names = {volume.get("name") for volume in pod.get("volumes") or ()}
     for container in pod.get("containers") or ():
         names.update(variable.get("name") for variable in container.get("env") or ())
@@ -203,46 +203,48 @@ def is_ever_injected(name: str) -> bool:
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
     """The generation that these names belong to; None: none."""
-    of_build_id = (generation for generation, named in _NAMES.items() if named.build_id in names)
-    of_address = (generation for generation, named in _NAMES.items() if named.address in names)
-    return next(chain(of_build_id, of_address), None)
+    by_build_id = (generation for generation, variable in _NAMES.items() if variable.build_id in names)
+    by_address = (generation for generation, variable in _NAMES.items() if variable.address in names)
+    return next(chain(by_build_id, by_address), None)
 
 
 def possible_names(pod: Pod) -> list[frozenset[str]]:
-    """Every set of names that one injection may have given the pod, the largest first."""
-    found = names_found(pod)
+    """Every set of names that one injection may have added to the pod, the largest first."""
+    present = names_found(pod)
     possible = set()
-    for named in _NAMES.values():
-        plain = frozenset({named.address, NAMESPACE, DEPLOYMENT, named.build_id})
-        secured = frozenset({named.tls, named.client_key, named.client_certificate, TLS_VOLUME} - {""})
-        key, trusted = frozenset({_API_KEY}), frozenset({named.tls, TRUSTED, _CA_VOLUME} - {""})
+    for variable in _NAMES.values():
+        plain = frozenset({variable.address, NAMESPACE, DEPLOYMENT, variable.build_id})
+        secured = frozenset(
+            {variable.tls, variable.client_key, variable.client_certificate, TLS_VOLUME} - {""}
+        )
+        key, trusted = frozenset({_API_KEY}), frozenset({variable.tls, TRUSTED, _CA_VOLUME} - {""})
         for credentials in (frozenset[str](), key, secured, trusted, key | trusted):
             possible |= {plain | credentials, plain | credentials | {_SERVER_NAME}}
-    return sorted((names for names in possible if names <= found), key=lambda names: (-len(names), *names))
+    return sorted((names for names in possible if names <= present), key=lambda names: (-len(names), *names))
 
 
 def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
     """The values under these names have the recorded hash of a connection, or no hash was recorded.
 
-    So a key that the team added by hand differs from one that was injected.
+    So a key that the team added itself is not taken for an injected one.
     """
-    return recorded_hash in {"", connection_hash(_connection_found(injection_found(pod, names)))}
+    return recorded_hash in {"", connection_hash(_connection_in(injection_found(pod, names)))}
 
 
 def is_injected_throughout(pod: Pod, names: frozenset[str], worker_deployment: str, build_id: str) -> bool:
-    """Under these names every container has what one connection injects for this version, and the pod has."""
-    found = injection_found(pod, names)
-    namespace = _values({"env": found.variables}).get(NAMESPACE, "")
-    who = Identity(namespace, worker_deployment, build_id)
-    wanted = injection(_connection_found(found), who, generation_of(names) or EnvironmentNames.CURRENT)
-    return wanted.names == names and with_injection(pod, wanted, names) == pod
+    """Under these names, every container and the pod have what one connection injects for this version."""
+    injected = injection_found(pod, names)
+    namespace = _values({"env": injected.variables}).get(NAMESPACE, "")
+    identity = Identity(namespace, worker_deployment, build_id)
+    expected = injection(_connection_in(injected), identity, generation_of(names) or EnvironmentNames.CURRENT)
+    return expected.names == names and with_injection(pod, expected, names) == pod
 
 
-def _connection_found(found: Injection) -> Connection:
-    values = _values({"env": found.variables})
-    key = next((item for item in found.variables if item["name"] == _API_KEY), {})
+def _connection_in(injected: Injection) -> Connection:
+    values = _values({"env": injected.variables})
+    key = next((item for item in injected.variables if item["name"] == _API_KEY), {})
     selector = value_at(key, "valueFrom", "secretKeyRef") or {}
-    secrets = {item["name"]: value_at(item, "secret", "secretName") or "" for item in found.volumes}
+    secrets = {item["name"]: value_at(item, "secret", "secretName") or "" for item in injected.volumes}
     return Connection(
         name="",
         host_port=_address(values),
@@ -261,7 +263,7 @@ def place_of(pod: Pod) -> Place:
     return Place()
 
 
-def told_build_ids(pod: Pod) -> tuple[str, ...]:
+def build_ids_in_pod(pod: Pod) -> tuple[str, ...]:
     """The build IDs in the variables of the first container with the name of its Worker Deployment."""
     for values in map(_values, pod.get("containers") or ()):
         if DEPLOYMENT in values:
@@ -278,17 +280,17 @@ def _address(values: Mapping[str, str]) -> str:
 
 
 def _merged(
-    owner: Mapping[str, Any], gone: frozenset[str], **wanted: tuple[dict[str, Any], ...]
+    owner: Mapping[str, Any], removed: frozenset[str], **new_items: tuple[dict[str, Any], ...]
 ) -> dict[str, Any]:
     merged = dict(owner)
-    for field, items in wanted.items():
+    for field, items in new_items.items():
         new = {item["name"]: item for item in items}
-        kept = [
-            new.pop(item["name"]) if item.get("name") in gone and item["name"] in new else item
+        merged_items = [
+            new.pop(item["name"]) if item.get("name") in removed and item["name"] in new else item
             for item in owner.get(field) or ()
-            if item.get("name") not in gone or item["name"] in new
+            if item.get("name") not in removed or item["name"] in new
         ]
-        merged[field] = [*kept, *new.values()]
+        merged[field] = [*merged_items, *new.values()]
         if not merged[field]:
             del merged[field]
     return merged

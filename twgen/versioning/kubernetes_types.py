@@ -1,4 +1,4 @@
-"""The fields of a pod template and of what may be attached to a version.
+"""The fields of a pod template and of objects that may be attached to a version.
 
 The table is written by tools/kubernetes_types from Kubernetes' own Go types, and from the custom resource
 definitions of KEDA and of the vertical pod autoscaler.
@@ -28,9 +28,9 @@ class Field(NamedTuple):
     required: bool = False
     default: Any = None
     enum: Sequence[str] = ()
-    """Every value that an API server takes; of the items, for a list."""
+    """Every value that an API server accepts; for a list, of its items."""
     keys: Sequence[str] = ()
-    """The fields that tell the items of a list apart: server-side apply refuses two items of the same."""
+    """The fields that identify the items of a list: server-side apply rejects two items with the same."""
     minimum: int | None = None
     nonempty: bool = False
 

@@ -1,4 +1,4 @@
-"""Names, labels and annotations of a version's objects, as the Temporal Worker Controller makes them."""
+"""Names, labels and annotations of a version's objects, the same as the Temporal Worker Controller's."""
 
 import re
 from collections.abc import Mapping
@@ -13,51 +13,51 @@ TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
 CONNECTION_HASH = "temporal.io/connection-spec-hash"
 IDENTITY = "twgen.io/identity"
 INJECTED = "twgen.io/injected"
-"""Names the variables and volumes that were injected into the pods of a Deployment, joined by commas."""
+"""The names of variables and volumes that were injected into a Deployment's pods, joined by commas."""
 ATTACHED = "twgen.io/attached"
-"""Names the attached objects of a version, as `Kind/name`, joined by commas."""
+"""The attached objects of a version, as `Kind/name`, joined by commas."""
 GONE = "twgen.io/gone"
-"""Of a Deployment: which of its attached objects were deleted since it was rendered, as `Kind/name`."""
+"""On a Deployment: its attached objects that were deleted since it was rendered, as `Kind/name`."""
 PATCHED = "twgen.io/patched"
-"""Of a Deployment: what its pods were patched with, and what that replaced, as JSON."""
+"""On a Deployment: the patch of its pods, and the values that it replaced, as JSON."""
 WHEN = "twgen.io/when"
-"""Of an attached template: which versions get a copy, as words of AttachedWhile joined by commas."""
+"""On an attached template: the versions that get a copy, as words of AttachedWhile joined by commas."""
 RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
-"""What `kubectl rollout restart` puts into a pod template."""
+"""The annotation that `kubectl rollout restart` sets in a pod template."""
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 HOOK = "argocd.argoproj.io/hook"
-HELM_HOOK = "helm.sh/hook"  # Argo CD takes it for one of its own
+HELM_HOOK = "helm.sh/hook"  # Argo CD treats it as its own hook
 HOOK_DELETE_POLICY = "argocd.argoproj.io/hook-delete-policy"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
-"""Takes an object out of the health of its application; a sync that has a hook waits for it all the same."""
+"""Excludes an object from the health of its application; a sync with a hook still waits for it."""
 SKIP = "Skip"
 """As a hook: Argo CD keeps the object, and applies it in no sync."""
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 LINK = "link.argocd.argoproj.io/temporal"
 """A link next to an object in Argo CD, as `title|URL`; the source is its user guide, "External URL Links"."""
 REFRESH = "argocd.argoproj.io/refresh"
-"""Of an Application: asks Argo CD to read it again."""
+"""On an Application: asks Argo CD to read it again."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 INSTANCE = "app.kubernetes.io/instance"
-"""The label by which Argo CD tracks objects where it does not by the annotation: names the application."""
+"""The label with an object's application, if Argo CD does not track by annotation."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
-"""The label of all that twgen makes."""
+"""The label of all objects that twgen makes."""
 ROLLOUT = "twgen.io/rollout"
-"""The label of what carries a rollout out, and of its status: names the worker."""
+"""The label of the objects and the status of a rollout, with the worker's name."""
 INTENT_HASH = "twgen.io/intent-hash"
 REPLAY = "twgen.io/replay"
-"""The label of the Jobs that replay histories: names the worker."""
+"""The label of the Jobs that replay histories, with the worker's name."""
 REPLAY_OF = "twgen.io/replay-of"
-"""Of such a Job: a hash of the version and of what it replays."""
+"""On such a Job: a hash of the version and of the replay's settings."""
 PLAN_HASH = "twgen.io/plan-hash"
-"""Of an intent: the hash of what was rendered because of the world as it was then."""
+"""On an intent: the hash of the part of the render that depended on the world of that time."""
 API_KEY_FILE = "TWGEN_TEMPORAL_API_KEY_FILE"
 """The variable that names a file with the API key, in the Pod of a rollout."""
 PROMETHEUS_SECRETS = "/etc/twgen/rollout/prometheus"
-"""The folder with one for the Secret of each Prometheus, by its name, in the Pod of a rollout."""
+"""The folder with a subfolder for the Secret of each Prometheus, in the Pod of a rollout."""
 PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "token",
     "username",
@@ -65,33 +65,33 @@ PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "ca.crt",
 )
 PROMETHEUS_KEYS = (PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA)
-"""The keys of such a Secret, all of which may be absent."""
+"""The keys of such a Secret; all of them may be absent."""
 
 PAUSED = MarkKey.PAUSED.value
-"""Of an intent: it freezes the whole rollout, also what gives a share back."""
+"""On an intent: it freezes the whole rollout, including changes that take a share back."""
 REQUEST = "twgen.io/request"
-"""Of the status of a rollout: what a person asks of it, as JSON; whoever answers it removes it."""
+"""On the status of a rollout: what a person requests, as JSON. Whoever answers it removes it."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
 OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
-"""What the labels and annotations begin with that are twgen's alone."""
+"""The prefix of twgen's own labels and annotations."""
 DEPLOYMENT_API = "apps/v1"
 
 NOT_PRUNED = "Prune=false"
 APPLIED_BY_SERVER = "ServerSideApply=true"
-"""Of Argo CD's sync options."""
+"""One of Argo CD's sync options."""
 
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 47
 _PART, _HASH, _HASH_OF_ATTACHED = 10, 10, 8
-"""The lengths of a part of a long name, of the hash behind the parts, and of that of an attached object."""
+"""The lengths of a part of a long name, of the hash after the parts, and of an attached object's hash."""
 _NOT_DNS = re.compile(r"[^a-zA-Z0-9-]+")
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def is_dns_name(text: object) -> bool:
-    """It is one as Kubernetes takes it, and so means nothing else in a command or a path."""
+    """The text is a valid Kubernetes name, so it cannot mean anything else in a command or a path."""
     return isinstance(text, str) and _DNS_NAME.fullmatch(text) is not None
 
 
@@ -103,7 +103,7 @@ def versioned_deployment_name(worker: str, build_id: str) -> str:
 def generated_name(*parts: str) -> str:
     """Return a DNS name of two or three parts joined by `-`, at most 47 characters.
 
-    When they are longer together: the first 10 bytes of each, and 10 hex digits of the SHA-256 of the whole.
+    If that is longer: the first 10 bytes of each, and 10 hex digits of the SHA-256 of the whole.
     """
     name = "-".join(parts)
     if len(name.encode()) > _LONGEST_NAME:
@@ -136,7 +136,7 @@ def rollout_labels(worker: str) -> dict[str, str]:
 
 
 def rollout_selector(worker: str) -> str:
-    """Return the label selector of what carries a worker's rollouts out."""
+    """Return the label selector of the objects of a worker's rollouts."""
     return f"{ROLLOUT}={rollout_labels(worker)[ROLLOUT]}"
 
 
@@ -176,7 +176,7 @@ def _dns_cleaned(text: str) -> str:
 
 
 METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
-"""The labels by which metrics name a version; the controller takes each as a placeholder: `{{label}}`."""
+"""The labels with which metrics name a version; the controller accepts each as placeholder: `{{label}}`."""
 _PLACEHOLDER = re.compile(
     r"\{\{\s*\.(DeploymentName|BuildID|TemporalNamespace)\s*\}\}"
     rf"|\{{\{{({'|'.join(METRIC_LABELS)})\}}\}}"
@@ -184,30 +184,30 @@ _PLACEHOLDER = re.compile(
 
 
 def unknown_placeholder(text: str) -> bool:
-    """The text has what looks like a placeholder and is none."""
+    """The text contains something like a placeholder that is not one."""
     return may_have_placeholders(text) and may_have_placeholders(_PLACEHOLDER.sub("", text))
 
 
 def may_have_placeholders(text: str) -> bool:
-    """No: it is the same for every version."""
+    """The text may have placeholders; otherwise it is the same for every version."""
     return "{{" in text
 
 
 def tells_versions_apart(text: str) -> bool:
-    """A placeholder in it stands for the version: the text differs for each."""
-    one, another = (filled(text, placeholders(name, name, "", "")) for name in "ab")
-    return one != another
+    """A placeholder in the text depends on the version, so the text differs for each."""
+    first, second = (filled(text, placeholders(name, name, "", "")) for name in "ab")
+    return first != second
 
 
 def name_in_metrics(worker_deployment: str) -> str:
-    """Return what the controller writes for `namespace/name` where metrics tell of workers."""
+    """Return the controller's form of `namespace/name` in the labels of metrics."""
     return worker_deployment.replace("/", "_")
 
 
 def placeholders(
     deployment: str, build_id: str, temporal_namespace: str, worker_deployment: str
 ) -> dict[str, str]:
-    """The value of each placeholder in what is attached to a version; METRIC_LABELS are the controller's.
+    """The value of each placeholder in objects attached to a version; METRIC_LABELS are the controller's.
 
     https://github.com/temporalio/temporal-worker-controller/blob/main/docs/worker-resource-templates.md
     """
@@ -224,4 +224,4 @@ def filled(text: str, names: Mapping[str, str]) -> str:
     """The text with the names in the place of their placeholders."""
     if not may_have_placeholders(text):
         return text
-    return _PLACEHOLDER.sub(lambda found: names[found[1] or found[2]], text)
+    return _PLACEHOLDER.sub(lambda match: names[match[1] or match[2]], text)

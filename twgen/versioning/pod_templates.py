@@ -1,4 +1,4 @@
-"""A version's pod template: as the spec describes it, and back to what of it was the spec's."""
+"""A version's pod template: as the spec describes it, and its part that came from the spec."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,10 +32,10 @@ Template = Mapping[str, Any]
 
 
 def described_template(spec: WorkerSpec) -> dict[str, Any]:
-    """The pod template of the spec's target, with all that the controller adds to it."""
-    who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
-    wanted = injection(spec.connection, who, spec.policy.environment)
-    pod = with_injection(spec.template.content["spec"], wanted)
+    """The pod template of the spec's target, with everything that the controller adds to it."""
+    identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    new = injection(spec.connection, identity, spec.policy.environment)
+    pod = with_injection(spec.template.content["spec"], new)
     hashes = {CONNECTION_HASH: connection_hash(spec.connection), TEMPLATE_HASH: spec.template.hash}
     return marked_template(spec, spec.build_id, spec.template.content, hashes, pod)
 
@@ -43,7 +43,7 @@ def described_template(spec: WorkerSpec) -> dict[str, Any]:
 def marked_template(
     spec: WorkerSpec, build_id: str, content: Template, hashes: dict[str, str], pod: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A pod template of this content and these pods, with a version's labels and the hashes it records."""
+    """A pod template of this content and pod, with a version's labels and these hashes."""
     metadata = content.get("metadata") or {}
     return {
         "metadata": {
@@ -58,14 +58,14 @@ def reconnected(
     spec: WorkerSpec, build_id: str, manifest: Mapping[str, Any], replaced: frozenset[str]
 ) -> dict[str, Any]:
     """A recorded Deployment with the spec's connection in place of these names of its pods."""
-    who = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
-    # code that reads the names of one generation does not find those of another
-    wanted = injection(spec.connection, who, generation_of(replaced) or spec.policy.environment)
+    identity = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
+    # code that reads the names of one generation does not find another generation's
+    new = injection(spec.connection, identity, generation_of(replaced) or spec.policy.environment)
     template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
     hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
-    pod = with_injection(template["spec"], wanted, replaced)
+    pod = with_injection(template["spec"], new, replaced)
     connected = {"metadata": {**metadata, "annotations": hashes}, "spec": pod}
-    marks = {**(manifest["metadata"].get("annotations") or {}), INJECTED: ",".join(sorted(wanted.names))}
+    marks = {**(manifest["metadata"].get("annotations") or {}), INJECTED: ",".join(sorted(new.names))}
     return {
         **manifest,
         "metadata": {**manifest["metadata"], "annotations": marks},
@@ -76,21 +76,20 @@ def reconnected(
 def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
     """The spec's part of a version's pod template that was rendered with these names injected."""
     metadata = dict(template.get("metadata") or {})
-    for field, ours in (
+    for field, own in (
         ("labels", {DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL}),
         ("annotations", {TEMPLATE_HASH, CONNECTION_HASH}),
     ):
-        kept = {name: value for name, value in (metadata.pop(field, None) or {}).items() if name not in ours}
-        if kept:
-            metadata[field] = kept
+        others = {name: value for name, value in (metadata.pop(field, None) or {}).items() if name not in own}
+        if others:
+            metadata[field] = others
     return {"metadata": metadata, "spec": without_injection(template["spec"], injected)}
 
 
 def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
     """The names that were injected into a Deployment's pods, from its own annotation, or by its hash.
 
-    None: neither says so, and everything there may be the team's own. `manifest` is without what an API
-    server fills in.
+    None: neither shows it, so all of them may be the team's own. `manifest` has no defaults of an API server.
     """
     template = manifest["spec"]["template"]
     names = value_at(manifest, "metadata", "annotations", INJECTED)
@@ -115,7 +114,7 @@ def fits_hash(template: Template, injected: frozenset[str]) -> bool:
 def fits_injection(
     template: Template, injected: frozenset[str], worker_deployment: str, build_id: str
 ) -> bool:
-    """These names hold what the connection of the recorded hash injects for this version, in every container.
+    """Under these names, every container has the injection of the recorded connection for this version.
 
     The hash is of the address, the TLS server name and the Secret; nothing recorded vouches for the Temporal
     namespace.

@@ -25,7 +25,7 @@ _PLAIN_FLOAT_FROM, _PLAIN_FLOAT_BELOW = 1e-6, 1e21
 def canonical_quantity(text: str) -> str:
     """Return the text that Go's `resource.Quantity` marshals to after parsing `text`, or raise ValueError.
 
-    The rule is that of k8s.io/apimachinery/pkg/api/resource. A short number that already looks canonical
+    The rule is from k8s.io/apimachinery/pkg/api/resource. A short number that already looks canonical
     keeps its text (`+5k`, `01`); any other is rounded away from zero to nano and gets the largest suffix that
     leaves no fraction.
     """
@@ -58,9 +58,9 @@ def quantity_text(value: str | float) -> str:
 
 @lru_cache(maxsize=4096)
 def quantity_nanos(value: str | float) -> int:
-    """Return how many nanos a quantity is, to compare quantities: 500000000 for `500m`; at most 10**60.
+    """Return a quantity in nanos, to compare quantities: 500000000 for `500m`; at most 10**60.
 
-    Raises ValueError for what is no quantity.
+    Raises ValueError for any other text.
     """
     canonical = canonical_quantity(quantity_text(value))
     number, whole, fraction, suffix = _parts(canonical)
@@ -109,10 +109,10 @@ def _canonical_binary(text: str, number: str, whole: str, fraction: str, power: 
     elif not _DIGIT.search(number):
         raise _not_a_quantity(text)
     amount, exponent = _rounded(int(whole + fraction) << 10 * power, -len(fraction))
-    units, rest = divmod(amount, 10**-exponent)
-    if units > _MAX_INT64 or (units == _MAX_INT64 and rest):
-        units, rest = _MAX_INT64, 0
-    if rest or units < _BINARY_FROM:
+    units, remainder = divmod(amount, 10**-exponent)
+    if units > _MAX_INT64 or (units == _MAX_INT64 and remainder):
+        units, remainder = _MAX_INT64, 0
+    if remainder or units < _BINARY_FROM:
         return _sign(number, amount) + _decimal(amount, exponent, scientific=False)
     power = 0
     while units % _BINARY_FROM == 0:

@@ -1,4 +1,4 @@
-"""The stored form of a pod template and of attached objects: what an API server keeps of them."""
+"""The stored form of a pod template and of attached objects: the part that an API server keeps."""
 
 import json
 import re
@@ -13,14 +13,14 @@ from twgen.versioning.quantities import canonical_quantity, quantity_text
 
 _DIGITS_FIRST = re.compile(r"[+-]?\.?[0-9]")
 _A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
-_LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a whole number
+_LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server accepts no larger float as a whole number
 
 
 class Stored(NamedTuple):
-    """What is stored, the wrong types and missing fields in it, and the unknown fields, which are not kept.
+    """The stored value, its wrong types and missing fields, and the unknown fields, which are not kept.
 
     The template is whole only if there are no problems. Of each list, at most one more than the caller's
-    `most` is kept, which shows that there are more.
+    `most` is kept, to show that there are more.
     """
 
     template: dict[str, Any]
@@ -29,25 +29,25 @@ class Stored(NamedTuple):
 
 
 def stored_template(template: object, path: str, most: int = MOST_TOLD) -> Stored:
-    """Return what an API server stores of the pod template at `path`, and all that is wrong with it.
+    """Return the stored form of the pod template at `path`, and all its problems.
 
-    The rule is that of structural schemas (k8s.io/apiextensions-apiserver): unknown fields go, a default is
-    set where its parent is present, a null goes or becomes the default, and a wrong type or a missing
-    required field is refused. Enums and patterns are not checked, but the syntax of quantities is; a quantity
-    may be a number. `template` itself is not changed.
+    It follows structural schemas (k8s.io/apiextensions-apiserver): unknown fields are dropped, a default is
+    set if its parent is present, a null is dropped or becomes the default, and a wrong type or a missing
+    required field is an error. Enums and patterns are not checked, but the syntax of quantities is; a
+    quantity may be a number. `template` itself is not changed.
     """
     return stored_struct(template, POD_TEMPLATE, path, "a pod template", most)
 
 
 def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_TOLD) -> Stored:
-    """As stored_template, for another struct of the table; people call it, or the whole of it, `kind`."""
+    """As stored_template, for another struct of the table; messages call it, or its whole, `kind`."""
     walk = _Walk(path, kind, most, [], [])
     stored = _storer(struct)(value, None, walk)
     return Stored(stored or {}, tuple(walk.problems), tuple(walk.unknown))
 
 
 class _Walk(NamedTuple):
-    """What is wrong so far with a value at `start` that is, or is part of, `kind`."""
+    """The problems so far of a value at `start` that is, or is part of, `kind`."""
 
     start: str
     kind: str
@@ -66,7 +66,7 @@ class _Walk(NamedTuple):
 
 
 _Store = Callable[[Any, Path, _Walk], Any]
-"""Returns what is stored of a value; None: it is refused, and the walk has the reason."""
+"""Returns the stored form of a value; None: it is wrong, and the walk has the problem."""
 
 
 @cache
@@ -92,7 +92,7 @@ def _struct_storer(fields: tuple[Field, ...]) -> _Store:
         for name, item in value.items():
             type_name = types.get(name)
             if type_name is None:
-                # `kubectl create --dry-run` writes it so into every template
+                # `kubectl create --dry-run` writes this null into every template
                 if item is not None or name != "creationTimestamp":
                     walk.add_unknown(path, name, types)
             elif item is not None:
@@ -139,7 +139,7 @@ def _scalar_storer(fit: Callable[[Any], Any], expected: str) -> _Store:
     return store
 
 
-# Each returns what is stored of a value of the right type, None for another type, and raises ValueError if
+# Each returns the stored form of a value of the right type, None for another type, and raises ValueError if
 # the value itself is wrong.
 
 
@@ -180,7 +180,7 @@ def _quantity(value: Any) -> str | float | None:
         canonical_quantity(text)
     except (ValueError, OverflowError):
         text = ""
-    # Go reads a suffix alone as zero, which the schema of a custom resource refuses
+    # Go reads a lone suffix as zero, which the schema of a custom resource rejects
     if _DIGITS_FIRST.match(text):
         return value
     if not isinstance(value, str):

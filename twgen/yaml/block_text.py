@@ -1,6 +1,6 @@
-"""The fast path for YAML as programs write it: ASCII, block style, one key or list item on a line.
+"""The fast path for YAML in the style of programs: ASCII, block style, one key or list item on a line.
 
-It understands a subset and leaves all else, errors included, to the reader: there is one set of rules.
+It reads a subset and leaves everything else, including errors, to the reader: there is one set of rules.
 """
 
 import re
@@ -23,7 +23,7 @@ _START, _BELOW = object(), object()
 
 
 class _NotBlock(Exception):
-    """The text is not of the subset, is beyond a limit, or is not YAML."""
+    """The text is not in the subset, is beyond a limit, or is not YAML."""
 
 
 class _Line(NamedTuple):
@@ -57,7 +57,7 @@ def read_block(text: str, budget: Budget) -> list[Any] | None:
 def _windows(text: str) -> Iterator[list[_Line]]:
     position = 0
     while position < len(text):
-        # a window at a time: short lines by themselves need many times the memory of their text
+        # a window at a time: separate short lines need many times the memory of their text
         end = text.find("\n", position + _WINDOW) + 1 or len(text)
         yield [_line(line) for line in text[position:end].split("\n")]
         position = end
@@ -68,21 +68,21 @@ def _line(text: str) -> _Line:
     """Take a line apart; raises _NotBlock and NotAScalar."""
     if text == "---":
         return _Line(0, (), "", _START)
-    if not (matched := _LINE.fullmatch(text)):
+    if not (match := _LINE.fullmatch(text)):
         raise _NotBlock
-    indent, dashes, key, of_key, item = matched.groups()
-    written = of_key or item
-    # dashes with nothing behind them, or a text with nothing before it
+    indent, dashes, key, key_value, item = match.groups()
+    value_text = key_value or item
+    # dashes without an item, or a text without dashes or key
     if not key and bool(dashes) != bool(item):
         raise _NotBlock
-    if not written:
+    if not value_text:
         value: Any = _BELOW if key else None
-    elif written[0] in "\"'":
-        value = written[1:-1]
-    elif written[0] in "{[":
-        value = dict if written == "{}" else list
+    elif value_text[0] in "\"'":
+        value = value_text[1:-1]
+    elif value_text[0] in "{[":
+        value = dict if value_text == "{}" else list
     else:
-        value = resolve_plain(written)
+        value = resolve_plain(value_text)
     kinds = (list,) * (len(dashes) // 2) + ((dict,) if key else ())
     return _Line(len(indent), kinds, resolve_key(key) if key else "", value)
 
@@ -132,7 +132,7 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
 
 
 def _continued(column: int, kind: type, open_: list[tuple[int, Any]], documents: list[Any]) -> Any:
-    """Return the mapping or list that goes on at this column, or the new value of a document."""
+    """Return the mapping or list that continues at this column, or the new value of a document."""
     while open_ and (
         open_[-1][0] > column or (open_[-1][0] == column and open_[-1][1].__class__ is not kind)
     ):

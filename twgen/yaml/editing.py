@@ -1,4 +1,4 @@
-"""Changing a YAML file that people own: comments, order and layout stay, wherever a field stays."""
+"""Changing a YAML file that people own: a field that stays keeps its comments, order and layout."""
 
 import io
 import json
@@ -12,18 +12,18 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
 
-# with `---`, comments above it are none of the document's
+# with `---`, comments above it do not belong to the document
 _HEAD = re.compile(r"(?:[^\S\n]*(?:#.*)?\n)*---[^\S\n]*(?:#.*)?\n")
 _FIRST_LIST = re.compile(
     r"^( *)[^\s#-].*:[^\S\n]*(?:#.*)?\n(?:[^\S\n]*(?:#.*)?\n)*( *)(-(?: +(?=\S)|\n))", re.MULTILINE
 )
-"""How far its key, its dash and its first item stand in; a dash may stand alone."""
+"""The indentation of its key, its dash and its first item; a dash may have its own line."""
 
 
 def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) -> str | None:
-    """The text of one document, changed so that it holds this one; None where that keeps no layout.
+    """The text of one document, changed to contain this one; None if that would not keep the layout.
 
-    What is new in it is laid out as `write` does. Raises YamlError where the text cannot be read.
+    New values get the layout of `write`. Raises YamlError if the text cannot be read.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -33,19 +33,19 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
         return text
     line_break = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
-    head = found[0] if (found := _HEAD.match(text)) else ""
+    head = match[0] if (match := _HEAD.match(text)) else ""
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = sys.maxsize
     yaml.composer.warn_double_anchors = False
-    if found := _FIRST_LIST.search(text):
-        offset = len(found[2]) - len(found[1])
-        yaml.indent(sequence=offset + len(found[3]), offset=offset)
+    if match := _FIRST_LIST.search(text):
+        offset = len(match[2]) - len(match[1])
+        yaml.indent(sequence=offset + len(match[3]), offset=offset)
     try:
         node = yaml.load(text[len(head) :])
     except YAMLError:
         return None
-    if not isinstance(before, dict) or (found and found[3] == "-\n"):
+    if not isinstance(before, dict) or (match and match[3] == "-\n"):
         return None
     _change(node, before, document, lambda value: yaml.load(write(value)))
     stream = io.StringIO(head)
@@ -70,7 +70,7 @@ def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], st
 
 
 def _change(node: Any, before: Any, after: Any, new: Callable[[Any], Any]) -> None:
-    """Make `after` of a mapping or a list that is `before` in values, and leave alone what is the same."""
+    """Change a mapping or a list from the values `before` to `after`, and leave equal values alone."""
     if isinstance(after, Mapping):
         for name in [name for name in before if name not in after]:
             del node[name]
@@ -96,9 +96,9 @@ def _put(node: Any, place: Any, values: tuple[Any, Any], new: Callable[[Any], An
         node.ca.items[place] = [None, None, comment, None]
 
 
-def _same(one: Any, other: Any) -> bool:
-    """As values of JSON: Python's own 1 is True."""
-    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _same(before: Any, after: Any) -> bool:
+    """The values are the same in JSON; in Python, 1 equals True."""
+    return before == after and json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
 
 
 def _has(node: Any, place: Any) -> bool:
@@ -106,7 +106,7 @@ def _has(node: Any, place: Any) -> bool:
 
 
 def _comment_below(node: Any) -> Any:
-    """What ruamel.yaml keeps with the last value in a node: the comment on what follows the node."""
+    """The comment about the text after a node; ruamel.yaml stores it with the node's last value."""
     comment = None
     while node and hasattr(node, "ca"):
         last = next(reversed(node)) if hasattr(node, "keys") else len(node) - 1

@@ -1,4 +1,4 @@
-"""Reading documents as Kubernetes does, within limits, by walking the events of libyaml."""
+"""Reading documents as Kubernetes does, within limits, from the events of libyaml."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def read_all(text: str, budget: Budget) -> list[Any]:
 
 @dataclass(slots=True)
 class _Anchor:
-    """What an anchor names, its characters (None while it is being read) and its levels of nesting."""
+    """An anchor's value, its characters (None while it is being read) and its levels of nesting."""
 
     value: Any = None
     characters: int | None = None
@@ -57,14 +57,14 @@ class _Anchor:
 
 
 class _Reader:
-    """One pass over a text: the parser, the anchors of the document, and what may still be read."""
+    """One pass over a text: the parser, the anchors of the document, and the remaining budget."""
 
     def __init__(self, text: str, budget: Budget) -> None:
         self._text = text
         self._budget = budget
         self._limits = budget.limits
         self._next: Callable[[], Any] = CParser(text).get_event
-        # all loops share this iterator, and so count keys and items together at no cost
+        # all loops share this iterator, which counts keys and items together at no cost
         self._nodes_left = repeat(True, budget.limits.nodes - budget.nodes)  # noqa: FBT003 - any true value
         self._counted: Iterator[Any] = compress(iter(self._next, None), self._nodes_left)
         self._anchors: dict[str, _Anchor] = {}
@@ -141,7 +141,7 @@ class _Reader:
             if key in mapping:
                 if key not in merged:
                     hint = _SEPARATE if depth == 1 and key in {"apiVersion", "kind"} else ""
-                    raise _error_at(event, f"{self._named(key)} appears twice{hint}")
+                    raise _error_at(event, f"{self._key_in_words(key)} appears twice{hint}")
                 merged.remove(key)
             mapping[key] = self._node(self._next(), depth)
         raise self._too_many(self._next())
@@ -181,7 +181,7 @@ class _Reader:
         if self._budget.expansion > self._limits.expansion:
             raise _error_at(event, self._budget.spent(f"{self._limits.expansion} characters from aliases"))
 
-    def _merge(self, found: dict[str, Any], depth: int) -> set[str]:
+    def _merge(self, mapping_so_far: dict[str, Any], depth: int) -> set[str]:
         event = self._next()
         value = self._node(event, depth)
         added: dict[str, Any] = {}
@@ -190,13 +190,13 @@ class _Reader:
                 raise _error_at(event, "<< takes a mapping or a list of mappings")
             self._expand(event, len(mapping))
             added.update(mapping)
-        for key in found.keys() & added.keys():
-            raise _error_at(event, f"{self._named(key)} is set before << adds it: put << first")
-        found.update(added)
+        for key in mapping_so_far.keys() & added.keys():
+            raise _error_at(event, f"{self._key_in_words(key)} is set before << adds it: put << first")
+        mapping_so_far.update(added)
         return set(added)
 
-    def _named(self, key: str) -> str:
-        """A key in words, by its first characters; of a text with a Secret in it, nothing is shown."""
+    def _key_in_words(self, key: str) -> str:
+        """A key in words, by its first characters; if the text contains a Secret, nothing is shown."""
         if _SECRET.search(self._text):
             return "a key"
         return f"the key {key if len(key) <= _SHOWN else f'{key[:_SHOWN]}...'!r}"

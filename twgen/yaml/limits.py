@@ -1,14 +1,14 @@
-"""What reading may cost at most: generous for people's files, out of reach for an attack."""
+"""Limits on the cost of reading: generous for people's files, too low for an attack."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one text may cost (`text_bytes`, `depth`, `anchors`), and what all texts of a run may together.
+    """The limits of one text (`text_bytes`, `depth`, `anchors`), and of all texts of a run together.
 
-    `depth` is levels of nesting, `anchors` those of one document, `nodes` keys and list items, `expansion`
-    the characters that writing out the aliases adds. `remedy` is what to do when a total is reached.
+    `depth` counts levels of nesting, `anchors` is for one document, `nodes` counts keys and list items, and
+    `expansion` characters that written-out aliases add. `remedy` is what to do when a total is reached.
     """
 
     text_bytes: int = 16 * 2**20
@@ -22,19 +22,19 @@ class Limits:
 
 
 DEFAULT = Limits()
-"""With these, the most expensive input that is accepted stays below 512 MiB of memory."""
+"""With these, the most expensive accepted input needs less than 512 MiB of memory."""
 
 
 WORLD = Limits(
     text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="no server or snapshot may have more"
 )
-"""What a server, or a snapshot, tells of the world: it holds every live Deployment, and 20,000 versions need
+"""For the world from a server or a snapshot, which has every live Deployment: 20,000 versions need
 491 MiB."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """The limits of a run, and what its texts have cost so far."""
+    """The limits of a run, and the cost of its texts so far."""
 
     limits: Limits = DEFAULT
     bytes: int = 0
@@ -44,7 +44,7 @@ class Budget:
     is_spent: bool = False
     """A total was reached: nothing more can be read."""
 
-    def spent(self, what: str) -> str:
-        """Say which total is reached, and remember it."""
+    def spent(self, total: str) -> str:
+        """Return the message for a reached total, and remember that it was reached."""
         self.is_spent = True
-        return f"more than {what} in all: {self.limits.remedy}"
+        return f"more than {total} in all: {self.limits.remedy}"

@@ -1,4 +1,4 @@
-"""For messages only: the mistake that libyaml found in a text, in words for people, and lines of fields."""
+"""For messages only: libyaml's errors in words for people, and the lines of fields."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from twgen.yaml.scalars import NotAScalar, resolve_key
 from twgen.yaml.source import ODD_BLANK, YamlError, decode, line_after
 
 Place = tuple[str | int, ...]
-"""A document, counted as read_documents does, from 0; then keys and list indexes."""
+"""The index of a document, as in read_documents, from 0; then keys and list indexes."""
 
 _FLOW_OPEN = "the {} that opens here is not closed: write , between its items, and {} at its end"
 _QUOTE_OPEN = "the quote that opens here is not closed"
@@ -50,14 +50,14 @@ _SENTENCES = {
     "found a tab character that violates indentation": _TAB,
     "found a tab character where an indentation space is expected": _TAB,
 }
-# these are reported at the line of what opened
+# these are reported at the line of the opening bracket or quote
 _AT_OPENING = {_QUOTE_OPEN, _FLOW_OPEN.format("[", "]"), _FLOW_OPEN.format("{", "}")}
 _ODD_INDENTATION = re.compile(r"^ *[^\S\x00-\x7f]", re.MULTILINE)
 _NO_SEPARATOR = re.compile(r"^(?:--|-{4,})[ \t]*$", re.MULTILINE)
 
 
 def describe(error: YAMLError, text: str) -> YamlError:
-    """Return our error for one of the parser's: what is wrong and the line, nothing of the content."""
+    """Return twgen's error for an error of the parser: the mistake and its line, without any content."""
     if isinstance(error, ReaderError):
         problem = f"U+{error.character:04X} is not allowed: write it as an escape in double quotes"
         return YamlError(problem, line_after(text.encode()[: error.position]))
@@ -76,10 +76,10 @@ def describe(error: YAMLError, text: str) -> YamlError:
     elif separator:
         problem, at = "write three dashes (---) between two documents", separator.start()
     elif quote in {"'", '"'} and error.problem == "did not find expected key":
-        # it was taken for the end of what an earlier one opened
+        # the parser took it for the end of an earlier quote
         begins = text.rfind(quote, 0, at - 1)
-        goes_on = f"the text continues after its closing quote: double every {quote} inside"
-        problem, at = (_QUOTE_OPEN, begins) if "\n" in text[begins:at] else (goes_on, at)
+        continues = f"the text continues after its closing quote: double every {quote} inside"
+        problem, at = (_QUOTE_OPEN, begins) if "\n" in text[begins:at] else (continues, at)
     elif error.context == "while parsing a flow node":
         problem = "a [ or { is not closed before this, or a value is missing"
     elif problem in _AT_OPENING:
@@ -90,10 +90,10 @@ def describe(error: YAMLError, text: str) -> YamlError:
 def lines_of(text: bytes | str, places: Sequence[Place]) -> list[int | None]:
     """Return the line (from 1) of each place, or of its deepest ancestor that the text has, in one pass.
 
-    None where the text has no such document.
+    None if the text has no such document.
     """
     ancestors = [[place[:length] for length in range(len(place), 0, -1)] for place in places]
-    wanted = {place for own in ancestors for place in own}
+    targets = {place for prefixes in ancestors for place in prefixes}
     deepest = max(map(len, places), default=0)
     lines: dict[Place, int] = {}
     # of each open collection (the outermost is the list of documents): the last index or key, and whether a
@@ -113,7 +113,7 @@ def lines_of(text: bytes | str, places: Sequence[Place]) -> list[int | None]:
                 steps[-1] += 1
             elif key_is_next[-1]:
                 steps[-1] = _step(event)
-            if key_is_next[-1] is not False and len(steps) <= deepest and (place := tuple(steps)) in wanted:
+            if key_is_next[-1] is not False and len(steps) <= deepest and (place := tuple(steps)) in targets:
                 lines.setdefault(place, line)
             if key_is_next[-1] is not None:
                 key_is_next[-1] = not key_is_next[-1]
@@ -121,11 +121,11 @@ def lines_of(text: bytes | str, places: Sequence[Place]) -> list[int | None]:
                 is_mapping = isinstance(event, MappingStartEvent)
                 steps.append(None if is_mapping else -1)
                 key_is_next.append(True if is_mapping else None)
-    return [next((lines[place] for place in own if place in lines), None) for own in ancestors]
+    return [next((lines[place] for place in prefixes if place in lines), None) for prefixes in ancestors]
 
 
 def _step(event: Any) -> str | None:
-    """The key that this is in a place; None: none that a place can name."""
+    """The key in a place; None: a place cannot name it."""
     if not isinstance(event, ScalarEvent):
         return None
     with suppress(NotAScalar):

@@ -1,4 +1,4 @@
-"""The one reader: JSON and YAML as programs write it have paths of their own, all else needs libyaml."""
+"""The only reader: JSON, and YAML in the style of programs, have fast paths; all else needs libyaml."""
 
 import json
 import re
@@ -20,8 +20,8 @@ _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]:
     """Return the value of each YAML or JSON document (None for an empty one); raises YamlError.
 
-    The rules are those of sigs.k8s.io/yaml with strict keys; what `<<` brought may be overridden below it.
-    What an alias stands for is shared, not copied. Texts of one run share a budget.
+    The rules are those of sigs.k8s.io/yaml with strict keys; keys from `<<` may be overridden below it.
+    The values of aliases are shared, not copied. Texts of one run share a budget.
     """
     budget = budget or Budget()
     limits = budget.limits
@@ -31,9 +31,9 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
     if len(text) > limits.text_bytes:
         raise YamlError(f"more than {limits.text_bytes} bytes: split the file")
     content = decode(text)
-    if (found := read_json(content, budget)) is not None:
-        return [found]
-    # every reader takes in such a line whole, in 50 bytes for each byte, before it reports its levels
+    if (value := read_json(content, budget)) is not None:
+        return [value]
+    # every reader reads such a line whole, with 50 bytes for each byte, before it reports its levels
     if dashes := _DASHES.search(content):
         line = content.count("\n", 0, dashes.start()) + 1
         raise YamlError(f"nested deeper than {limits.depth} levels", line)
@@ -47,7 +47,7 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
 def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     """Return the object or array that the text is; raises YamlError for NaN and infinities.
 
-    None is for the YAML reader: all that is no JSON or beyond a limit, so that its errors have a line.
+    None leaves the text to the YAML reader: it is not JSON or beyond a limit, and its errors have a line.
     """
     if not _START.match(text):
         return None
@@ -55,11 +55,11 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     unescaped = text.replace("\\\\", "").replace('\\"', "") if has_escapes else text
     quotes_and_marks = unescaped.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
     marks = _QUOTED.sub(b"", quotes_and_marks)
-    # an upper bound: an empty list or mapping holds nothing
+    # an upper bound: empty lists and mappings have no items
     nodes = budget.nodes + marks.count(b",") + marks.count(b"(")
     if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
         return None
-    # taking away the innermost brackets again and again tells how deep they nest
+    # the number of times that innermost brackets can be removed is the depth of nesting
     brackets, levels = marks.translate(None, b",:"), 0
     while brackets and levels < budget.limits.depth:
         brackets, levels = brackets.replace(b"()", b""), levels + 1
@@ -67,37 +67,37 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
         return None
     keys = marks.count(b":")
     try:
-        found: dict[str, Any] | list[Any] = _decoded(text, keys)
+        value: dict[str, Any] | list[Any] = _decoded(text, keys)
         if has_escapes and ("\\ud" in text or "\\uD" in text):
-            found = _decoded(replace_surrogates(json.dumps(found, ensure_ascii=False)), keys)
+            value = _decoded(replace_surrogates(json.dumps(value, ensure_ascii=False)), keys)
     except ValueError:
         return None
     budget.nodes = nodes
     budget.documents += 1
-    return found
+    return value
 
 
 def _decoded(text: str, keys: int) -> Any:
-    """Decode a text that has so many keys; raises ValueError when it is no JSON, or one is there twice."""
-    left = keys
+    """Decode a text with this number of keys; raises ValueError if it is not JSON, or has a key twice."""
+    missing = keys
 
-    def count(found: dict[str, Any]) -> dict[str, Any]:
-        nonlocal left
-        left -= len(found)
-        return found
+    def count(mapping: dict[str, Any]) -> dict[str, Any]:
+        nonlocal missing
+        missing -= len(mapping)
+        return mapping
 
     def refuse(name: str) -> NoReturn:
         at = _NOT_FINITE.search(text)
         line = text.count("\n", 0, at.start()) + 1 if at else None
         raise YamlError(f"{name} is not a JSON number: quote it", line)
 
-    found = json.loads(
+    value = json.loads(
         text,
         object_hook=count,
         parse_int=json_integer,
         parse_float=lambda digits: json_number(float(digits)),
         parse_constant=refuse,
     )
-    if left:
+    if missing:
         raise ValueError("a key appears twice")
-    return found
+    return value

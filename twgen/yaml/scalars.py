@@ -1,4 +1,4 @@
-"""What a scalar is: the rules of sigs.k8s.io/yaml, which the Kubernetes API server and kubectl read with."""
+"""The meaning of scalars: the rules of sigs.k8s.io/yaml, which the Kubernetes API server and kubectl use."""
 
 import math
 import re
@@ -35,7 +35,7 @@ _NOT_FINITE = {
 _NUMBER_START = frozenset("0123456789+-.")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]{0,19}))")
 _BASES = (16, 2, 8, 10)
-# Go strips "0b" itself when its number parser refused the text, and so reads a sign behind it
+# if its number parser rejects the text, Go strips "0b" itself, and then accepts a sign after it
 _SIGNED_BINARY = re.compile(r"0b([-+])([01]+)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _FRACTION = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
@@ -45,18 +45,18 @@ _LARGEST = 2**64 - 1
 _LONGEST_INTEGER = 20  # decimal characters of both limits
 _FIRST_EXPONENT = 1e21  # from here on Go's encoding/json writes a float with an exponent
 _KEY_EXPONENTS = range(-4, 6)  # of the floats that Go's format 'g' writes without one
-_SINGLE_DIGITS = 9  # decimal digits that always tell two 32-bit floats apart
+_SINGLE_DIGITS = 9  # decimal digits that always distinguish two 32-bit floats
 NO_TEXT = "a key must be text, not a mapping or a list"
 _MOST_REMEMBERED = 20_000  # texts: more than manifests have, bounded for hostile ones
 _LONGEST_REMEMBERED = 200  # characters
 
 
 class NotAScalar(ValueError):
-    """A scalar that Kubernetes refuses; the message says what to do."""
+    """A scalar that Kubernetes rejects; the message says what to do."""
 
 
 def remembered(function: Callable[[str], _T]) -> Callable[[str], _T]:
-    """Remember the results for short texts: documents repeat themselves, and one object takes less memory."""
+    """Remember the results for short texts: documents repeat them, and a shared object saves memory."""
     cached = lru_cache(_MOST_REMEMBERED)(function)
     return lambda text: cached(text) if len(text) <= _LONGEST_REMEMBERED else function(text)
 
@@ -69,7 +69,7 @@ def resolve_plain(text: str) -> Scalar:
 
 
 def resolve_tagged(tag: str, text: str) -> Scalar:
-    """Return the value of a scalar with an explicit tag; raises NotAScalar where text and tag disagree."""
+    """Return the value of a scalar with an explicit tag; raises NotAScalar if text and tag disagree."""
     if tag == _BINARY:
         import base64  # few texts have any
 
@@ -93,7 +93,7 @@ def resolve_key(text: str) -> str:
 
 
 def key_text(value: Any) -> str:
-    """Return the string that sigs.k8s.io/yaml makes of a key; raises NotAScalar where it refuses one."""
+    """Return the string for a key in sigs.k8s.io/yaml; raises NotAScalar if that rejects the key."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -117,7 +117,7 @@ def json_number(value: float) -> int | float:
         return value
     digits, _, exponent = repr(value).partition("e")
     whole, _, fraction = digits.partition(".")
-    # the shortest digits, filled up with zeros, where the exact integer has more
+    # the shortest digits, filled up with zeros, even if the exact integer has more
     return int(whole + fraction) * 10 ** (int(exponent) - len(fraction)) if exponent else int(whole)
 
 
@@ -135,7 +135,7 @@ def _resolve(text: str) -> Scalar:
         return text
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
-    # a leading point goes straight to Go's float parser, which minds where underscores stand
+    # with a leading point, Go uses its float parser, which accepts underscores only in some places
     digits = text if text[0] == "." else text.replace("_", "")
     integer = _integer(digits)
     pattern = _FRACTION if text[0] == "." else _FLOAT
@@ -151,7 +151,7 @@ def _integer(digits: str) -> int | None:
         value = int(matched[1] + matched[matched.lastindex], _BASES[matched.lastindex - 2])
     else:
         return None
-    # Go's unsigned parser, which it tries second, takes no sign
+    # Go's unsigned parser, which it tries second, accepts no sign
     return value if _SMALLEST <= value <= (_LARGEST_SIGNED if matched[1] else _LARGEST) else None
 
 

@@ -1,4 +1,4 @@
-"""From bytes to the text that the parser sees, and the one error of all readers."""
+"""Decoding bytes to the text for the parser, and the error class of all readers."""
 
 import re
 
@@ -8,7 +8,7 @@ ODD_BLANK = "a blank that is not a plain space cannot indent: use spaces"
 
 
 class YamlError(InvalidInput):
-    """Text that is not acceptable YAML or JSON: a one-line `message`, and the `line` from 1, where known."""
+    """Text that is not acceptable YAML or JSON: a one-line `message`, and the `line` from 1, if known."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message if line is None else f"line {line}: {message}")
@@ -37,12 +37,12 @@ def decode(content: bytes | str) -> str:
             raise YamlError("this is not UTF-8 text: save the file as UTF-8", line) from None
     else:
         text = replace_surrogates(content.removeprefix("\ufeff"))
-    # libyaml compares every directive with all before it: a file of nothing else would take hours
+    # libyaml compares every directive with all earlier ones: a file full of them would take hours
     if text.count("%TAG") > _MOST_TAG_DIRECTIVES:
         raise YamlError(f"more than {_MOST_TAG_DIRECTIVES} %TAG directives: write the tags in full")
     return text
 
 
 def line_after(before: bytes) -> int:
-    """Return the line (from 1) on which a text goes on after this part of it."""
+    """Return the line (from 1) on which a text continues after this part of it."""
     return before.count(b"\n") + 1

@@ -1,4 +1,4 @@
-"""The one YAML writer: block style, every value in full, and text that all readers read the same way."""
+"""The only YAML writer: block style, every value in full, and text that all readers read the same way."""
 
 import json
 import re
@@ -10,12 +10,12 @@ from twgen.yaml.limits import DEFAULT
 from twgen.yaml.scalars import NotAScalar, json_number, resolve_plain
 
 _NEVER_PLAIN = r"\s:#\x00-\x1f\x7f-\x9f\ufeff\ufffe\uffff"
-# no indicator first, no ": " or " #" inside, no space or colon last, nothing that may break a line
+# no indicator first, no ": " or " #" inside, no space or colon last, no possible line break
 _PLAIN = re.compile(
     rf"(?:[^{_NEVER_PLAIN}\-?,\[\]{{}}&*!|>'\"%@`]|[-?:](?=[\w./-]))"
     rf"(?:[^{_NEVER_PLAIN}]++|:(?=[^\s])|(?<=[^\s])#|\ +(?=[^\s#]))*+"
 )
-# what Kubernetes leaves alone, but other readers take for a number, a date or a sign of their own
+# text to Kubernetes, but a number, a date or a special sign to other readers
 _AMBIGUOUS = re.compile(
     r"=|<<|---.*|\.\.\..*"
     r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
@@ -28,13 +28,13 @@ _LONGEST_KEY = 1000  # characters; from 1024 on readers want a key marked by "? 
 _LONGEST_REMEMBERED = 200  # characters
 _MOST_REMEMBERED = 100_000  # strings
 _PACKED_LINES = 10_000
-"""So many lines are packed into bytes at a time: as objects of their own they need four times the memory."""
+"""How many lines are packed into bytes at a time: as separate objects they need four times the memory."""
 _MOST_BYTES = 96 * 2**20
-"""Indentation and aliases make a few MiB of text hundreds of them."""
+"""Indentation and aliases can turn a few MiB of text into hundreds."""
 
 
 def _is_plain(text: str) -> bool:
-    """Say whether Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
+    """Return whether Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
     if not _PLAIN.fullmatch(text) or _AMBIGUOUS.fullmatch(text):
         return False
     try:
@@ -44,12 +44,12 @@ def _is_plain(text: str) -> bool:
 
 
 def in_one_line(value: Any) -> str:
-    """Return a value of JSON as JSON on one line, which all YAML readers read as the same."""
+    """Return a JSON value as JSON on one line, which all YAML readers read as the same value."""
     return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
 
 
 def _block(text: str, pad: str) -> str | None:
-    """Return a string of several lines as a literal block below `pad`, None where it needs quotes."""
+    """Return a string of several lines as a literal block below `pad`; None if it needs quotes."""
     first = text.lstrip("\n")[:1]
     if not first or _NOT_IN_BLOCKS.search(text):
         return None
@@ -61,11 +61,11 @@ def _block(text: str, pad: str) -> str | None:
 
 
 def encode_documents(documents: Iterable[Any]) -> bytes:
-    """Return values as read_documents gives them as YAML in UTF-8, each document led by `---`.
+    """Return values of the types of read_documents as YAML in UTF-8, with `---` before each document.
 
-    Keys keep their order, lists stand at their parent's column, shared values are written in full, no line is
-    folded. Raises ValueError for infinity and NaN, TypeError for what JSON does not have, InvalidInput when
-    it is too long.
+    Keys keep their order, lists are at their parent's column, shared values are written in full, no line is
+    folded. Raises ValueError for infinity and NaN, TypeError for types that JSON lacks, InvalidInput if the
+    text is too long.
     """
     writer = _Writer()
     for document in documents:
@@ -74,7 +74,7 @@ def encode_documents(documents: Iterable[Any]) -> bytes:
 
 
 def write_documents(documents: Iterable[Any]) -> str:
-    """Return what encode_documents does, as text."""
+    """Return the same as encode_documents, as text."""
     return encode_documents(documents).decode()
 
 
@@ -86,18 +86,18 @@ class _Inline(dict[str, str]):
 
     def __missing__(self, text: str) -> str:
         if _is_plain(text):
-            written = text
+            inline = text
         elif ('"' in text or "\\" in text) and text.isprintable():
-            written = "'" + text.replace("'", "''") + "'"
+            inline = "'" + text.replace("'", "''") + "'"
         else:
-            written = in_one_line(text)
+            inline = in_one_line(text)
         if len(text) <= _LONGEST_REMEMBERED and len(self) < _MOST_REMEMBERED:
-            self[text] = written
-        return written
+            self[text] = inline
+        return inline
 
 
 class _Writer:
-    """What is written so far: bytes, and the lines that are not packed into bytes yet."""
+    """The output so far: bytes, and lines that are not packed into bytes yet."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -110,12 +110,12 @@ class _Writer:
             self._lines.append("---\n")
             self._collection(value, "", "")
         else:
-            written = self._inline[value] if isinstance(value, str) else _constant(value)
-            self._lines.append(f"--- {written}\n")
+            constant = self._inline[value] if isinstance(value, str) else _constant(value)
+            self._lines.append(f"--- {constant}\n")
         self._pack()
 
     def _pack(self) -> None:
-        """Turn the lines into bytes; raises InvalidInput when they are too many."""
+        """Turn the lines into bytes; raises InvalidInput if they are too many."""
         self.packed.append("".join(self._lines).encode())
         self._lines.clear()
         self._bytes += len(self.packed[-1])
@@ -159,9 +159,9 @@ def _constant(value: Any) -> str:
     if value.__class__ is int:
         return str(value)
     if value.__class__ is float:
-        written = str(json_number(value))
-        # YAML 1.1 readers know an exponent only behind a point
-        return written.replace("e", ".0e") if "e" in written and "." not in written else written
+        number = str(json_number(value))
+        # YAML 1.1 readers accept an exponent only after a point
+        return number.replace("e", ".0e") if "e" in number and "." not in number else number
     if value in ({}, []):
         return "{}" if value.__class__ is dict else "[]"
     raise TypeError(f"a document cannot hold a {type(value).__name__}")

@@ -41,7 +41,7 @@ class Temporal(TemporalClients):
 def held(server: Temporal, *build_ids: str) -> list[PinnedCount]:
     async def story() -> list[PinnedCount]:
         shared = SharedReads(server, Deadline(30))
-        return [await shared.held(SPEC, build_id) for build_id in build_ids]
+        return [await shared.pinned_count(SPEC, build_id) for build_id in build_ids]
 
     return asyncio.run(story())
 

@@ -1,1 +1,1 @@
-"""Reading what an installation is made of: accounts, Argo CD, tick, and what carries rollouts out."""
+"""Reading the parts of an installation: accounts, Argo CD, tick, and the Jobs and Pods of rollouts."""

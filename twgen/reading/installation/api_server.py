@@ -1,4 +1,4 @@
-"""Asking an API server who asks it, what accounts may do, which kinds are in no namespace, and its time."""
+"""Asking an API server for the caller's name, the rights of accounts, cluster-scoped kinds and its time."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _AT_ONCE = 8
 
 
 async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
-    """The name that Kubernetes has for the caller; empty: it gives none."""
+    """The name that Kubernetes has for the caller; empty: it returns none."""
     review = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
     path = f"/apis/{_AUTHENTICATION}/selfsubjectreviews"
     _, answer = await client.ask("POST", path, deadline, body=review)
@@ -45,15 +45,15 @@ async def refused_to_others(
 async def absent_accounts(
     client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
 ) -> tuple[Account, ...]:
-    """The accounts that do not exist; an account that the caller may not read is not among them."""
-    found = []
+    """The accounts that do not exist, without those that the caller may not read."""
+    absent = []
     for account in accounts:
         _, _, namespace, name = account.user.split(":")
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
         status, _ = await client.ask("GET", path, deadline)
         if status == HTTPStatus.NOT_FOUND:
-            found.append(account)
-    return tuple(found)
+            absent.append(account)
+    return tuple(absent)
 
 
 async def _refused(
@@ -63,29 +63,29 @@ async def _refused(
     path = f"/apis/{_ACCESS}/{kind.lower()}s"
 
     async def is_refused(need: Need) -> bool:
-        review = {"apiVersion": _ACCESS, "kind": kind, "spec": _asked(need, kind)}
+        review = {"apiVersion": _ACCESS, "kind": kind, "spec": _review_spec(need, kind)}
         async with free:
             status, answer = await client.ask("POST", path, deadline, body=review)
         if status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
             raise StateUnavailable(f"{path} cannot be queried: {answer.get('message') or status}")
         return not value_at(answer, "status", "allowed")
 
-    asked: Sequence[Need] = list(dict.fromkeys(needs))
-    if not asked:
+    unique: Sequence[Need] = list(dict.fromkeys(needs))
+    if not unique:
         return ()
-    first, *others = asked
-    # a caller that may not ask gets one failure, and not eight
+    first, *others = unique
+    # a caller without the right to ask gets one failure, not eight
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
-    refused = [need for need, is_so in zip(asked, answers, strict=True) if is_so]
+    refused = [need for need, is_missing in zip(unique, answers, strict=True) if is_missing]
     served = {
         group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
         for group in sorted({need.right.group for need in refused} - {""})
     }
-    # a kind whose definition is not installed has no objects, so nobody needs the right
+    # a kind whose definition is not installed has no objects, so no account needs the right
     return tuple(need for need in refused if served.get(need.right.group, True))
 
 
-def _asked(need: Need, kind: str) -> Mapping[str, Any]:
+def _review_spec(need: Need, kind: str) -> Mapping[str, Any]:
     right, user = need.right, need.account.user
     attributes = {
         "namespace": need.namespace,
@@ -106,19 +106,19 @@ def _asked(need: Need, kind: str) -> Mapping[str, Any]:
 async def cluster_scoped(
     client: KubernetesClient, kinds: Iterable[GroupKind], deadline: Deadline
 ) -> frozenset[GroupKind]:
-    """The kinds whose objects are in no namespace; a kind that is not served is not among them."""
-    wanted, found = frozenset(kinds), set[GroupKind]()
-    for group in sorted({kind.group for kind in wanted}):
+    """The kinds whose objects are in no namespace, without those that the API server does not serve."""
+    asked_kinds, scoped = frozenset(kinds), set[GroupKind]()
+    for group in sorted({kind.group for kind in asked_kinds}):
         for path in await _versions(client, group, deadline):
             status, served = await client.ask("GET", path, deadline)
             for resource in (served.get("resources") or ()) if status == HTTPStatus.OK else ():
                 if value_at(resource, "namespaced") is False:
-                    found.add(GroupKind(group, str(value_at(resource, "kind"))))
-    return wanted & found
+                    scoped.add(GroupKind(group, str(value_at(resource, "kind"))))
+    return asked_kinds & scoped
 
 
 async def _versions(client: KubernetesClient, group: str, deadline: Deadline) -> list[str]:
-    """Where the API server describes the kinds of a group, by version of it."""
+    """The path of each version of a group, where the API server describes its kinds."""
     if not group:
         return ["/api/v1"]
     status, answer = await client.ask("GET", f"/apis/{group}", deadline)
@@ -127,7 +127,7 @@ async def _versions(client: KubernetesClient, group: str, deadline: Deadline) ->
 
 
 def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
-    """By how much the API server's clock is ahead; None: it has not answered yet."""
+    """How far the API server's clock is ahead; None: it has not answered yet."""
     if not client.heard:
         return None
     server_time, at = client.heard

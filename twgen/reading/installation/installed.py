@@ -1,4 +1,4 @@
-"""Reading what is installed: an Argo CD with its plugin, settings and Applications, and the tick."""
+"""Reading what is installed: Argo CD with its plugin, settings and Applications, and the tick."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +25,13 @@ from twgen.versioning.names import is_dns_name
 from twgen.yaml.reader import read_documents
 
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
-"""What its own containers are called, by its manifests and by its Helm chart."""
+"""The names of Argo CD's own containers in its manifests and in its Helm chart."""
 _API = "/apis/argoproj.io/v1alpha1"
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
 _TICK = "twgen-tick"
-"""What deploy/tick calls it."""
+"""Its name in deploy/tick."""
 _FALSE = {"", "0", "f", "false", "n", "no", "off"}
 _LEADS_TO_POD = {
     "Deployment": ("/apis/apps/v1/deployments", ("spec", "template")),
@@ -43,14 +43,14 @@ Object = Mapping[str, Any]
 
 
 class Partly(NamedTuple):
-    """What was read of an Argo CD, and why other parts of it were not."""
+    """The parts of an Argo CD that were read, and why other parts were not."""
 
     argocd: ArgoInstallation
     not_checked: Mapping[str, str]
 
 
 async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadline) -> Partly:
-    """The Argo CD of a namespace; raises StateUnavailable where there is none, or it may not be read."""
+    """The Argo CD of a namespace; raises StateUnavailable if there is none, or it may not be read."""
     deployments = await read_list(client, f"/apis/apps/v1/namespaces/{namespace}/deployments", deadline)
     deployments.sort(key=lambda item: str(item["metadata"]["name"]))
     servers = [
@@ -59,14 +59,14 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     containers = [container for item in servers for container in _containers(item)]
     if not containers:
         raise StateUnavailable(f"there is no repo-server in namespace {namespace}")
-    own = [one for one in containers if one["name"] in _OWN or _is_argocd(one)]
+    own = [container for container in containers if container["name"] in _OWN or _is_argocd(container)]
     argocd = ArgoInstallation(_tag_of(own), None, namespace=namespace)
     repo_server = next((item for item in servers if item["metadata"]["name"].endswith("repo-server")), None)
     not_checked: dict[str, str] = {}
     if repo_server:
         labels = value_at(repo_server, "spec", "selector", "matchLabels") or {}
         pod = value_at(repo_server, "spec", "template", "spec") or {}
-        container = next((one for one in _containers(repo_server) if one["name"] == PLUGIN), {})
+        container = next((item for item in _containers(repo_server) if item["name"] == PLUGIN), {})
         argocd = replace(
             argocd,
             plugin=await _plugin(client, namespace, pod, container, deadline) if container else None,
@@ -78,8 +78,8 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     except StateUnavailable as error:
         not_checked["settings of Argo CD"] = str(error)
     try:
-        found = await _applications(client, namespace, deadline)
-        argocd = replace(argocd, applications=tuple(_application(item) for item in found if _plugin_of(item)))
+        items = await _applications(client, namespace, deadline)
+        argocd = replace(argocd, applications=tuple(_application(item) for item in items if _plugin_of(item)))
     except StateUnavailable as error:
         not_checked["Applications of Argo CD"] = str(error)
     return Partly(argocd, not_checked)
@@ -102,13 +102,13 @@ async def _plugin(
         status, _ = await client.ask("GET", config_map_path(namespace, name), deadline)
         if status == HTTPStatus.NOT_FOUND:
             missing.append(name)
-    own = (one for one in container.get("env") or () if one.get("name") == "TWGEN_TIMEOUT")
+    settings = (item for item in container.get("env") or () if item.get("name") == "TWGEN_TIMEOUT")
     return Plugin(
         image=str(container.get("image")),
         account=service_account(namespace, pod.get("serviceAccountName") or "default"),
         mounts_token=_TOKENS in mounts,
         has_token=_TOKENS in mounts or pod.get("automountServiceAccountToken") is not False,
-        timeout=next((str(variable.get("value")) for variable in own), ""),
+        timeout=next((str(item.get("value")) for item in settings), ""),
         missing=tuple(missing),
     )
 
@@ -116,7 +116,7 @@ async def _plugin(
 def _config_maps(pod: Object, container: Object) -> Iterable[str]:
     """The ConfigMaps that a container mounts.
 
-    Not its Secrets: an account that may ask for one may read it, and the doctor needs no such right.
+    Not its Secrets: an account that may get one can read it, and the doctor needs no such right.
     """
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
     for volume in pod.get("volumes") or ():
@@ -128,7 +128,7 @@ def _config_maps(pod: Object, container: Object) -> Iterable[str]:
 async def _mounted_operator(
     client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
 ) -> Operator | None:
-    """The OperatorConfig of a ConfigMap that a container mounts, if it may be read and is valid."""
+    """The OperatorConfig in a ConfigMap that a container mounts, if it may be read and is valid."""
     for name in _config_maps(pod, container):
         _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
         text = value_at(answer, "data", "operator.yaml")
@@ -141,7 +141,7 @@ async def _mounted_operator(
 
 
 async def _applications(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Object]:
-    """Those of all namespaces; where only those of Argo CD's own may be read, these."""
+    """The Applications of all namespaces; without the right to that, only of Argo CD's own namespace."""
     everywhere = f"{_API}/applications"
     status, answer = await client.ask("GET", everywhere, deadline)
     if status == HTTPStatus.OK:
@@ -159,7 +159,7 @@ def _is_argocd(container: Object) -> bool:
 
 
 def _tag_of(containers: Sequence[Object]) -> str:
-    """The version in the tag of the first image that has one; empty: none has."""
+    """The version in the first tag of these images; empty: no image has a tag."""
     for container in containers:
         image = str(container.get("image")).partition("@")[0]
         _, has_tag, tag = image.rpartition("/")[2].partition(":")
@@ -169,11 +169,11 @@ def _tag_of(containers: Sequence[Object]) -> str:
 
 
 def _plugin_of(application: Object) -> str:
-    """The name of twgen's plugin in a source, or a name that was probably meant for it; empty: neither."""
+    """The name of twgen's plugin in a source, or a probable misspelling of it; empty: neither."""
     sources = [value_at(application, "spec", "source"), *(value_at(application, "spec", "sources") or ())]
     names = [str(value_at(source, "plugin", "name") or "") for source in sources if source]
-    known = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
-    return known or next(iter(get_close_matches(PLUGIN, names, n=1, cutoff=0.75)), "")
+    exact = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
+    return exact or next(iter(get_close_matches(PLUGIN, names, n=1, cutoff=0.75)), "")
 
 
 def _application(item: Object) -> ArgoApplication:
@@ -194,16 +194,16 @@ def _application(item: Object) -> ArgoApplication:
 
 
 def _errors(application: Object) -> Iterable[str]:
-    """What Argo CD says against an Application: conditions that are errors, and what a sync could not do."""
+    """Argo CD's errors about an Application: its conditions, and the failures of its last sync."""
     for condition in value_at(application, "status", "conditions") or ():
         kind = str(condition.get("type"))
         if kind.endswith("Error") or kind == "SharedResourceWarning":
             yield f"{kind}: {_gist(condition.get('message'))}"
     operation = value_at(application, "status", "operationState")
     refused = [
-        f"{one.get('kind')} {one.get('name')}: {_gist(one.get('message'))}"
-        for one in value_at(operation, "syncResult", "resources") or ()
-        if one.get("status") == "SyncFailed"
+        f"{resource.get('kind')} {resource.get('name')}: {_gist(resource.get('message'))}"
+        for resource in value_at(operation, "syncResult", "resources") or ()
+        if resource.get("status") == "SyncFailed"
     ]
     if refused:
         yield f"its last sync failed: {'; '.join(refused)}"
@@ -212,20 +212,20 @@ def _errors(application: Object) -> Iterable[str]:
 
 
 def _gist(text: Any) -> str:
-    """A message in one line; of a failed render only the end, which is twgen's own message."""
+    """A message in one line; for a failed render only its end, which is twgen's own message."""
     line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
 
 
 async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
-    """The tick of a cluster, by the name that it is installed by; None: there is none.
+    """The tick of a cluster, found by its name in deploy/tick; None: there is none.
 
-    Raises StateUnavailable where that may not be asked, or there are several: one may be somebody else's.
+    Raises StateUnavailable if it may not be listed, or there are several: one may be someone else's.
     """
     ticks: list[TickInstallation] = []
     for kind, (path, to_pod) in _LEADS_TO_POD.items():
-        named = {"fieldSelector": f"metadata.name={_TICK}"}
-        for item in await read_list(client, path, deadline, named):
+        query = {"fieldSelector": f"metadata.name={_TICK}"}
+        for item in await read_list(client, path, deadline, query):
             namespace, template = item["metadata"]["namespace"], value_at(item, *to_pod)
             [container, *_] = value_at(template, "spec", "containers")
             variables = await _variables(client, namespace, container, deadline)
@@ -233,7 +233,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
             every = seconds_of(variables.get("TWGEN_EVERY", ""))
             labels = value_at(template, "metadata", "labels") or {}
             account = value_at(template, "spec", "serviceAccountName") or "default"
-            own = variables.get("TWGEN_NAMESPACE")
+            home = variables.get("TWGEN_NAMESPACE")
             drains: bool | None = False
             if variables.get("TWGEN_OPERATOR_CONFIG"):
                 pod = template["spec"]
@@ -243,7 +243,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
                 name=f"{kind} {namespace}/{_TICK}",
                 image=str(container.get("image")),
                 account=service_account(namespace, account),
-                namespace="" if everywhere not in _FALSE else own if is_dns_name(own) else None,
+                namespace="" if everywhere not in _FALSE else home if is_dns_name(home) else None,
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
                 drains=drains,
@@ -257,11 +257,11 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
 async def _variables(
     client: KubernetesClient, namespace: str, container: Object, deadline: Deadline
 ) -> Mapping[str, str]:
-    """The variables of a container that are written down, as far as they may be read."""
-    found: dict[str, str] = {}
+    """The literal variables of a container, and those of its ConfigMaps, as far as they may be read."""
+    variables: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         if name := value_at(source, "configMapRef", "name"):
             _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
-            found |= value_at(answer, "data") or {}
-    own = {one["name"]: one.get("value") for one in container.get("env") or ()}
-    return found | {name: str(text) for name, text in own.items() if text is not None}
+            variables |= value_at(answer, "data") or {}
+    literals = {variable["name"]: variable.get("value") for variable in container.get("env") or ()}
+    return variables | {name: str(text) for name, text in literals.items() if text is not None}

@@ -1,1 +1,1 @@
-"""What is asked of Temporal, and its answers as values."""
+"""The requests to Temporal, and its answers as values."""

@@ -1,4 +1,4 @@
-"""Temporal's answers as values: a Worker Deployment, its versions, who polls, and how a gate ended."""
+"""Temporal's answers as values: a Worker Deployment, its versions, pollers, and runs of gates."""
 
 import json
 from base64 import b64encode
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     )
 
 TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: TaskQueueType.NEXUS}
-"""By the number that the API has for them."""
+"""By their number in the API."""
 _FAILING_ATTEMPT = 3
-"""Of a workflow task: the second follows the first at once, later ones ever more slowly."""
+"""The attempt of a workflow task that counts as failing; the second follows at once, later ones slowly."""
 _LONGEST = 300
-"""Characters of what a workflow says that it failed with."""
+"""Characters of a workflow's failure message that are shown."""
 UNVERSIONED = ("", "")
 """The worker and build ID of a poller that has none."""
 Polled = Mapping[tuple[str, str], datetime | None]
-"""When a worker and build ID polled last, UNVERSIONED for all that have none; None: nobody knows."""
+"""When a worker and build ID last polled, UNVERSIONED for pollers without; None: unknown."""
 
 _STATUSES = {
     1: VersionStatus.INACTIVE,
@@ -67,13 +67,13 @@ _GATE_STATUSES = {
     7: GateStatus.TIMED_OUT,
 }
 _BETWEEN_POLLS = 75
-"""Seconds; a worker that has nothing to do polls every 60."""
+"""Seconds; an idle worker polls every 60."""
 _VERSIONED = 2
 """WORKER_VERSIONING_MODE_VERSIONED."""
 
 
 def worker_deployment(answer: "DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
-    """What DescribeWorkerDeployment answered, less the server's version; None: nobody knows the worker."""
+    """The answer of DescribeWorkerDeployment, without the server's version; None: the worker is unknown."""
     if answer is None:
         return None
     info = answer.worker_deployment_info
@@ -89,10 +89,11 @@ def worker_deployment(answer: "DescribeWorkerDeploymentResponse | None") -> Work
 def described_version(
     answer: "DescribeWorkerDeploymentVersionResponse | None", listed: Version | None
 ) -> Version | None:
-    """What DescribeWorkerDeploymentVersion adds to what the list says; None: neither knows the version.
+    """A version of the list with the answer of DescribeWorkerDeploymentVersion; None: neither knows it.
 
-    It never says when a version was active, and where the list says that a version drains, it knows better.
-    Of one that the oldest server does not know for a moment after a change nobody knows the metadata.
+    The answer never says when a version was active. If the list says that a version drains, the answer is
+    more accurate. The oldest server may not know a version for a moment after a change: its metadata is
+    unknown then.
     https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
     """
     if answer is None:
@@ -101,7 +102,7 @@ def described_version(
     status = _STATUSES.get(info.status, VersionStatus.UNSPECIFIED)
     version = listed or Version(
         build_id=info.deployment_version.build_id,
-        # inactive may only be told from never active by the times that are missing here
+        # only the times, which are missing here, distinguish an inactive version from a never active one
         status=VersionStatus.UNSPECIFIED if status is VersionStatus.INACTIVE else status,
         created_at=moment(info, "create_time"),
         drainage=_drainage(info),
@@ -122,14 +123,14 @@ def described_version(
 
 
 def pollers(answer: "DescribeTaskQueueResponse") -> Polled:
-    """Who polled a task queue lately."""
-    found: dict[tuple[str, str], datetime | None] = {}
+    """The recent pollers of a task queue."""
+    polled: dict[tuple[str, str], datetime | None] = {}
     for poller in answer.pollers:
         options, last = poller.deployment_options, moment(poller, "last_access_time")
         is_versioned = options.worker_versioning_mode == _VERSIONED
-        who = (options.deployment_name, options.build_id) if is_versioned else UNVERSIONED
-        found[who] = max(filter(None, (found.get(who), last)), default=None)
-    return found
+        poller_version = (options.deployment_name, options.build_id) if is_versioned else UNVERSIONED
+        polled[poller_version] = max(filter(None, (polled.get(poller_version), last)), default=None)
+    return polled
 
 
 def listed_workers(answer: "ListWorkerDeploymentsResponse") -> tuple[list[OtherWorker], bytes]:
@@ -142,12 +143,12 @@ def listed_workers(answer: "ListWorkerDeploymentsResponse") -> tuple[list[OtherW
 
 
 def other_workers(worker: str, polled: Mapping[TaskQueue, Polled]) -> list[OtherWorker]:
-    """Those that polled the task queues of a worker lately and are no version of it."""
+    """The recent pollers of a worker's task queues that are not versions of the worker."""
     return sorted(
         (
             OtherWorker(name, build_id, task_queue=queue.name)
-            for queue, who in polled.items()
-            for name, build_id in who
+            for queue, pollers_of_queue in polled.items()
+            for name, build_id in pollers_of_queue
             if name != worker
         ),
         key=lambda other: (not other.name, other.name, other.build_id, other.task_queue),
@@ -161,10 +162,10 @@ def with_pollers(
     tasks: Mapping[tuple[str, TaskQueue], bool],
     now: datetime,
 ) -> tuple[TaskQueue, ...] | None:
-    """The task queues of a worker's version, with what was read of them just now."""
+    """The task queues of a worker's version, with their pollers and tasks."""
     if version.task_queues is None:
         return None
-    who = (worker, version.build_id)
+    key = (worker, version.build_id)
 
     def silence(last: datetime | None) -> int | None:
         seconds = int((now - last).total_seconds()) if last else 0
@@ -173,9 +174,9 @@ def with_pollers(
     return tuple(
         replace(
             queue,
-            pollers=who in polled[queue],
+            pollers=key in polled[queue],
             unversioned_pollers=UNVERSIONED in polled[queue],
-            silent_seconds=silence(polled[queue].get(who)),
+            silent_seconds=silence(polled[queue].get(key)),
             has_tasks=tasks.get((version.build_id, queue)),
         )
         if queue in polled
@@ -187,21 +188,21 @@ def with_pollers(
 def gate_run(
     task_queue: str, workflow_id: str, answer: "DescribeWorkflowExecutionResponse | None"
 ) -> tuple[GateRun | None, bool]:
-    """How far a gate workflow is, None: it has not been started; and whether its workflow task fails.
+    """The run of a gate workflow (None: it has not started), and whether its workflow task fails.
 
-    A task that has failed more than once is one that its worker cannot carry out.
+    A workflow task that failed more than once is one that its worker cannot complete.
     """
     if answer is None:
         return None, False
     info = answer.workflow_execution_info
-    # whatever has no end status is still open, paused included
+    # a workflow without a final status is still open, also a paused one
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
     run = GateRun(task_queue, workflow_id, status, moment(info, "start_time"))
     return run, answer.pending_workflow_task.attempt >= _FAILING_ATTEMPT
 
 
 def last_failure(answer: "GetWorkflowExecutionHistoryReverseResponse | None") -> str:
-    """What the newest event of a history that tells of a failure says, in one line; empty: nothing."""
+    """The message of the newest failure in a history, in one line; empty: there is none."""
     for event in answer.history.events if answer else ():
         if event.HasField("workflow_execution_terminated_event_attributes"):
             return _one_line(event.workflow_execution_terminated_event_attributes.reason)
@@ -211,7 +212,7 @@ def last_failure(answer: "GetWorkflowExecutionHistoryReverseResponse | None") ->
             failure = event.workflow_task_failed_event_attributes.failure
         else:
             continue
-        # an outer failure says which activity or child failed, and the innermost why
+        # an outer failure says which activity or child failed, and the innermost says why
         while failure.HasField("cause"):
             failure = failure.cause
         return _one_line(failure.message)
@@ -226,9 +227,9 @@ def _one_line(text: str) -> str:
 def failure_count(
     statuses: Collection[ClosedStatus], answer: "CountWorkflowExecutionsResponse"
 ) -> FailureCount:
-    """Of workflows that were counted by status all, and those of some statuses.
+    """The number of workflows in a count by status, and of those with one of some statuses.
 
-    A run that was continued is neither: the run that continues it is counted.
+    A run that continued as new is in neither number: the next run is counted.
     """
     counts = {decoded(group.group_values[0]): int(group.count) for group in answer.groups}
     counts.pop("ContinuedAsNew", None)
@@ -245,7 +246,7 @@ def moment(message: "Message", name: str) -> datetime | None:
 
 
 def decoded(payload: "Payload") -> Any:
-    """A payload's JSON value; its text when it is no JSON, so that a mark made by hand still counts."""
+    """A payload's JSON value; its text if it is not JSON, so that a mark made by hand still counts."""
     try:
         return json.loads(payload.data)
     except ValueError:
@@ -274,7 +275,7 @@ def _ramping(config: "RoutingConfig") -> RampingVersion | None:
         return None
     return RampingVersion(
         build_id=config.ramping_deployment_version.build_id,
-        # six digits are what single precision keeps of any decimal number
+        # single precision keeps six digits of any decimal number
         percentage=float(f"{config.ramping_version_percentage:.6g}"),
         since=moment(config, "ramping_version_changed_time"),
         percentage_changed_at=moment(config, "ramping_version_percentage_changed_time"),

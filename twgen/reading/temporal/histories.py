@@ -1,4 +1,4 @@
-"""Reading histories of a worker's workflows, as the replayers of all SDKs take them."""
+"""Reading histories of a worker's workflows, in the form that the replayers of all SDKs accept."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +18,14 @@ _VERSION = "TemporalWorkerDeploymentVersion"
 
 
 class _Kind(NamedTuple):
-    """What tells workflows apart that are to be replayed each for themselves."""
+    """A property by which workflows are grouped; each group is replayed for itself."""
 
-    of: Callable[[Recorded], str]
-    """Its value; empty: it has none."""
+    value: Callable[[Recorded], str]
+    """A workflow's value of the property; empty: it has none."""
     query: Callable[[str], str]
-    """What finds those of a value alone."""
+    """The condition that selects only workflows with a value."""
     others: Callable[[Iterable[str]], str]
-    """What finds those of other values."""
+    """The condition that selects workflows with other values."""
 
 
 class Histories:
@@ -37,37 +37,37 @@ class Histories:
         self._page_size = page
 
     async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[Recorded]:
-        """The newest of each workflow type, so many at least: open ones, of each version, and ended ones.
+        """The newest workflows of each type, at least `number`: open ones, of each version, and ended ones.
 
-        With `upgrading` of those alone that go on with the next version by themselves, and stay on none. What
-        no version has had yet is found by its task queue: the first one goes on with that.
+        With `upgrading`, only auto-upgrade workflows. Workflows that no version has run yet are found by
+        their task queue: the first version continues them.
         """
-        ours = of_deployment(self._worker.worker_deployment)
-        upgrades = f"{ours} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
-        found = await self._of_each(still_open(upgrades), [_BY_TYPE], number)
+        own = of_deployment(self._worker.worker_deployment)
+        upgrades = f"{own} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
+        workflows = await self._of_each(still_open(upgrades), [_BY_TYPE], number)
         if task_queue:
             unversioned = f"TaskQueue = {quoted_text(task_queue)} AND TemporalWorkerDeployment IS NULL"
-            found += await self._of_each(still_open(unversioned), [_BY_TYPE], number)
+            workflows += await self._of_each(still_open(unversioned), [_BY_TYPE], number)
         if not upgrading:
-            pinned = f"{ours} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
-            found += await self._of_each(still_open(pinned), [self._by_version, _BY_TYPE], number)
-        # what goes on as another run is replayed as that one
+            pinned = f"{own} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+            workflows += await self._of_each(still_open(pinned), [self._by_version, _BY_TYPE], number)
+        # a workflow that continued as a new run is replayed as the new run
         ended = " AND CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'"
-        return found + await self._of_each((upgrades if upgrading else ours) + ended, [_BY_TYPE], number)
+        return workflows + await self._of_each((upgrades if upgrading else own) + ended, [_BY_TYPE], number)
 
     @property
     def _by_version(self) -> _Kind:
-        def named(build_id: str) -> str:
+        def version_text(build_id: str) -> str:
             return quoted_text(f"{self._worker.worker_deployment}:{build_id}")
 
         return _Kind(
-            lambda one: one.build_id,
-            lambda build_id: f"{_VERSION} = {named(build_id)}",
-            lambda build_ids: f"{_VERSION} NOT IN ({', '.join(map(named, build_ids))})",
+            lambda workflow: workflow.build_id,
+            lambda build_id: f"{_VERSION} = {version_text(build_id)}",
+            lambda build_ids: f"{_VERSION} NOT IN ({', '.join(map(version_text, build_ids))})",
         )
 
     async def history(self, recorded: Recorded, most_bytes: int) -> str | None:
-        """The history of one run as JSON; empty: nobody keeps it any more; None: it is larger."""
+        """The history of one run as JSON; empty: the server has deleted it; None: it is larger."""
         from google.protobuf.json_format import MessageToJson
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.history.v1 import History
@@ -91,7 +91,7 @@ class Histories:
                 return ""
             part, token = page
             whole.events.extend(part.events)
-            # as JSON it is longer than what is sent
+            # JSON is longer than the binary form
             if whole.ByteSize() > most_bytes:
                 return None
             if not token:
@@ -99,43 +99,43 @@ class Histories:
                 return text if len(text.encode()) <= most_bytes else None
 
     async def _of_each(self, query: str, kinds: Sequence[_Kind], number: int) -> list[Recorded]:
-        """The newest workflows of each kind that the query finds, so many at least where there are.
+        """The newest workflows of each kind that the query finds, at least `number` if there are as many.
 
-        A list begins with the newest of all, and what nobody has started for long is not on its first pages:
-        each kind that is found is asked for by itself, and then those that are none of these. A server may
-        understand neither question for a name with quotes: what was listed counts, and the list is read on.
+        A list begins with the newest workflows, so a type that was not started for long is not on its first
+        pages: each kind that appears is queried by itself, and then all other kinds. A server may reject both
+        queries for a name with quotes: then the listed workflows count, and the list is read further.
         """
         if not kinds:
             return await self._newest(query, number)
         kind, *finer = kinds
-        found: list[Recorded] = []
-        seen: set[str] = set()
+        workflows: list[Recorded] = []
+        queried: set[str] = set()
         others, token = query, b""
         while True:
             page, token = await self._page(others, token)
-            if not token and not seen:
+            if not token and not queried:
                 return page
             listed: defaultdict[str, list[Recorded]] = defaultdict(list)
-            for one in page:
-                listed[kind.of(one)].append(one)
-            new = listed.keys() - seen
+            for workflow in page:
+                listed[kind.value(workflow)].append(workflow)
+            new = listed.keys() - queried
             for value in sorted(new):
                 enough = listed[value] if not finer and len(listed[value]) >= number else []
                 if token and value and not enough:
                     enough = await self._of_each(f"{query} AND {kind.query(value)}", finer, number)
-                found += (enough or listed[value])[: number if not finer else None]
-            seen |= new
+                workflows += (enough or listed[value])[: number if not finer else None]
+            queried |= new
             if not token:
-                return found
-            if named := sorted(new - {""}):
-                others, token = f"{others} AND {kind.others(named)}", b""
+                return workflows
+            if values := sorted(new - {""}):
+                others, token = f"{others} AND {kind.others(values)}", b""
 
     async def _newest(self, query: str, number: int) -> list[Recorded]:
-        found, token = await self._page(query, most=number)
-        while token and len(found) < number:
+        workflows, token = await self._page(query, most=number)
+        while token and len(workflows) < number:
             page, token = await self._page(query, token, most=number)
-            found += page
-        return found
+            workflows += page
+        return workflows
 
     async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
         page_size = min(self._page_size, most)
@@ -152,7 +152,7 @@ class Histories:
 
 
 _BY_TYPE = _Kind(
-    lambda one: one.workflow_type,
+    lambda workflow: workflow.workflow_type,
     lambda name: f"WorkflowType = {quoted_text(name)}",
     lambda names: f"WorkflowType NOT IN ({', '.join(map(quoted_text, names))})",
 )

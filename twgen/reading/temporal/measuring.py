@@ -1,4 +1,4 @@
-"""Measuring a version that ramps by what Temporal says of its workflows and tasks, and by Prometheus."""
+"""Measuring a ramping version by its workflows and tasks in Temporal, and by Prometheus."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from twgen.reading.prometheus import PrometheusReader
 
 _MOST_DESCRIBED = 100
-"""Workflows of one look: each costs a call."""
+"""Workflows for each measurement: each costs a call."""
 _NAMED = 3
-"""Workflows that a sentence names."""
+"""Workflows that a message names."""
 STUCK_FROM = 5
-"""Attempts of a workflow task; where servers report problems, they do so from then on, after a minute."""
+"""Attempts of a workflow task; servers that report problems do so from this attempt, after a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """What one look measures of a worker's target: its metrics since a moment."""
+    """Measures the metrics of a worker's target since a moment."""
 
     spec: WorkerSpec
     target: Version
@@ -55,55 +55,57 @@ class Measuring:
     now: datetime
 
     async def measure(self, metric: Metric) -> Measurement:
-        """The measurement of a metric; what cannot be read holds a ramp, and ends no look."""
+        """The measurement of a metric; a failed read holds the ramp, and does not end the whole read."""
         try:
             match metric.measure:
-                case WorkflowFailures() as asked:
-                    return Measurement(metric.name, self.since, failures=await self._failures(asked))
+                case WorkflowFailures() as query:
+                    return Measurement(metric.name, self.since, failures=await self._failures(query))
                 case ReportedProblems(most):
                     return Measurement(metric.name, self.since, stuck=await self._stuck(most))
                 case BacklogAge():
                     return Measurement(metric.name, self.since, backlog=await self._backlog())
-                case PrometheusQuery() as asked if self.prometheus:
-                    points = await self.prometheus().points(asked, self.spec, self.since, self.now)
+                case PrometheusQuery() as query if self.prometheus:
+                    points = await self.prometheus().points(query, self.spec, self.since, self.now)
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
             return Measurement(metric.name, self.since, problem=str(error))
         return Measurement(metric.name, self.since, problem="this release cannot read it")
 
-    async def _failures(self, asked: WorkflowFailures) -> Failures:
-        """How many workflows have started since on the target, and how many of them ended badly."""
+    async def _failures(self, measure: WorkflowFailures) -> Failures:
+        """How many workflows have started on the target since then, and how many of them ended badly."""
         from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 
-        types = ", ".join(map(quoted_text, asked.workflow_types))
-        of_types = f" AND WorkflowType IN ({types})" if types else ""
-        compared = self.current if asked.max_ratio is None else None
+        types = ", ".join(map(quoted_text, measure.workflow_types))
+        by_type = f" AND WorkflowType IN ({types})" if types else ""
+        compared_with = self.current if measure.max_ratio is None else None
         counts = []
-        for build_id in filter(None, (self.target.build_id, compared)):
+        for build_id in filter(None, (self.target.build_id, compared_with)):
             query = (
-                f"TemporalWorkerDeploymentVersion = {self._named(build_id)}"
-                f" AND StartTime >= '{format_time(self.since)}'{of_types} GROUP BY ExecutionStatus"
+                f"TemporalWorkerDeploymentVersion = {self._version_text(build_id)}"
+                f" AND StartTime >= '{format_time(self.since)}'{by_type} GROUP BY ExecutionStatus"
             )
             request = CountWorkflowExecutionsRequest(namespace=self.spec.temporal_namespace, query=query)
-            value = partial(failure_count, asked.statuses)
+            value = partial(failure_count, measure.statuses)
             counts.append(await self.shared.ask(self.spec, "count_workflow_executions", request, value))
         return Failures(*counts)
 
     async def _stuck(self, most: int) -> StuckWorkflows:
-        """The running workflows whose next task is one of the target, and keeps failing.
+        """The running workflows whose next task belongs to the target, and keeps failing.
 
-        By version alone nobody finds them: one whose first task fails has none yet, and one that the target
-        cannot replay keeps that which it came from. So those that may be meant are described, one by one.
+        A query by version does not find them: a workflow whose first task fails has no version yet, and one
+        that the target cannot replay keeps its previous version. So possible ones are described, one by one.
         """
         reports = await self.shared.reports_problems(self.spec)
-        found, is_all = await self._may_be_stuck(reports=reports)
-        described = await all_of([self._is_stuck(*one, reports=reports) for one in found])
-        stuck = sorted(workflow for (workflow, _), is_it in zip(found, described, strict=True) if is_it)
-        named = tuple(stuck[:_NAMED] if len(stuck) <= _NAMED else (*stuck[: _NAMED - 1], "others"))
-        return StuckWorkflows(len(stuck), named, is_all=is_all or len(stuck) > most)
+        workflows, is_all = await self._may_be_stuck(reports=reports)
+        described = await all_of([self._is_stuck(*workflow, reports=reports) for workflow in workflows])
+        stuck = sorted(
+            workflow for (workflow, _), is_stuck in zip(workflows, described, strict=True) if is_stuck
+        )
+        names = tuple(stuck[:_NAMED] if len(stuck) <= _NAMED else (*stuck[: _NAMED - 1], "others"))
+        return StuckWorkflows(len(stuck), names, is_all=is_all or len(stuck) > most)
 
     async def _may_be_stuck(self, *, reports: bool) -> tuple[list[tuple[str, str]], bool]:
-        """Workflow and run IDs of the first that may be, and whether they are all."""
+        """Workflow and run IDs of the first that may be stuck, and whether these are all."""
         queues = ", ".join(
             quoted_text(queue.name)
             for queue in self.target.own_task_queues
@@ -115,7 +117,7 @@ class Measuring:
         query = (
             f"TaskQueue IN ({queues}) AND ExecutionStatus = 'Running'"
             f"{' AND TemporalReportedProblems IS NOT NULL' if reports else ''}"
-            f" AND (TemporalWorkerDeploymentVersion = {self._named(self.target.build_id)}"
+            f" AND (TemporalWorkerDeploymentVersion = {self._version_text(self.target.build_id)}"
             f" OR (TemporalWorkerDeploymentVersion IS NULL{started})"
             " OR TemporalWorkflowVersioningBehavior = 'AutoUpgrade')"
         )
@@ -138,7 +140,7 @@ class Measuring:
         return await self.shared.describe_workflow(self.spec, workflow_id, run_id, value)
 
     def _is_of_target(self, info: "WorkflowExecutionInfo") -> bool:
-        """Its next task goes to the target: it moves there, is pinned to it, or ran on it last."""
+        """The workflow's next task goes to the target: it moves there, is pinned there, or ran there last."""
         versioning = info.versioning_info
         version = versioning.deployment_version
         if versioning.HasField("version_transition"):
@@ -153,24 +155,24 @@ class Measuring:
     async def _backlog(self) -> Backlog:
         """The task queue of the target whose oldest task has waited longest."""
         names = sorted({queue.name for queue in self.target.own_task_queues})
-        found = await all_of([self._backlog_of(name) for name in names])
-        return max(found, key=lambda one: one.seconds, default=Backlog("", 0, 0.0, 0.0))
+        backlogs = await all_of([self._backlog_of(name) for name in names])
+        return max(backlogs, key=lambda backlog: backlog.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def _backlog_of(self, task_queue: str) -> Backlog:
-        """What waits of a task queue, of workflows, activities or Nexus, whichever waits longest."""
+        """The backlog of a task queue, for the type (workflow, activity or Nexus) that waits longest."""
         stats = await self.shared.tasks(self.spec, task_queue, self.target.build_id)
         backlogs = [
             Backlog(
                 task_queue=task_queue,
-                seconds=max(_age(of_version), _age(of_all)),
-                added=of_version.tasks_add_rate,
-                dispatched=of_version.tasks_dispatch_rate,
+                seconds=max(_age(own), _age(unversioned)),
+                added=own.tasks_add_rate,
+                dispatched=own.tasks_dispatch_rate,
             )
-            for of_version, of_all in stats.values()
+            for own, unversioned in stats.values()
         ]
-        return max(backlogs, key=lambda one: one.seconds)
+        return max(backlogs, key=lambda backlog: backlog.seconds)
 
-    def _named(self, build_id: str) -> str:
+    def _version_text(self, build_id: str) -> str:
         return quoted_text(f"{self.spec.worker_deployment}:{build_id}")
 
 

@@ -1,8 +1,8 @@
-"""Reading which workflows hold a version: counted by the server, listed and described within bounds.
+"""Reading the workflows that hold a version: counted by the server, listed and described within bounds.
 
-Servers group a count by status alone, so types, task queues and ages come from a list. A list begins with the
-newest workflows, and what holds a version longest is its oldest: where not all are listed, ages are counted,
-and the oldest page is looked for by its start.
+Servers group a count only by status, so types, task queues and ages come from a list. A list begins with the
+newest workflows, but the oldest ones hold a version longest. So if not all are listed, workflows are counted
+by age, and the oldest page is searched for by start time.
 """
 
 from collections.abc import Sequence
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 MOST_PAGES = 5
 _MOST_DESCRIBED = 100
-"""Workflows of a version that are asked one by one."""
+"""Workflows of a version that are described one by one."""
 
 _LONGEST_AGO = timedelta(days=3650)
 _MOST_HALVINGS = 30
 _PAUSED = 8
-"""Its number as a status of a workflow, which older SDKs have no name for."""
+"""The number of the workflow status Paused, for which older SDKs have no name."""
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Listed = tuple[str, str, OpenWorkflow]
-"""A workflow by its ID and the ID of its run."""
+"""A workflow, after its ID and the ID of its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """Reads what is open on the versions of one worker, at one moment."""
+    """Reads the open workflows on the versions of one worker, at one moment."""
 
     spec: WorkerSpec
     shared: SharedReads
@@ -50,15 +50,15 @@ class Draining:
     """Workflows that closed within it, before now, are read too."""
 
     async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
-        """The open workflows of each version; one call tells of all that have none."""
+        """The open workflows of each version; one call finds all versions without any."""
         counted = await self.shared.open_workflows(self.spec, build_ids)
-        held = [build_id for build_id in build_ids if counted[build_id]]
-        found = await all_of([self._of_version(build_id, counted[build_id]) for build_id in held])
+        in_use = [build_id for build_id in build_ids if counted[build_id]]
+        pinned = await all_of([self._of_version(build_id, counted[build_id]) for build_id in in_use])
         none = {build_id: PinnedWorkflows(0) for build_id in build_ids}
-        return none | dict(zip(held, found, strict=True))
+        return none | dict(zip(in_use, pinned, strict=True))
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """How far a batch operation is; None: there is none of that ID."""
+        """The progress of a batch operation; None: there is none with this ID."""
         from temporalio.api.enums.v1 import BatchOperationState
         from temporalio.api.workflowservice.v1 import DescribeBatchOperationRequest
 
@@ -81,24 +81,24 @@ class Draining:
 
     async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
         pinned = pinned_to(self.spec.worker_deployment, build_id)
-        open_ones = still_open(pinned)
-        listed, are_all = await self._list(open_ones, MOST_PAGES)
+        open_query = still_open(pinned)
+        listed, are_all = await self._list(open_query, MOST_PAGES)
         oldest, older = listed, tuple[int, ...]()
         if not are_all:
             starts = (format_time(self.now - age) for age in AGES)
             older = tuple(
-                await all_of([self.count(f"{open_ones} AND StartTime < '{start}'") for start in starts])
+                await all_of([self.count(f"{open_query} AND StartTime < '{start}'") for start in starts])
             )
-            oldest = await self._oldest(open_ones, listed[-1][2].started_at)
-        looked_at = await self._look_at(oldest[-_MOST_DESCRIBED:])
+            oldest = await self._oldest(open_query, listed[-1][2].started_at)
+        looked_at = await self._described(oldest[-_MOST_DESCRIBED:])
         since = format_time(self.now - self.window)
         closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
         # the newest page of them is enough
         ended, _ = await self.shared.workflows(self.spec, closed, _closed, page_size=PAGE)
         return PinnedWorkflows(
-            # between the count and the list some may have closed
+            # some may have closed between the count and the list
             number=len(listed) if are_all else max(number, len(listed)),
-            listed=tuple(one for *_, one in listed),
+            listed=tuple(workflow for *_, workflow in listed),
             oldest_at=oldest[-1][2].started_at if oldest else None,
             looked_at=looked_at,
             ended=tuple(filter(None, ended)),
@@ -106,33 +106,33 @@ class Draining:
         )
 
     async def _list(self, query: str, most: int) -> tuple[list[_Listed], bool]:
-        """The newest of so many pages, and whether they are all."""
-        found: list[_Listed] = []
+        """The newest workflows on at most `most` pages, and whether these are all."""
+        workflows: list[_Listed] = []
         token = b""
         for _ in range(most):
             page, token = await self.shared.workflows(self.spec, query, _listed, page_size=PAGE, token=token)
-            found += page
+            workflows += page
             if not token:
                 break
-        return found, not token
+        return workflows, not token
 
     async def count(self, query: str) -> int:
         """How many workflows a query finds."""
         return await self.shared.count_workflows(self.spec, query)
 
-    async def _oldest(self, open_ones: str, newest: datetime) -> list[_Listed]:
-        """A page or less of the oldest workflows, older than the newest of them; empty: not found."""
-        youngest, before = self.now - newest, _LONGEST_AGO
+    async def _oldest(self, open_query: str, newest: datetime) -> list[_Listed]:
+        """At most a page of the oldest workflows, older than `newest`; empty: not found."""
+        youngest_age, oldest_age = self.now - newest, _LONGEST_AGO
         for _ in range(_MOST_HALVINGS):
-            age = (youngest + before) / 2
-            query = f"{open_ones} AND StartTime < '{format_time(self.now - age)}'"
+            age = (youngest_age + oldest_age) / 2
+            query = f"{open_query} AND StartTime < '{format_time(self.now - age)}'"
             number = await self.count(query)
             if 0 < number <= PAGE:
                 return (await self._list(query, 1))[0]
-            youngest, before = (age, before) if number else (youngest, age)
+            youngest_age, oldest_age = (age, oldest_age) if number else (youngest_age, age)
         return []
 
-    async def _look_at(self, workflows: Sequence[_Listed]) -> LookedAt:
+    async def _described(self, workflows: Sequence[_Listed]) -> LookedAt:
         def value(answer: "DescribeWorkflowExecutionResponse | None") -> tuple[bool, bool] | None:
             if answer is None or answer.workflow_execution_info.HasField("close_time"):
                 return None
@@ -142,9 +142,11 @@ class Draining:
             self.shared.describe_workflow(self.spec, workflow_id, run_id, value)
             for workflow_id, run_id, _ in workflows
         ]
-        described = [workflow for workflow in await all_of(asking) if workflow]
-        failing, waiting = (sum(flags) for flags in zip(*described, strict=True)) if described else (0, 0)
-        return LookedAt(len(described), failing, waiting)
+        descriptions = [workflow for workflow in await all_of(asking) if workflow]
+        failing, waiting = (
+            (sum(flags) for flags in zip(*descriptions, strict=True)) if descriptions else (0, 0)
+        )
+        return LookedAt(len(descriptions), failing, waiting)
 
 
 def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:
@@ -155,11 +157,11 @@ def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:
 def _listed(info: "WorkflowExecutionInfo") -> _Listed:
     attributes = info.search_attributes.indexed_fields
     problems = attributes.get("TemporalReportedProblems")
-    found = OpenWorkflow(
+    workflow = OpenWorkflow(
         workflow_type=info.type.name,
         task_queue=info.task_queue,
         started_at=moment(info, "start_time") or _NEVER,
         is_paused=info.status == _PAUSED,
         has_problems=problems is not None and bool(decoded(problems)),
     )
-    return info.execution.workflow_id, info.execution.run_id, found
+    return info.execution.workflow_id, info.execution.run_id, workflow

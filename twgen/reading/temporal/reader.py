@@ -1,4 +1,4 @@
-"""Asking Temporal about workers: what one reading asks once for several of them, and what of each alone."""
+"""Asking Temporal about workers: requests that workers of one reading share, and requests of each worker."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
-"""A worker, as Temporal calls it, and a build ID."""
+"""The name of a Worker Deployment, and a build ID."""
 
 _EVENTS = 10
-"""Of a history, the newest: a failure is the last of them, or a signal has come since."""
+"""The newest of a history: a failure is the last, or one before it if a signal came later."""
 _MOST_LISTED = 8
-"""Versions of a Temporal namespace of which one reading lists the open workflows."""
+"""Versions in a Temporal namespace whose open workflows one reading lists."""
 PAGE = 1000
-"""Workflows of one call; a server gives no more."""
+"""Workflows in one call; a server returns no more."""
 _FORGOTTEN_FOR = 0.3
-"""Seconds; 1.29.1 says for some 50 ms, after one in thirty changes of routing, that it has no such worker."""
-_MOST_SECOND_LOOKS = 10
-"""Of one reading: the limit of reads is for those that Temporal knows."""
+"""Seconds; after one in thirty changes of routing, 1.29.1 reports for some 50 ms that a worker is unknown."""
+_MOST_WAITS = 10
+"""In one reading: the server's limit of reads is needed for workers that Temporal knows."""
 _IN_ONE_QUERY = 500
-"""Versions; a server takes as many in some milliseconds."""
+"""Versions; a server answers such a query in some milliseconds."""
 
 
 @dataclass(slots=True)
 class _Counts:
-    """The open workflows of versions of one Temporal namespace."""
+    """The counts of open workflows of versions in one Temporal namespace."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: list[NamedVersion] = field(default_factory=list)
     counted: dict[NamedVersion, int] = field(default_factory=dict)
     failed: dict[NamedVersion, Exception] = field(default_factory=dict)
-    """Why those were not counted that a call was for."""
+    """The failure of the call that was to count these versions."""
 
 
 class PinnedCount(NamedTuple):
@@ -67,15 +67,15 @@ class SharedReads:
         self._clients = clients
         self._deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        """The answers for several workers, by what they say and of what."""
+        """The answers for several workers, by subject and place."""
         self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
         self._listed: Counter[tuple[str, str]] = Counter()
-        self._second_looks = 0
+        self._waits = 0
 
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
-        """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
+        """Raise StateUnavailable if a worker has no usable credentials; call this before any other method."""
         for spec in specs:
-            self._clients.profile_of(spec.connection, spec.temporal_namespace, _named(spec))
+            self._clients.profile_of(spec.connection, spec.temporal_namespace, _subject(spec))
 
     async def ask(
         self,
@@ -86,24 +86,26 @@ class SharedReads:
         *,
         may_be_absent: bool = False,
     ) -> Answer:
-        """The value of what the worker's server answers; raises StateUnavailable or OutOfTime."""
+        """The value of the server's answer; raises StateUnavailable or OutOfTime."""
         connection, namespace = spec.connection, spec.temporal_namespace
-        call = Call(connection, namespace, _named(spec), method, request, value, may_be_absent=may_be_absent)
+        call = Call(
+            connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
+        )
         return await self._clients.ask(call, self._deadline)
 
-    async def second_look(self) -> bool:
-        """Wait for a moment in which a server may remember a worker; False, at once: others have done so."""
-        self._second_looks += 1
-        if self._second_looks > _MOST_SECOND_LOOKS:
+    async def wait_until_remembered(self) -> bool:
+        """Wait until a server may know a worker again; False, at once: too many workers have waited."""
+        self._waits += 1
+        if self._waits > _MOST_WAITS:
             return False
         await asyncio.sleep(_FORGOTTEN_FOR)
         return True
 
     async def _once(self, key: tuple[str, ...], ask: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
-        """The answer that several workers wait for, asked for by the first of them."""
+        """The answer that several workers wait for; the first of them asks for it."""
         if key not in self._shared:
             self._shared[key] = asyncio.create_task(ask())
-        # a worker that is cut must not cut the answer of the others
+        # a worker that is cancelled must not cancel the answer for the others
         answer: Answer = await asyncio.shield(self._shared[key])
         return answer
 
@@ -111,19 +113,19 @@ class SharedReads:
         """The version of the worker's server."""
         from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 
-        address, known = spec.connection.host_port, self._clients.server_versions
-        if address not in known:
+        address, versions = spec.connection.host_port, self._clients.server_versions
+        if address not in versions:
             request = GetSystemInfoRequest()
-            known[address] = await self._once(
+            versions[address] = await self._once(
                 ("version", address),
                 lambda: self.ask(spec, "get_system_info", request, lambda answer: str(answer.server_version)),
             )
-        return known[address]
+        return versions[address]
 
     async def worker_deployments(self, spec: InTemporal) -> Sequence[OtherWorker]:
-        """The Worker Deployments of the worker's Temporal namespace, MOST_COUNTED at most.
+        """The Worker Deployments of the worker's Temporal namespace, at most MOST_COUNTED.
 
-        In two calls at most; since 1.32.0 a page may hold fewer than were asked for.
+        In at most two calls; since 1.32.0 a page may contain fewer than requested.
         """
         from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
 
@@ -142,7 +144,7 @@ class SharedReads:
         return await self._once(("workers", *_namespace_of(spec)), ask)
 
     async def reports_problems(self, spec: InTemporal) -> bool:
-        """The server lists workflows of the worker's namespace by the problems of their workflow tasks."""
+        """The server can list workflows in the worker's namespace by the problems of their workflow tasks."""
         from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 
         request = DescribeNamespaceRequest(namespace=spec.temporal_namespace)
@@ -158,10 +160,10 @@ class SharedReads:
     async def tasks(
         self, spec: InTemporal, task_queue: str, build_id: str
     ) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
-        """How many tasks of a version are in a task queue, and of no version yet, by what they carry.
+        """How many tasks of a version, and of no version yet, are in a task queue, by type.
 
-        Of the latter 1.29.1 tells beside all versions, and 1.32.0 as part of each. This form of the question,
-        which servers call enhanced, tells on both what comes for a version and what its workers take.
+        1.29.1 reports the latter next to all versions, and 1.32.0 as part of each. On both, this form of the
+        request, called enhanced, reports the tasks that arrive for a version and those that its workers take.
         """
         from temporalio.api.enums.v1 import DescribeTaskQueueMode
         from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
@@ -180,9 +182,9 @@ class SharedReads:
         )
 
         def value(answer: Any) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
-            of_version, of_none = (answer.versions_info[name].types_info for name in (version, ""))
+            own, unversioned = (answer.versions_info[name].types_info for name in (version, ""))
             return {
-                kind: (of_version[number].stats, of_none[number].stats)
+                kind: (own[number].stats, unversioned[number].stats)
                 for number, kind in TASK_QUEUE_TYPES.items()
             }
 
@@ -191,7 +193,7 @@ class SharedReads:
     async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.
 
-        A server counts but ten times a second for a namespace: versions of other workers that come while it
+        A server counts only ten times a second for a namespace: versions that other workers add while it
         counts are counted together by the next call.
         """
         if not build_ids:
@@ -200,8 +202,8 @@ class SharedReads:
         versions = [(spec.worker_deployment, build_id) for build_id in build_ids]
         counts.waiting += versions
         async with counts.turn:
-            # each of those that were counted together would wait as long for the same failure, one by one
-            if failure := next((counts.failed[one] for one in versions if one in counts.failed), None):
+            # without this, each worker in a failed call would wait again for the same failure, one by one
+            if failure := next((counts.failed[key] for key in versions if key in counts.failed), None):
                 raise failure
             together = tuple(counts.waiting)
             try:
@@ -219,10 +221,10 @@ class SharedReads:
                 counts.counted.update(part.result())
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
-    async def held(self, spec: InTemporal, build_id: str) -> PinnedCount:
-        """By how many open workflows a version is held, and since when.
+    async def pinned_count(self, spec: InTemporal, build_id: str) -> PinnedCount:
+        """How many open workflows are pinned to a version, and since when.
 
-        Of more versions of a namespace than a few nothing is asked: the server lists but ten times a second.
+        After a few versions of a namespace no more are asked for: the server lists only ten times a second.
         """
         key = _namespace_of(spec)
         self._listed[key] += 1
@@ -237,7 +239,7 @@ class SharedReads:
     async def _count_each(
         self, spec: InTemporal, versions: Sequence[NamedVersion]
     ) -> dict[NamedVersion, int]:
-        """One call when no workflow is open on all of them together, else the same for both halves."""
+        """One call if no workflow is open on any of them, else the same for both halves."""
         number = await self.count(spec, versions, "Pinned")
         if number == 0 or len(versions) == 1:
             return dict.fromkeys(versions, number)
@@ -250,9 +252,9 @@ class SharedReads:
     async def count(self, spec: InTemporal, versions: Iterable[NamedVersion], behaviour: str) -> int:
         """How many workflows of a behaviour (Pinned or AutoUpgrade) have not closed on the versions.
 
-        A workflow pinned by an override carries the attributes from its start. Having no close time covers
-        running and paused ones on servers with and without pausing; the server's own drainage check forgets
-        those that are paused.
+        A workflow pinned by an override has the attributes from its start. A missing close time covers
+        running and paused workflows on servers with and without pausing; the server's own drainage check
+        forgets the paused ones.
         """
         names = ", ".join(quoted_text(f"{worker}:{build_id}") for worker, build_id in versions)
         query = (
@@ -277,13 +279,13 @@ class SharedReads:
         page_size: int = PAGE,
         token: bytes = b"",
     ) -> tuple[list[Answer], bytes]:
-        """A page of the workflows that a query finds, the newest first: a value of each, and how to go on."""
+        """A page of the workflows that a query finds, newest first: a value of each, and the next token."""
         from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
 
         request = ListWorkflowExecutionsRequest(
             namespace=spec.temporal_namespace, query=query, page_size=page_size, next_page_token=token
         )
-        # a row has memo and attributes besides, which would fill the memory of a Pod
+        # a row also has a memo and attributes, which would fill the memory of a Pod
         return await self.ask(
             spec,
             "list_workflow_executions",
@@ -294,7 +296,7 @@ class SharedReads:
     async def describe_workflow(
         self, spec: InTemporal, workflow_id: str, run_id: str, value: Callable[[Any], Answer]
     ) -> Answer:
-        """A value of what describes a run (empty: the latest) of a workflow; of None where there is none."""
+        """A value of the description of a workflow's run (empty: the latest); of None if there is no run."""
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
@@ -306,14 +308,14 @@ class SharedReads:
 
 
 class TemporalReader:
-    """What Temporal says of one worker; every method raises StateUnavailable or OutOfTime."""
+    """Reads one worker from Temporal; every method raises StateUnavailable or OutOfTime."""
 
     def __init__(self, spec: WorkerSpec, shared: SharedReads) -> None:
         self._spec = spec
         self._shared = shared
 
     async def deployment(self) -> WorkerDeployment | None:
-        """The worker's routing and its list of versions; None: Temporal has never heard of it."""
+        """The worker's routing and its list of versions; None: Temporal does not know it."""
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
         request = DescribeWorkerDeploymentRequest(
@@ -325,7 +327,7 @@ class TemporalReader:
         )
 
     async def version(self, build_id: str, listed: Version | None) -> Version | None:
-        """One version by name, beside what the list says of it; None: neither knows it."""
+        """One version by name, combined with its entry in the list; None: neither knows it."""
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
 
@@ -344,7 +346,7 @@ class TemporalReader:
         )
 
     async def pollers(self, queue: TaskQueue) -> Polled:
-        """Who polled a task queue lately."""
+        """The recent pollers of a task queue."""
         from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
         from temporalio.api.taskqueue.v1 import TaskQueue as Named
         from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
@@ -358,12 +360,12 @@ class TemporalReader:
         return await self._shared.ask(self._spec, "describe_task_queue", request, answers.pollers)
 
     async def has_tasks(self, build_id: str, queue: TaskQueue) -> bool:
-        """Tasks of a version wait in a task queue, or have come lately: Temporal's own question."""
-        told = await self._shared.tasks(self._spec, queue.name, build_id)
-        return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in told[queue.type])
+        """Tasks of a version wait in a task queue, or came recently: the same test as Temporal's."""
+        tasks = await self._shared.tasks(self._spec, queue.name, build_id)
+        return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in tasks[queue.type])
 
     async def gate_run(self, task_queue: str, workflow_id: str) -> GateRun | None:
-        """The latest run of a gate workflow, with why it fails; None: it has none."""
+        """The latest run of a gate workflow, with the reason of its failure; None: there is no run."""
         value = partial(answers.gate_run, task_queue, workflow_id)
         run, fails = await self._shared.describe_workflow(self._spec, workflow_id, "", value)
         if run is None or not (fails or run.status.has_failed):
@@ -372,7 +374,7 @@ class TemporalReader:
         return replace(run, failure=failure or ("no failure is recorded" if fails else ""))
 
     async def _failure(self, workflow_id: str) -> str:
-        """What the newest events of a workflow's latest run say of its failure; empty: nothing."""
+        """The failure in the newest events of a workflow's latest run; empty: none."""
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 
@@ -387,7 +389,7 @@ class TemporalReader:
                 self._spec, method, request, answers.last_failure, may_be_absent=True
             )
         except StateUnavailable:
-            # it explains a decision, and decides nothing
+            # it only explains a decision
             return ""
 
     async def auto_upgrade_workflows(self, build_id: str) -> int:
@@ -397,7 +399,7 @@ class TemporalReader:
 
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
-    """All answers, or the first failure once none is asked for any more."""
+    """All answers, or the first failure, raised after all requests have ended."""
     values: list[Answer] = []
     for answer in await asyncio.gather(*asking, return_exceptions=True):
         if isinstance(answer, BaseException):
@@ -406,7 +408,7 @@ async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
     return values
 
 
-def _named(spec: InTemporal) -> str:
+def _subject(spec: InTemporal) -> str:
     return (
         f"{spec.worker_deployment} of {spec.document.source}"
         if spec.document.source
