@@ -36,7 +36,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OFFLINE = re.compile(
     r"^twgen (?!.*--input )(?:validate|lock|simulate"
-    r"|(?:plan|status|render)(?!.* -w| .*--(?:via|ca-file|prometheus|from-cluster))) "
+    r"|(?:plan|status|render)(?!.* -w| worker/| .*--(?:via|ca-file|prometheus|from-cluster))) "
 )
 NEEDS_A_SNAPSHOT = re.compile(r"^twgen (?:plan|status|render) \.(?!.*--(?:snapshot|offline))")
 

@@ -17,6 +17,7 @@ from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
 from twgen import errors
 from twgen.model.marks import MarkKey
 from twgen.model.status import RolloutStatus
+from twgen.records.requests import ANSWER_ENTRY
 from twgen.specs.attached import KINDS
 from twgen.versioning import names
 from twgen.yaml.reader import read_documents
@@ -26,7 +27,9 @@ NAMES = ("rollout", "measured-ramps", "steer", "rollback", "jobs")
 PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in NAMES)
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
-COMMANDS = [line.partition(" | ")[0] for line in SHOWN if re.match("twgen (?!simulate )[^>]*$", line)]
+# what names a worker is asked of its cluster alone
+BY_PATH = "twgen (?!simulate )(?!.* worker/)[^>]*$"
+COMMANDS = [line.partition(" | ")[0] for line in SHOWN if re.match(BY_PATH, line)]
 CHANGING = sorted({*NAMED, *COMMANDS})
 
 
@@ -80,8 +83,9 @@ def test_page_names_the_objects_of_a_rollout_and_the_entries_of_its_status() -> 
     named = set(re.findall(r"`(payments-rollout[\w-]*)`", PAGE))
     assert named - rendered == {names.rollout_status_name("payments")}
     assert {name for name in rendered if "rollout" in name} <= named
-    entries = {field.name for field in fields(RolloutStatus) if field.compare} - {"document"} | {
-        "status.json"
+    entries = {field.name for field in fields(RolloutStatus) if field.compare} - {"document", "answer"} | {
+        "status.json",
+        ANSWER_ENTRY,
     }
     [told] = re.findall(
         r"^The ConfigMap `payments-rollout-status` says.*?\.\s", PAGE, re.MULTILINE | re.DOTALL

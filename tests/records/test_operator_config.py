@@ -19,6 +19,7 @@ from twgen.model.operator import (
     RolloutPod,
     TemporalProfiles,
 )
+from twgen.model.requests import Verb
 from twgen.records.operator_config import OPERATOR_CONFIG, parse_operator
 
 WHOLE = {
@@ -42,6 +43,7 @@ WHOLE = {
         "imagePullSecrets": [{"name": "registry"}],
         "resources": {"limits": {"memory": "256Mi"}},
         "caBundle": {"configMap": "temporal-ca"},
+        "requests": ["Promote", "Retry"],
     },
     "attached": {"kinds": [{"group": "monitoring.coreos.com", "kind": "PodMonitor"}, {"kind": "Service"}]},
     "prometheus": [
@@ -89,6 +91,7 @@ def test_every_field_is_read() -> None:
             image_pull_secrets=({"name": "registry"},),
             resources={"limits": {"memory": "256Mi"}},
             ca_bundle=CaBundle("temporal-ca", "ca.crt"),
+            requests=(Verb.PROMOTE, Verb.RETRY),
         ),
         attached=AttachedKinds((GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service"))),
         prometheus=(
@@ -143,6 +146,7 @@ operators = st.builds(
         tolerations=st.lists(st.fixed_dictionaries({"key": names})).map(tuple),
         resources=st.just({}) | st.just({"requests": {"cpu": "1"}}),
         ca_bundle=st.none() | st.just(CaBundle("temporal-ca", "tls.pem")),
+        requests=st.lists(st.sampled_from((Verb.PROMOTE, Verb.RETRY))).map(tuple),
     ),
     attached=st.builds(AttachedKinds, st.lists(st.builds(GroupKind, groups, allowed_kinds)).map(tuple)),
     prometheus=st.lists(

@@ -102,6 +102,8 @@ def described_paths(schema: dict[str, Any], above: str = "") -> Iterator[str]:
 @pytest.mark.parametrize("name", ["plan", "status", "timeline"])
 def test_schema_describes_exactly_the_fields_that_are_printed(name: str) -> None:
     schema = json.loads((SCHEMAS / f"{name}.json").read_text())
+    # only the cluster of a rollout knows of a request
+    schema["properties"]["workers"]["items"]["properties"].get("request", {}).pop("properties", None)
     assert set(printed_paths(documents()[name])) == set(described_paths(schema))
 
 

@@ -5,14 +5,17 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from tests.reporting.statuses import of_story
 from tests.strategies import NOW
 from twgen.model.plan import Phase
+from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
+from twgen.reporting.page.pages import fleet_page
 from twgen.reporting.status.document import rollout_status
-from twgen.reporting.status.fleet import fleet_document, fleet_lines, stray_lines
+from twgen.reporting.status.fleet import fleet_document, fleet_lines, request_phrase, stray_lines
 from twgen.reporting.status.rollout_trees import fleet_text
 from twgen.reporting.status.trees import Layout
 
@@ -57,7 +60,43 @@ def test_deployments_that_no_intent_names_any_more_are_told_of() -> None:
 def test_documents_of_all_rollouts_are_one_status() -> None:
     document = fleet_document([RAMPS, FIRST], NOW)
     assert document["kind"] == "Status"
-    assert document["workers"][0] == {"worker": "shop/pay"}
+    assert document["workers"][0] == {"worker": "shop/pay", "request": None}
+
+
+ASKED = Request("r1", Verb.ABORT, "v2", NOW - timedelta(seconds=3), "ana")
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "phrase"),
+    [
+        (None, "Pending", "Abort of v2, requested by ana 3s ago: its Job has not taken it yet"),
+        (AnswerState.TAKEN, "Taken", "Abort of v2, requested by ana 3s ago: it is being carried out"),
+        (AnswerState.DONE, "Done", "Abort of v2, requested by ana: Done: why"),
+        (AnswerState.REFUSED, "Refused", "Abort of v2, requested by ana: Refused: why"),
+    ],
+)
+def test_request_is_shown_from_the_press_to_an_hour_after_its_answer(
+    answer: AnswerState | None, state: str, phrase: str
+) -> None:
+    answered = Answer(ASKED, answer, "why") if answer else None
+    is_open = answer in {None, AnswerState.TAKEN}
+    pending = PendingRequest(ASKED, "", answered, "7") if is_open else None
+    status = replace(RAMPS, pending=pending, answer=answered)
+    assert request_phrase(status, NOW) == phrase
+    assert (phrase in fleet_lines([status], NOW)[0]) == is_open
+    [worker] = fleet_document([status], NOW)["workers"]
+    assert (worker["request"]["state"], worker["request"]["by"]) == (state, "ana")
+    later = NOW + timedelta(hours=2)
+    assert bool(request_phrase(status, later)) == is_open
+    layout = Layout(colour=False, width=200, ascii_only=False)
+    assert phrase in fleet_text([status], (), NOW, layout)
+    assert phrase in fleet_page([status], NOW)
+
+
+def test_annotation_that_is_no_request_is_shown_as_what_it_is() -> None:
+    wrong = "its annotation twgen.io/request cannot be read: it must be JSON"
+    status = replace(RAMPS, pending=PendingRequest(None, wrong, None, "7"))
+    assert request_phrase(status, NOW) == wrong
 
 
 def test_document_has_a_rollout_that_has_left_nothing_but_where_it_stands() -> None:

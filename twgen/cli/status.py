@@ -96,7 +96,6 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
 
     \b
     twgen status .
-    twgen status . --snapshot world.yaml
     twgen status worker/payments -n shop
     twgen status --from-cluster -A
     twgen status workers/ --from-cluster -w --within 30m
@@ -130,8 +129,8 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
 
         if settings.snapshot or settings.now:
             raise InvalidInput("--from-cluster reads a cluster: leave out --snapshot and --now")
-        selection = _selection(settings, named, **params)
-        show_fleet(settings, selection, output, color, patience, detailed=verbose)
+        chosen = _selection(settings, named, **params)
+        show_fleet(settings, chosen, output, color, patience, detailed=verbose)
     elif not patience:
         write(_REPORTS[output](observe(settings).status, color, verbose=verbose))
     elif settings.snapshot or settings.now:

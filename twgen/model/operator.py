@@ -10,7 +10,7 @@ from twgen.model.paths import value_at
 from twgen.model.problem import quoted
 from twgen.model.record_shapes import Each, Example, Mark, Name
 from twgen.model.requests import Verb
-from twgen.model.shapes import text
+from twgen.model.shapes import choice, text
 from twgen.model.values import dataclass
 
 if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
@@ -167,6 +167,9 @@ _IMAGE = text(r"^[^\s\x00-\x1f]+$(?!\n)", "an image, such as registry.example.co
 _NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
+_ALWAYS_TAKEN = "; Pause, Resume and Abort are always taken"
+
+
 class RolloutPod(NamedTuple):
     """The Jobs that carry out rollouts in the cluster."""
 
@@ -190,17 +193,10 @@ class RolloutPod(NamedTuple):
     """The CA certificates that the Jobs trust for Temporal. They are used if the connection uses TLS and
     names no caCertSecretRef. If absent, the Jobs trust the certificates of the image.
     """
-    requests: tuple[Verb, ...] = ()
-    """What people may request of a rollout in addition to Pause, Resume and Abort, which are always taken:
-    Promote, Retry. Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can
-    request it.
+    requests: tuple[Annotated[Verb, choice(Verb.PROMOTE, Verb.RETRY, hint=_ALWAYS_TAKEN)], ...] = ()
+    """What people may request of a rollout in addition to Pause, Resume and Abort, which are always taken.
+    Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can request it.
     """
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Fields that cannot go together, each with the reason."""
-        for verb in self.requests:
-            if not verb.needs_permission:
-                yield "requests", f"must not list {verb}, which is always taken"
 
 
 _PROMETHEUS = text(
