@@ -8,7 +8,7 @@ import click
 
 from twgen import errors
 from twgen.cli.main import twgen
-from twgen.cli.options import INPUT, MEASURING, OPTIONS
+from twgen.cli.options import OPTIONS, SHARED
 
 _HEAD = """\
 # Commands
@@ -20,12 +20,6 @@ _HEAD = """\
 Every option is also an environment variable: `--snapshot` is `TWGEN_SNAPSHOT`. The command line overrides the
 variable. If a value is invalid, the error names its source. A misspelled variable triggers a warning.
 """
-_SHARED = {
-    "Connection": ("How a command reaches Temporal and Kubernetes.", (*MEASURING, "identity")),
-    "Input": ("How a command reads specs.", (*INPUT, "namespace", "operator_config")),
-    "Output": ("How a command reports.", ("quiet", "strict", "color")),
-}
-"""The groups of options that many commands have, by the parameters of their functions."""
 _HELP = "help"
 _WIDTH = 118
 _LIMITS = """\
@@ -129,7 +123,7 @@ def _options_of(command: click.Command) -> Iterator[str]:
         if isinstance(each, click.Option) and each.name != _HELP
     }
     groups, grouped = [], set()
-    for title, (_, names) in _SHARED.items():
+    for title, (_, names) in SHARED.items():
         if taken := [name for name in names if name in found]:
             # of a group from which it takes little, the options are its own
             if len(taken) * 2 < len(names) and title != "Output":
@@ -165,7 +159,7 @@ def _shared_options() -> str:
         for option in command.params
         if isinstance(option, click.Option) and option.help == OPTIONS.get(str(option.name), option).help
     }
-    for title, (text, names) in _SHARED.items():
+    for title, (text, names) in SHARED.items():
         parts += [f"### {title}\n\n{text}\n", _table([shown[name] for name in names])]
     return "\n".join(parts)
 

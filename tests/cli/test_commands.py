@@ -164,3 +164,69 @@ def test_same_inputs_give_the_same_bytes_whatever_the_seed_of_hashes(story: Path
         for seed in ("1", "2")
     }
     assert len(printed) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        ("undo", "twgen abort"),
+        ("set", "change the image in the spec"),
+        ("restart", "twgen retry"),
+        ("wait", "twgen status . -w --within 30m"),
+        ("paus", "did you mean pause?"),
+    ],
+)
+def test_command_of_another_tool_says_what_to_type_instead(run: Run, typed: str, instead: str) -> None:
+    ended = run(typed, "deployment/payments")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"no such command '{typed}'" in ended.stderr
+    assert instead in ended.stderr
+
+
+def test_help_shows_own_options_first_and_a_line_for_each_shared_one(run: Run) -> None:
+    lines = run("status", "-h").stdout.splitlines()
+    titles = [line for line in lines if line in {"Options:", "Connection:", "Input:", "Output:"}]
+    assert titles == ["Options:", "Connection:", "Input:", "Output:"]
+    own = lines[lines.index("Options:") : lines.index("Connection:")]
+    assert any(line.lstrip().startswith("-w, --watch") for line in own)
+    connection = lines[lines.index("Connection:") + 1 : lines.index("Input:") - 1]
+    assert [line.split()[0] for line in connection] == [
+        *("--timeout", "--via", "--ca-file", "--no-cluster", "--kubeconfig", "--context"),
+        *("--allow-unlisted-connections", "--prometheus", "--identity"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["worker/", "worker/Payments", "worker/a/b"])
+def test_name_of_a_worker_that_cannot_be_one_is_refused(run: Run, path: str) -> None:
+    ended = run("abort", path, "-n", "shop")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"{path} is neither a file nor the name of a worker" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("abort", "worker/payments"), "choose the namespace of worker/payments with -n NAMESPACE"),
+        (("abort", "worker/payments", ".", "-n", "shop"), "give one worker/NAME, and no PATHs beside it"),
+        (("plan", "worker/payments", "-n", "shop", "--input", "Helm"), "--input is for PATHs"),
+        (("pause", "worker/payments", "-n", "shop", "--no-cluster"), "leave out --no-cluster"),
+        (("retire", "worker/payments", "-n", "shop"), "cannot be requested by name: give PATHs"),
+        (
+            ("promote", "worker/payments", "-n", "shop", "--skip-gate"),
+            "--skip-gate cannot be requested by name",
+        ),
+        (("render", "worker/payments", "-n", "shop"), "worker/payments"),
+    ],
+)
+def test_worker_by_name_needs_a_namespace_and_a_cluster_and_nothing_of_specs(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    ended = run(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert message in ended.stderr
+
+
+def test_folder_of_that_name_is_a_path(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "worker" / "payments").mkdir(parents=True)
+    ended = run("plan", "worker/payments", "--no-cluster")
+    assert "no document found in worker/payments" in ended.stderr

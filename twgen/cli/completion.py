@@ -3,10 +3,11 @@
 import click
 
 from twgen.cli.option_forms import Choice
+from twgen.cli.options import Grouped
 from twgen.cli.output import write
 
 
-@click.command()
+@click.command(cls=Grouped)
 @click.argument("shell", metavar="SHELL", type=Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
     """Print the script for shell completion. SHELL: bash, zsh, fish.

@@ -13,7 +13,7 @@ import click
 
 from twgen.cli.fleet import namespace_of, read_fleet
 from twgen.cli.live import Servers
-from twgen.cli.options import options
+from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.serving import Answer, Board, Request, serving
 from twgen.cli.settings import clock, settings_of
@@ -25,7 +25,7 @@ _USUAL_PORT = 80
 _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with --listen
 
 
-@click.command()
+@click.command(cls=Grouped)
 @options(
     "all_namespaces", "namespace", "interval", "listen", "no_browser", "timeout", "kubeconfig", "context"
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.options import INPUT, READING, options, paths_argument
+from twgen.cli.options import INPUT, READING, Grouped, options, paths_argument
 from twgen.cli.render import rendered
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, StateUnavailable
@@ -19,7 +19,7 @@ from twgen.rendering.manifests import FORMATS
 _SIGNALLED = 128
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @options("snapshot", "now", *READING, *INPUT, "identity", "namespace", "operator_config")
 @options("no_hooks", "field_manager", "strict", "quiet")

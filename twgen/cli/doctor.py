@@ -9,7 +9,7 @@ import click
 from twgen.cli.examination import Examination, Examined
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable
@@ -20,7 +20,7 @@ from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines, diagn
 from twgen.reporting.json_text import json_text
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option("text", "json")
 @options("argocd_namespace", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet", "color")

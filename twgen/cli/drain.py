@@ -13,7 +13,16 @@ from twgen.cli.fleet import namespace_of
 from twgen.cli.inputs import load_specs
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, OPTIONS, READING, given_options, options, output_option, paths_argument
+from twgen.cli.options import (
+    INPUT,
+    OPTIONS,
+    READING,
+    Grouped,
+    given_options,
+    options,
+    output_option,
+    paths_argument,
+)
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
@@ -70,7 +79,7 @@ _POLL_SECONDS = 1.0
 """Between two reads of a batch operation."""
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option(*_REPORTS)
 @options("window", "from_cluster", "all_namespaces", from_cluster="Report on the workers of a cluster.")

@@ -10,7 +10,7 @@ import click
 
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, options, paths_argument
+from twgen.cli.options import INPUT, Grouped, options, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import AnswerDeadline
@@ -26,7 +26,7 @@ from twgen.reading.temporal.histories import Histories
 from twgen.reading.temporal.reader import SharedReads
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @options(
     "folder",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from twgen.cli.lock import record_targets
-from twgen.cli.options import options, paths_argument
+from twgen.cli.options import Grouped, options, paths_argument
 from twgen.cli.output import say, warn
 from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import Deadline
@@ -28,7 +28,7 @@ from twgen.yaml.writer import write_documents
 _DEPLOYMENT = "deployment/"
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @options(
     *("folder", "from_cluster", "namespace", "timeout", "kubeconfig", "context", "quiet"),

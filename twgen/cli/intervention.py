@@ -12,7 +12,7 @@ import click
 from twgen.cli import by_name
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline
@@ -39,7 +39,7 @@ _common = options(
 )
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option("text", "json")
 @options("full", "skip_gate")
@@ -63,7 +63,7 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
 def _command(decide: Callable[[Target], Intervention], verb: Verb | None, text: str) -> click.Command:
     """A command without options of its own."""
 
-    @click.command(help=text)
+    @click.command(cls=Grouped, help=text)
     @paths_argument
     @output_option("text", "json")
     @_common

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from twgen.cli.inputs import ledgers_without_spec, load_specs
-from twgen.cli.options import INPUT, options, paths_argument
+from twgen.cli.options import INPUT, Grouped, options, paths_argument
 from twgen.cli.output import say, warn
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
     files: Sequence[Path]
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @options("now", *INPUT, "namespace", "operator_config", "check", "strict", "quiet")
 def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so

@@ -34,6 +34,7 @@ _COMMANDS = {
     "dashboard": "Show the state of every rollout of a cluster in a browser.",
     "doctor": "Find problems before they happen, and say how to fix them.",
     "drain": "Show which workflows keep old versions running.",
+    "prune": "Delete the records of versions that are over, in Temporal.",
     "histories": "Write workflow histories, for a program that replays them.",
     "simulate": "Predict a whole rollout: what would happen, and when.",
     "validate": "Check specs without reading a server.",
@@ -43,6 +44,18 @@ _COMMANDS = {
     "completion": "Print the script for shell completion.",
     "version": "Print the version of twgen.",
 }
+_SAY_INSTEAD = {
+    "undo": "to go back, commit the spec of the older version; while it ramps, `twgen abort`",
+    "rollback": "to go back, commit the spec of the older version; while it ramps, `twgen abort`",
+    "set": "change the image in the spec, and commit it: a rollout of the new version follows",
+    "restart": "change the pod template in the spec, and commit it; `twgen retry` continues a failed rollout",
+    "wait": "`twgen status . -w --within 30m` waits until the rollouts have ended",
+    "get": "`twgen status --from-cluster -A` lists all rollouts",
+    "list": "`twgen status --from-cluster -A` lists all rollouts",
+    "apply": "`twgen render . | kubectl apply --server-side -f -` applies",
+    "delete": "remove the worker's spec from Git: docs/remove.md",
+}
+"""What people type who know kubectl or Argo Rollouts, and what they mean."""
 _OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire"), "intervention")
 _RENAMED = {"import": "importing"}
 """A keyword of Python cannot be the name of a module."""
@@ -58,10 +71,9 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             if ctx.resilient_parsing:  # a shell asks for completions
                 return None
-            similar = did_you_mean(cmd_name, _COMMANDS)
-            raise InvalidInput(
-                f"no such command {quoted(cmd_name)}{similar or f'; see {ctx.command_path} --help'}"
-            )
+            hint = f"; {_SAY_INSTEAD[cmd_name]}" if cmd_name in _SAY_INSTEAD else ""
+            hint = hint or did_you_mean(cmd_name, _COMMANDS) or f"; see {ctx.command_path} --help"
+            raise InvalidInput(f"no such command {quoted(cmd_name)}{hint}")
         file = _OF_ONE_FILE.get(cmd_name) or _RENAMED.get(cmd_name, cmd_name)
         module = import_module(f"twgen.cli.{file}")
         command: click.Command = getattr(module, cmd_name if cmd_name in _OF_ONE_FILE else "command")

@@ -51,6 +51,8 @@ class Option:
     click: Mapping[str, Any] = field(default_factory=dict)
     of_application: bool = False
     """In Argo CD, the application may set it too; only the operator may set the others."""
+    short: str = ""
+    """The help in at most 46 characters, for the help of many commands; empty: the whole text."""
 
     @property
     def name(self) -> str:
@@ -109,8 +111,8 @@ def _long_name(flags: Sequence[str]) -> str:
     return max(flags, key=len).partition("/")[0].strip("-")
 
 
-def _flag(*flags: str, text: str, of_application: bool = False) -> Option:
-    return Option(flags, text, of_application=of_application)
+def _flag(*flags: str, text: str, of_application: bool = False, short: str = "") -> Option:
+    return Option(flags, text, of_application=of_application, short=short)
 
 
 def _assumed(flag: str, text: str, form: Form, default: str) -> Option:
@@ -123,19 +125,31 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "now": Option(("--now",), "Plan as of this time, instead of the snapshot's time or the clock.", TIME),
     "timeout": Option(
-        ("--timeout",), "Time limit for reading all servers (20s; 40s in Argo CD).", READING_TIME
+        ("--timeout",),
+        "Time limit for reading all servers (20s; 40s in Argo CD).",
+        READING_TIME,
+        short="Time limit for reading all servers (20s).",
     ),
     "identity": Option(
         ("--identity",),
         "Act as manager identity twgen/NAME, even if a RolloutPolicy sets another.",
         IDENTITY,
         of_application=True,
+        short="Act as manager identity twgen/NAME.",
     ),
     "namespace": Option(
-        ("-n", "--namespace"), "Kubernetes namespace of documents that do not set one.", NAME
+        ("-n", "--namespace"),
+        "Kubernetes namespace of documents that do not set one.",
+        NAME,
+        short="Namespace of documents that set none.",
     ),
     "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
-    "kubeconfig": Option(("--kubeconfig",), "Use this kubeconfig file instead of KUBECONFIG.", FILE),
+    "kubeconfig": Option(
+        ("--kubeconfig",),
+        "Use this kubeconfig file instead of KUBECONFIG.",
+        FILE,
+        short="Use this file instead of KUBECONFIG.",
+    ),
     "context": Option(("--context",), "Use this context of the kubeconfig.", NAME),
     "offline": _flag(
         "--offline",
@@ -150,6 +164,7 @@ OPTIONS: Mapping[str, Option] = {
     "allow_unlisted_connections": _flag(
         "--allow-unlisted-connections",
         text="In Argo CD, allow connections that no Temporal profile lists, if they need no credentials.",
+        short="In Argo CD: also connections without profile.",
     ),
     "only_listed_connections": _flag(
         "--only-listed-connections",
@@ -160,6 +175,7 @@ OPTIONS: Mapping[str, Option] = {
         "Reach a Temporal server through another address, such as a forwarded port. Repeatable.",
         ADDRESSES,
         {"multiple": True},
+        short="Reach Temporal through another address.",
     ),
     "ca_file": Option(
         ("--ca-file",),
@@ -167,24 +183,28 @@ OPTIONS: Mapping[str, Option] = {
         " certificates. Repeatable.",
         FILE_OF_SECRET,
         {"multiple": True},
+        short="Trust these certificates for Temporal.",
     ),
     "prometheus": Option(
         ("--prometheus",),
         "Query the Prometheus at URL for metrics with `server: NAME`, or without `server`. Repeatable.",
         PROMETHEUS,
         {"multiple": True},
+        short="Query this Prometheus for metrics.",
     ),
     "operator_config": Option(
         ("--operator-config",),
         "OperatorConfig file. Outside Argo CD, only its `rollout`, `attached`, `prometheus` and `links`"
         " are used.",
         FILE,
+        short="OperatorConfig file.",
     ),
     "input": Option(
         ("--input",),
         "Read the folder as YAML documents (Directory), or render it with kustomize or helm.",
         Choice(["Directory", "Kustomize", "Helm"]),
         of_application=True,
+        short="How the folder is read.",
     ),
     "release": Option(("--release",), "With --input Helm: the release name.", RELEASE, of_application=True),
     "value_files": Option(
@@ -192,12 +212,14 @@ OPTIONS: Mapping[str, Option] = {
         "With --input Helm: value files, relative to the chart's folder, separated by commas.",
         FILES,
         of_application=True,
+        short="With --input Helm: value files.",
     ),
     "values": Option(
         ("--values",),
         "With --input Helm: values, as YAML. They override the value files.",
         VALUES,
         of_application=True,
+        short="With --input Helm: values, as YAML.",
     ),
     "strict": _flag("--strict", text="Treat warnings as errors.", of_application=True),
     "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
@@ -280,6 +302,9 @@ OPTIONS: Mapping[str, Option] = {
     "owner": Option(("--from",), "The current manager, to take the worker over from.", NAME),
     "yes": _flag("-y", "--yes", text="Do not ask for confirmation."),
     "full": _flag("--full", text="Send all traffic to the target, and skip the remaining steps."),
+    "keep": Option(
+        ("--keep",), "Number of the newest drained versions that stay (5).", COUNT, {"default": "5"}
+    ),
     "dry_run": _flag("--dry-run", text="Say what would be changed, and change nothing."),
     "skip_gate": _flag("--skip-gate", text="Continue even if the gate or the replay has not passed."),
     "once": _flag(
@@ -311,6 +336,44 @@ READING = ("timeout", "via", "ca_file", "no_cluster", "kubeconfig", "context", "
 """The options of every command that reads servers."""
 MEASURING = (*READING, "prometheus")
 """The options of every command that reads the input of decisions about traffic."""
+
+SHARED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "Connection": ("How a command reaches Temporal and Kubernetes.", (*MEASURING, "identity")),
+    "Input": ("How a command reads specs.", (*INPUT, "namespace", "operator_config")),
+    "Output": ("How a command reports.", ("quiet", "strict", "color")),
+}
+"""The groups of options that many commands have, by the parameters of their functions."""
+
+
+class Grouped(click.Command):
+    """A command whose help shows its own options first, and one line for each shared one."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups that it has."""
+        params = {str(param.name): param for param in self.get_params(ctx) if isinstance(param, click.Option)}
+        of_groups = {name for _, names in SHARED.values() for name in names}
+        groups = {"Options": [name for name in params if name not in of_groups]} | {
+            title: [name for name in names if name in params] for title, (_, names) in SHARED.items()
+        }
+        for title, names in groups.items():
+            rows = [
+                (params[name].get_help_record(ctx), OPTIONS.get(name), params[name].help) for name in names
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(
+                        [
+                            # a text that a command gives is about that command
+                            (
+                                record[0],
+                                option.short
+                                if option and option.short and text == option.help
+                                else record[1],
+                            )
+                            for record, option, text in rows
+                            if record
+                        ]
+                    )
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:

@@ -7,7 +7,7 @@ import click
 
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, options, paths_argument
+from twgen.cli.options import INPUT, READING, Grouped, options, paths_argument
 from twgen.cli.output import confirm, write
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.world import WorkerWorld
@@ -25,7 +25,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(cls=Grouped)
 @paths_argument
 @_common
 def show(**params: Any) -> None:
@@ -38,7 +38,7 @@ def show(**params: Any) -> None:
     _manage(params, lambda worker, _: manager_of(worker), yes=True)
 
 
-@command.command(short_help="Become the manager of a worker.")
+@command.command(cls=Grouped, short_help="Become the manager of a worker.")
 @paths_argument
 @options("owner", "yes")
 @_common
@@ -51,7 +51,7 @@ def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
     _manage(params, lambda worker, identity: claimed(worker, identity, owner or ""), yes=yes)
 
 
-@command.command(short_help="Stop managing a worker.")
+@command.command(cls=Grouped, short_help="Stop managing a worker.")
 @paths_argument
 @options("yes")
 @_common

@@ -16,7 +16,7 @@ from twgen.cli.inputs import (
     refuse_warnings,
     with_references,
 )
-from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
@@ -42,7 +42,7 @@ _REPORTS: dict[str, Callable[..., str]] = {
 }
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option(*_REPORTS)
 @options("snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config")

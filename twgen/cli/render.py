@@ -16,7 +16,16 @@ from twgen.cli.inputs import (
     rollout_jobs,
     with_references,
 )
-from twgen.cli.options import INPUT, OPTIONS, READING, given_options, options, output_option, paths_argument
+from twgen.cli.options import (
+    INPUT,
+    OPTIONS,
+    READING,
+    Grouped,
+    given_options,
+    options,
+    output_option,
+    paths_argument,
+)
 from twgen.cli.output import keep, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput
@@ -28,7 +37,7 @@ from twgen.rendering.manifests import FORMATS, render_manifests
 from twgen.specs.hooks import is_test_of_helm
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option("yaml", "json")
 @options("snapshot", "now", "offline", *READING, *INPUT, "identity", "namespace", "operator_config")

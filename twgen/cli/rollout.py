@@ -13,7 +13,7 @@ from twgen.cli.following import Standing, not_settled
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
-from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.rolling import judge, rollout_of
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidInput, OutOfTime
@@ -29,7 +29,7 @@ _WITHIN = 3600.0
 """Seconds."""
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option("text", "json")
 @options(

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_time
-from twgen.cli.options import INPUT, options, output_option, paths_argument
+from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.progress import progress
 from twgen.cli.settings import settings_of
@@ -49,7 +49,7 @@ def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | 
     return Traffic(starts_per_hour, failing) if starts_per_hour and failing else None
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option(*_REPORTS)
 @options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")

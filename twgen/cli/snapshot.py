@@ -6,14 +6,14 @@ import click
 
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Servers
-from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import write
 from twgen.cli.settings import settings_of
 from twgen.records.snapshot import write_snapshot
 from twgen.rendering.manifests import one_document
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option("yaml", "json")
 @options(*MEASURING, *INPUT, "namespace", "operator_config", "strict", "quiet")

@@ -10,7 +10,7 @@ from twgen.cli.by_name import Named, named_worker
 from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs
 from twgen.cli.observer import Observer, observe
-from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_tree, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput
@@ -77,7 +77,7 @@ def _selection(
     return Selection(sorted({spec.namespace for spec in workers}), workers)
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option(*_REPORTS)
 @options(

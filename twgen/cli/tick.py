@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import options
+from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of
@@ -44,7 +44,7 @@ _MISSED = 3
 """How many checks may fail before it counts as unhealthy."""
 
 
-@click.command()
+@click.command(cls=Grouped)
 @options(
     "all_namespaces",
     "namespace",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from twgen.cli.inputs import all_problems, ledgers_without_spec, no_worker, parse
-from twgen.cli.options import INPUT, options, output_option, paths_argument
+from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
 from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
@@ -47,7 +47,7 @@ _REPORTS = {
 }
 
 
-@click.command()
+@click.command(cls=Grouped)
 @paths_argument
 @output_option(*_REPORTS)
 @options(*INPUT, "namespace", "operator_config", "strict", "quiet")

@@ -3,7 +3,7 @@
 import click
 
 import twgen
-from twgen.cli.options import output_option
+from twgen.cli.options import Grouped, output_option
 from twgen.cli.output import write
 
 
@@ -23,7 +23,7 @@ def full_version() -> str:
     return f"{twgen.__version__}+g{built_from}" if built_from else twgen.__version__
 
 
-@click.command()
+@click.command(cls=Grouped)
 @output_option("text", "json")
 def command(output: str) -> None:
     """Print the version of twgen."""

@@ -72,6 +72,20 @@ class TemporalWriter:
             ramping = v1.SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
             await self._write("set_worker_deployment_ramping_version", ramping)
 
+    async def delete_version(self, build_id: str) -> None:
+        """Delete the record of a version; the server refuses one with traffic, pollers or open workflows."""
+        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+        from temporalio.api.workflowservice.v1 import DeleteWorkerDeploymentVersionRequest
+
+        request = DeleteWorkerDeploymentVersionRequest(
+            namespace=self._spec.temporal_namespace,
+            deployment_version=WorkerDeploymentVersion(
+                deployment_name=self._spec.worker_deployment, build_id=build_id
+            ),
+            identity=self._identity,
+        )
+        await self._write("delete_worker_deployment_version", request)
+
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
         from google.protobuf.duration_pb2 import Duration

@@ -12,6 +12,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.draining.schedule import planned_actions
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
+from twgen.planning.pruning import full_warnings
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import queue_warnings
@@ -56,7 +57,8 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
     identity = acting_identity(spec, world, caller)
     target = Target(spec, world, now, identity, versions.not_created)
     of_traffic = (*rollback_warnings(target), *queue_warnings(target))
-    warnings = (*of_traffic, *versions.warnings, *doubts_about_pods(versions.versions))
+    of_records = full_warnings(spec, world, now)
+    warnings = (*of_traffic, *versions.warnings, *doubts_about_pods(versions.versions), *of_records)
     return WorkerPlan(
         versions=replace(versions, warnings=warnings),
         identity=identity,

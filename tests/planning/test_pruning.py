@@ -1,0 +1,85 @@
+"""Which records of drained versions may go."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, ago
+from tests.strategies import NOW
+from twgen.errors import NegativeAnswer
+from twgen.model.temporal import Version, VersionStatus
+from twgen.model.world import WorkerWorld
+from twgen.planning.plan import worker_world
+from twgen.planning.pruning import full_warnings, old_records, without_workflows
+
+OLD = [
+    drained((30 + number) * HOUR, f"old{number}", created_at=ago((10 + number) * DAY)) for number in range(8)
+]
+
+CURRENT = version("v2", VersionStatus.CURRENT)
+
+
+def world(*versions: Version, deployments: list[dict[str, object]] | None = None) -> WorkerWorld:
+    found = temporal(CURRENT, version("v3"), *versions, traffic=routing("v2"))
+    return worker_world(SPEC, situation(found, deployments or []))
+
+
+def names(known: WorkerWorld, keep: int = 5) -> list[str]:
+    return [record.build_id for record in old_records(SPEC, known, NOW, keep)]
+
+
+def test_newest_drained_versions_are_kept_and_the_longest_drained_goes_first() -> None:
+    assert names(world(*OLD)) == ["old7", "old6", "old5"]
+    assert names(world(*OLD), keep=0) == [f"old{number}" for number in reversed(range(8))]
+    assert names(world(*OLD[:5])) == []
+
+
+def test_version_that_drained_within_its_delays_is_kept() -> None:
+    both = 25 * HOUR
+    assert names(world(drained(both - HOUR, "young")), keep=0) == []
+    assert names(world(drained(both + HOUR, "young")), keep=0) == ["young"]
+    assert names(world(drained(None, "unknown")), keep=0) == []
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_version_with_a_deployment_is_kept(replicas: int) -> None:
+    assert names(world(*OLD, deployments=[live("old7", replicas)]), keep=0)[0] == "old6"
+
+
+def test_target_and_versions_with_traffic_or_work_are_kept() -> None:
+    target = drained(8 * DAY, SPEC.build_id)
+    found = temporal(CURRENT, target, version("busy", VersionStatus.DRAINING), traffic=routing("v2"))
+    assert names(worker_world(SPEC, situation(found, [])), keep=0) == []
+
+
+def test_version_of_unknown_age_counts_as_new() -> None:
+    ageless = replace(OLD[7], created_at=None)
+    assert "old7" not in names(world(*OLD[:7], ageless), keep=1)
+
+
+def test_nothing_is_old_where_no_cluster_was_read() -> None:
+    with pytest.raises(NegativeAnswer, match="no cluster was read"):
+        old_records(SPEC, replace(world(*OLD), deployments=None), NOW, 0)
+
+
+def test_record_goes_only_if_no_open_workflow_was_counted_on_it() -> None:
+    records = old_records(SPEC, world(*OLD), NOW, 5)
+    assert without_workflows(records, {"old7": 0, "old6": 1}) == records[:1]
+    assert records[0].drained_for == timedelta(hours=37)
+
+
+@pytest.mark.parametrize(("number", "warned"), [(72, False), (74, True), (98, True)])
+def test_plan_warns_with_the_command_at_three_quarters_of_the_cap(number: int, *, warned: bool) -> None:
+    many = [drained(30 * HOUR, f"old{index}", created_at=ago(20 * DAY)) for index in range(number)]
+    warnings = full_warnings(SPEC, world(*many), NOW)
+    assert bool(warnings) == warned
+    if warned:
+        assert f"Temporal knows {number + 2} of at most 100 versions, and {number - 5} of them" in warnings[0]
+        assert "`twgen prune worker/payments -n shop`" in warnings[0]
+
+
+def test_plan_does_not_warn_of_records_that_nobody_can_delete() -> None:
+    busy = [version(f"busy{index}", VersionStatus.DRAINING) for index in range(90)]
+    assert full_warnings(SPEC, world(*busy), NOW) == ()

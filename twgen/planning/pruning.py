@@ -1,0 +1,71 @@
+"""Which records of drained versions Temporal no longer needs to keep."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from twgen.errors import NegativeAnswer
+from twgen.model.policy import MOST_VERSIONS
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus
+from twgen.model.values import dataclass
+from twgen.model.world import WorkerWorld
+from twgen.planning.versions.facts import VersionFacts, version_facts
+
+KEPT = 5
+"""The newest drained versions that stay unless a person says another number."""
+_NEARLY_FULL = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class OldRecord:
+    """A version whose record may be deleted, unless workflows still need it."""
+
+    build_id: str
+    drained_for: timedelta
+
+
+def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) -> tuple[OldRecord, ...]:
+    """The drained versions of a worker without pods, longest drained first, but for the newest `keep`.
+
+    Raises NegativeAnswer without a cluster: what was not read may have pods.
+    """
+    if world.deployments is None:
+        raise NegativeAnswer(
+            f"{spec.worker_deployment}: no cluster was read, so its versions may have pods: give --kubeconfig"
+        )
+    drained = [facts for facts in version_facts(spec, world, now) if _is_over(facts)]
+    newest_first = sorted(drained, key=_created, reverse=True)
+    records = [OldRecord(facts.build_id, facts.drained_for or timedelta()) for facts in newest_first[keep:]]
+    return tuple(sorted(records, key=lambda record: (-record.drained_for, record.build_id)))
+
+
+def without_workflows(
+    records: tuple[OldRecord, ...], open_workflows: Mapping[str, int]
+) -> tuple[OldRecord, ...]:
+    """The records on which no open workflow was counted; one that was not counted stays."""
+    return tuple(record for record in records if open_workflows.get(record.build_id) == 0)
+
+
+def full_warnings(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
+    """A warning if Temporal soon takes no new version, and old records could make room."""
+    registered = len(world.temporal.versions) if world.temporal else 0
+    if registered < MOST_VERSIONS * _NEARLY_FULL or world.deployments is None:
+        return ()
+    old = old_records(spec, world, now, KEPT)
+    if not old:
+        return ()
+    command = f"twgen prune worker/{spec.name} -n {spec.namespace}"
+    why = f"{len(old)} of them have been drained for long: `{command}` deletes their records"
+    return (f"Temporal knows {registered} of at most {MOST_VERSIONS} versions, and {why}",)
+
+
+def _is_over(facts: VersionFacts) -> bool:
+    is_deployed = facts.live or facts.terminating or facts.twins
+    is_drained = facts.status is VersionStatus.DRAINED and facts.is_left_over
+    return is_drained and not (facts.is_target or is_deployed)
+
+
+def _created(facts: VersionFacts) -> tuple[bool, datetime, str]:
+    created = facts.version.created_at if facts.version else None
+    # of unknown age: as if it were the newest
+    return created is None, created or facts.now, facts.build_id
