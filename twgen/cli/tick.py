@@ -3,7 +3,7 @@
 import gc
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,6 +26,7 @@ from twgen.executing.temporal import TemporalWriter, begin
 from twgen.executing.tick import Refreshes, Tick, Worker
 from twgen.model.draining import ScheduledAction
 from twgen.model.operator import GroupKind
+from twgen.model.requests import Answer
 from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
 from twgen.planning.routing.target import Target
@@ -106,7 +107,7 @@ class _Checks:
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
-        """The workers whose status the account may not write."""
+        """What the account may not write, as it was reported."""
         self.unlisted: set[str] = set()
         """Why kinds of attached objects could not be read, as far as it was reported."""
         self.begun: dict[str, datetime] = {}
@@ -185,9 +186,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         read=partial(checks.servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
         record=partial(_write_status, client, timeout, checks.forbidden),
-        answer=lambda intent, answer, version: ClusterWriter(client, intent, timeout).answer(
-            answer, over=version
-        ),
+        answer=partial(_answer, client, timeout, checks.forbidden),
         say=_print,
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
         attached=partial(_attached, client, timeout, checks.unlisted),
@@ -236,12 +235,33 @@ async def _write_status(
     intent: Intent,
     status: RolloutStatus,
 ) -> None:
-    """Write a status; a missing right to do so is reported once for each worker."""
+    """Write a status."""
     writer = ClusterWriter(client, intent, timeout, _FIELD_MANAGER)
+    failure = f"cannot write the status of {status.worker}, which has no Job to write it"
+    await _unless_forbidden(
+        writer.record(write_rollout_status(status), over=status.resource_version), failure, forbidden
+    )
+
+
+async def _answer(  # noqa: PLR0913, PLR0917 - what all answers share, and what each has of its own
+    client: KubernetesClient,
+    timeout: float,  # noqa: ASYNC109 - of each request
+    forbidden: set[str],
+    intent: Intent,
+    answer: Answer,
+    version: str,
+) -> None:
+    """Answer a request in place of that resource version of the status."""
+    writer = ClusterWriter(client, intent, timeout)
+    failure = f"cannot answer requests to {intent.namespace}/{intent.worker}, which has no Job to answer them"
+    await _unless_forbidden(writer.answer(answer, over=version), failure, forbidden)
+
+
+async def _unless_forbidden(writing: Awaitable[object], failure: str, forbidden: set[str]) -> None:
+    """Write into the cluster; a missing right to do so is reported once for each failure."""
     try:
-        await writer.record(write_rollout_status(status), over=status.resource_version)
+        await writing
     except Forbidden as error:
-        if status.worker not in forbidden:
-            forbidden.add(status.worker)
-            failure = f"cannot write the status of {status.worker}, which has no Job to write it"
+        if failure not in forbidden:
+            forbidden.add(failure)
             warn([f"{failure}: does the account have the rights of deploy/tick/statuses? ({error})"])
