@@ -1,14 +1,20 @@
 """The buttons of Argo CD: the scripts themselves, in the version of Lua that Argo CD runs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lupa import lua51
 
+from tests.strategies import NOW
+from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import Verb
+from twgen.model.requests import PendingRequest, Verb
+from twgen.model.status import RolloutStatus
+from twgen.planning.requests import offered
 from twgen.records.requests import parse_pending
+from twgen.versioning.names import REQUEST
 from twgen.yaml.reader import read_documents
 
 [CONFIG] = read_documents((Path(__file__).parents[2] / "deploy" / "actions" / "argocd-cm.yaml").read_text())
@@ -70,6 +76,20 @@ def test_button_is_enabled_only_where_it_makes_sense(
 ) -> None:
     assert RoutingReason(reason)
     assert enabled(status(phase, reason, permits)) == expected
+
+
+@pytest.mark.parametrize("permits", ["", "Promote", "Retry", "Promote Retry"])
+def test_argo_cd_and_the_page_offer_the_same(permits: str) -> None:
+    verbs = tuple(verb for verb in Verb if verb in permits.split())
+    for reason in RoutingReason:
+        for phase in Phase:
+            manifest = status(phase.value, reason.value, permits)
+            kept = RolloutStatus("shop/payments", phase, reason, "", "v2", None, None, NOW, {})
+            kept = replace(kept, permits=verbs, resource_version="4711")
+            assert enabled(manifest) == {verb.lower() for verb in offered(kept)}, (phase, reason)
+            waits = replace(kept, pending=PendingRequest(None, "", None, "4711"))
+            asked = status(phase.value, reason.value, permits, **{REQUEST: "{}"})
+            assert enabled(asked) == {verb.lower() for verb in offered(waits)}, (phase, reason)
 
 
 def test_abort_can_be_pressed_in_every_state_in_which_a_rollout_moves_traffic() -> None:

@@ -1,9 +1,11 @@
 """The page in a browser: of a real cluster, of a file, of a thousand workers."""
 
+import json
 import re
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,10 +22,12 @@ from testing.processes import eventually
 from tests.servers.live import ENVIRONMENT, TWGEN
 from tests.strategies import NOW
 from twgen.model.plan import Phase
+from twgen.model.requests import Request, Verb
 from twgen.model.status import RolloutStatus
+from twgen.records.requests import parse_pending
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.page.pages import fleet_page
-from twgen.versioning.names import rollout_labels, rollout_status_name
+from twgen.versioning.names import REQUEST, rollout_labels, rollout_status_name
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
@@ -192,8 +196,140 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
                 (url, {"Origin": "http://evil.example"}),
             ):
                 assert request("GET", asked, headers=headers, retries=False).status == 403, (asked, headers)
-            assert request("POST", url, retries=False).status == 405
+            assert request("PUT", url, retries=False).status == 405
             answer = request("GET", url, retries=False)
             assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-store")
         finally:
             served.terminate()
+
+
+@contextmanager
+def dashboard(driver: Chrome, namespace: str, kubeconfig: Path) -> Iterator[str]:
+    """Serve the page of a namespace with this kubeconfig, and open it; its URL."""
+    command = [
+        TWGEN,
+        "dashboard",
+        "-n",
+        namespace,
+        "--no-browser",
+        "--interval",
+        "1s",
+        "--kubeconfig",
+        kubeconfig,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as served:
+        try:
+            assert served.stdout
+            url = served.stdout.readline().strip()
+            # what an earlier page complained of is not this one's
+            driver.get("about:blank")
+            problems(driver)
+            driver.get(url)
+            yield url
+        finally:
+            served.terminate()
+
+
+def with_job(cluster: Cluster, namespace: str) -> None:
+    """A Job that works on the rollout, without pods."""
+    template = {
+        "metadata": {"labels": rollout_labels("pay")},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "rollout", "image": "twgen"}]},
+    }
+    metadata = {"name": "pay-rollout", "namespace": namespace, "labels": rollout_labels("pay")}
+    spec = {"suspend": True, "template": template}
+    cluster.apply([{"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}])
+
+
+def buttons(driver: Chrome) -> list[str]:
+    return [button.text for button in driver.find_elements(By.CSS_SELECTOR, ".buttons button")]
+
+
+def test_button_requests_what_it_says_and_no_other_site_can_press_it(
+    driver: Chrome, cluster: Cluster, namespace: str
+) -> None:
+    status = replace(
+        SETTLED,
+        worker=f"{namespace}/pay",
+        phase=Phase.WAITING,
+        reason="RampPaused",
+        percentage=25,
+        target="v3",
+    )
+    record(cluster, namespace, status)
+    with_job(cluster, namespace)
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{rollout_status_name('pay')}"
+    look(driver, Look(1600, "light"))
+    with dashboard(driver, namespace, cluster.kubeconfig) as url:
+        driver.find_element(By.CSS_SELECTOR, ".worker > summary").click()
+        eventually(lambda: buttons(driver) == ["Pause", "Abort"], 60)
+        origin = url.partition("/?")[0]
+        press = {"worker": status.worker, "verb": "Abort", "target": "v3"}
+        for headers, body, code in (
+            ({}, press, 403),
+            ({"Origin": "http://evil.example"}, press, 403),
+            ({"Origin": "null"}, press, 403),
+            ({"Origin": origin, "Content-Type": "text/plain"}, press, 415),
+            ({"Origin": origin}, {"worker": status.worker}, 400),
+            ({"Origin": origin}, {**press, "target": "v2"}, 409),
+            ({"Origin": origin}, {**press, "verb": "Promote"}, 409),
+            ({"Origin": origin}, {**press, "worker": "kube-system/dns"}, 409),
+        ):
+            sent = {"Content-Type": "application/json", **headers}
+            answer = request("POST", url, body=json.dumps(body), headers=sent, retries=False)
+            assert answer.status == code, (headers, body, answer.data)
+        assert REQUEST not in cluster.api.get(path)["metadata"].get("annotations", {})
+        driver.find_element(By.CSS_SELECTOR, "button[data-verb=Abort]").click()
+        question = driver.switch_to.alert
+        assert question.text.startswith(f"Abort {status.worker}: end the ramp of v3")
+        question.accept()
+
+        def requested() -> Request | None:
+            pending = parse_pending(cluster.api.get(path))
+            return pending.request if pending else None
+
+        found = eventually(requested, 60)
+        assert found
+        assert (found.verb, found.target) == (Verb.ABORT, "v3")
+        eventually(lambda: "requested Abort of" in driver.find_element(By.ID, "answered").text, 60)
+        eventually(lambda: "its Job has not taken it yet" in says(driver), 60)
+        assert buttons(driver) == ["Abort"]
+        assert problems(driver) == []
+
+
+def test_account_that_may_not_patch_the_status_has_no_buttons(
+    driver: Chrome, cluster: Cluster, namespace: str
+) -> None:
+    status = replace(
+        SETTLED, worker=f"{namespace}/pay", phase=Phase.WAITING, reason="RampPaused", target="v3"
+    )
+    record(cluster, namespace, status)
+    with_job(cluster, namespace)
+    metadata = {"name": "reader", "namespace": namespace}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}
+    more = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list"]}
+    rbac = "rbac.authorization.k8s.io"
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": namespace}
+    reference = {"apiGroup": rbac, "kind": "Role", "name": "reader"}
+    cluster.apply(
+        [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+            {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": [rule, more]},
+            {
+                "apiVersion": f"{rbac}/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "subjects": [subject],
+                "roleRef": reference,
+            },
+        ]
+    )
+    cluster.await_rights("reader", namespace, rule)
+    kubeconfig = cluster.write_kubeconfig(f"{namespace}-reader", cluster.token("reader", namespace))
+    with dashboard(driver, namespace, kubeconfig) as url:
+        time.sleep(2.5)  # two refreshes, after which there would be buttons
+        assert buttons(driver) == []
+        press = json.dumps({"worker": status.worker, "verb": "Abort", "target": "v3"})
+        headers = {"Content-Type": "application/json", "Origin": url.partition("/?")[0]}
+        answer = request("POST", url, body=press, headers=headers, retries=False)
+        assert answer.status == 409, answer.data

@@ -2,7 +2,6 @@
 
 import gc
 import secrets
-import time
 import webbrowser
 from collections.abc import Callable, Collection
 from functools import partial
@@ -15,6 +14,7 @@ from twgen.cli.fleet import namespace_of, read_fleet
 from twgen.cli.live import Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
+from twgen.cli.presses import Presses
 from twgen.cli.serving import Answer, Board, Request, serving
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import OutOfTime, StateUnavailable
@@ -36,11 +36,12 @@ _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with 
     interval="Time between two reads of the cluster.",
 )
 def command(interval: float, listen: str | None, no_browser: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show the state of every rollout of a cluster in a browser. Changes nothing.
+    """Show the state of every rollout of a cluster in a browser, with buttons that pause, abort and retry.
 
     It reads the statuses that rollouts wrote in the cluster, as `twgen status --from-cluster` does, without
-    Git and Temporal. The URL that it prints contains a token. It can be opened only on this machine, unless
-    you give --listen.
+    Git and Temporal. A worker has buttons if your account may patch its status; they make the same requests
+    as `twgen abort worker/NAME`. The URL that it prints contains a token. It can be opened only on this
+    machine, unless you give --listen; then it has no buttons.
 
     \b
     twgen dashboard -A
@@ -49,21 +50,32 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
     gc.enable()  # it may be open for days
     settings = settings_of(params)
     namespace = namespace_of(settings, everywhere=params["all_namespaces"])
-    board, token = Board(interval), secrets.token_urlsafe(16)
-    guard = _Guard(board.answer, token)
-    with Servers(settings) as servers, serving("--listen", listen or _LOOPBACK, guard.answer) as port:
-        host = (listen or _LOOPBACK).rpartition(":")[0]
+    servers, token = Servers(settings), secrets.token_urlsafe(16)
+    presses = Presses(settings, servers)
+    host = (listen or _LOOPBACK).rpartition(":")[0]
+    # elsewhere, anyone who learns the URL would act with this account
+    has_buttons = host in _NAMES_OF_LOOPBACK
+    board = Board(interval, offers=presses.offers) if has_buttons else Board(interval)
+    guard = _Guard(board.answer, presses.answer, token)
+    methods = ("GET", "HEAD", *(("POST",) if has_buttons else ()))
+    with servers, serving("--listen", listen or _LOOPBACK, guard.answer, methods) as port:
         read = partial(read_fleet, servers, settings, namespace, set())
         guard.hosts = _hosts(host, port)
-        board.show(read(), clock())
+
+        def show() -> None:
+            statuses = read()
+            presses.ask_rights(statuses)
+            board.show(statuses, clock())
+
+        show()
         url = f"http://{'127.0.0.1' if host in _EVERYWHERE else host}:{port}/?token={token}"
         write(f"{url}\n")
         if not no_browser:
             webbrowser.open(url)
         while True:
-            time.sleep(interval)
+            presses.carry_out(interval, lambda: board.statuses)
             try:
-                board.show(read(), clock())
+                show()
             except (StateUnavailable, OutOfTime) as error:
                 if board.failure != str(error):
                     warn([f"{error}; trying again"])
@@ -74,8 +86,11 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
 class _Guard:
     """Shows the page only to requests with the token, and to no other site in a visitor's browser."""
 
-    def __init__(self, answer: Callable[[Request], Answer], token: str) -> None:
+    def __init__(
+        self, answer: Callable[[Request], Answer], press: Callable[[Request], Answer], token: str
+    ) -> None:
         self._answer = answer
+        self._press = press
         self._token = token
         self.hosts: Collection[str] = ()
         """The Host headers that mean this server; empty: any."""
@@ -84,13 +99,16 @@ class _Guard:
         """The answer, if the request may have it."""
         host, origin = str(request.get("HTTP_HOST", "")).lower(), request.get("HTTP_ORIGIN")
         token = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
-        is_allowed = (not self.hosts or host in self.hosts) and origin in {None, f"http://{host}"}
+        # a browser names the site of every POST, and of no link
+        is_press = request["REQUEST_METHOD"] == "POST"
+        origins = {f"http://{host}"} if is_press else {None, f"http://{host}"}
+        is_allowed = (not self.hosts or host in self.hosts) and origin in origins
         if not is_allowed or not secrets.compare_digest(token.encode(), self._token.encode()):
             why = b"open the URL that `twgen dashboard` printed: it contains the token\n"
             return Answer("403 Forbidden", "text/plain", why)
         if request["PATH_INFO"] != "/":
             return Answer("404 Not Found", "text/plain", b"there is only the page /\n")
-        return self._answer(request)
+        return self._press(request) if is_press else self._answer(request)
 
 
 def _hosts(host: str, port: int) -> Collection[str]:

@@ -31,7 +31,7 @@ _COMMANDS = {
     "ownership": "Show the manager of a worker, claim it, or release it.",
     "tick": "Keep Argo CD's rendered manifests up to date.",
     "status": "Show the state of every worker and its versions.",
-    "dashboard": "Show the state of every rollout of a cluster in a browser.",
+    "dashboard": "Show and steer the rollouts of a cluster in a browser.",
     "doctor": "Find problems before they happen, and say how to fix them.",
     "drain": "Show which workflows keep old versions running.",
     "prune": "Delete the records of versions that are over, in Temporal.",

@@ -3,7 +3,7 @@
 import json
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
+from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import CONTENT_TYPE
 
@@ -42,8 +43,13 @@ class Answer(NamedTuple):
 
 
 @contextmanager
-def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> Iterator[int]:
-    """Answer each GET at HOST:PORT, or at :PORT of every address; yields the port (0 chooses a free one).
+def serving(
+    option: str,
+    address: str,
+    answer: Callable[[Request], Answer],
+    methods: Collection[str] = ("GET", "HEAD"),
+) -> Iterator[int]:
+    """Answer each request at HOST:PORT, or at :PORT of every address; yields the port (0 chooses a free one).
 
     An IPv6 address is in brackets, and `[::]` also means every address of IPv4. Raises InvalidInput, with the
     name of the option, if it cannot listen there.
@@ -53,8 +59,8 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
     from waitress.wasyncore import close_all
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
-        is_read = request["REQUEST_METHOD"] in {"GET", "HEAD"}
-        page = answer(request) if is_read else Answer("405 Method Not Allowed", "text/plain", b"only GET\n")
+        is_known = request["REQUEST_METHOD"] in methods
+        page = answer(request) if is_known else Answer("405 Method Not Allowed", "text/plain", b"only GET\n")
         start(
             page.status,
             [("Content-Type", page.kind), ("Content-Length", str(len(page.body))), *page.headers],
@@ -104,6 +110,8 @@ class Board:
     """None: nothing has been read yet."""
     failure: str = ""
     """Why the newest read failed; empty: it did not."""
+    offers: Callable[[RolloutStatus], Collection[Verb]] = lambda _: ()
+    """The buttons of a worker."""
     _rendered: dict[str, str] = field(default_factory=dict)
     """The rendered page and part, by type, for the next requests."""
 
@@ -120,9 +128,9 @@ class Board:
         is_page = request.get("HTTP_ACCEPT") != _PART
         rendered, kind = self._rendered, _PAGE if is_page else _PART
         if kind not in rendered and is_page:
-            rendered[kind] = fleet_page(self.statuses, now, refreshed_every=self.refreshed_every)
+            rendered[kind] = fleet_page(self.statuses, now, self.offers, refreshed_every=self.refreshed_every)
         elif kind not in rendered:
-            rendered[kind] = fleet_part(self.statuses, now)
+            rendered[kind] = fleet_part(self.statuses, now, self.offers)
         if is_page:
             return Answer("200 OK", _PAGE, rendered[kind].encode(), _GUARDED)
         part = {"asOf": f"{now:%Y-%m-%d %H:%M:%S} UTC", "failure": self.failure, "fleet": rendered[kind]}

@@ -13,6 +13,8 @@ from twgen.planning.rollout import needs_a_rollout
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
 
+_FAILED = {RoutingReason.GATE_FAILED, RoutingReason.STEP_GATE_FAILED, RoutingReason.REPLAY_FAILED}
+_ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVALID_INTENT}
 _ALL = 100
 """Percent."""
 
@@ -93,6 +95,24 @@ def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
     if verb is Verb.PAUSE and not needs_a_rollout(status.phase, status.reason):
         return f"nothing moves its traffic: {status.message}"
     return ""
+
+
+def offered(status: RolloutStatus) -> tuple[Verb, ...]:
+    """The requests that make sense now, as the buttons of the page and of Argo CD offer them."""
+    if not status.resource_version or status.phase is Phase.SETTLED:
+        return ()
+    has_failed, has_ended = status.reason in _FAILED, status.reason in _ENDED
+    moves = not (has_failed or has_ended)
+    makes_sense = {
+        Verb.PAUSE: moves and status.reason != RoutingReason.PAUSED,
+        Verb.RESUME: status.reason == RoutingReason.PAUSED,
+        Verb.ABORT: not has_ended,
+        Verb.PROMOTE: moves and Verb.PROMOTE in status.permits,
+        Verb.RETRY: not moves and Verb.RETRY in status.permits,
+    }
+    # only an abort takes the place of a request that waits
+    verbs = {Verb.ABORT} if status.pending else {*Verb}
+    return tuple(verb for verb in Verb if verb in verbs and makes_sense[verb])
 
 
 def refused_without_job(request: Request, status: RolloutStatus, *, by_hand: bool, is_hook: bool) -> str:

@@ -62,7 +62,28 @@ async function refresh() {
   }
 }
 
+async function press(button) {
+  const { verb, worker, target, meaning } = button.dataset;
+  if (!confirm(`${verb} ${worker}: ${meaning}?`)) return;
+  const answered = document.getElementById("answered");
+  answered.textContent = `${verb} of ${worker} is being requested`;
+  try {
+    const answer = await fetch(location.href, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ verb, worker, target }),
+    });
+    answered.textContent = await answer.text();
+    await refresh();
+  } catch (error) {
+    answered.textContent = `${verb} of ${worker} was not requested: ${error.message}`;
+  }
+}
+
 if (fleet) {
+  fleet.addEventListener("click", (event) => {
+    if (event.target.matches("button[data-verb]")) press(event.target);
+  });
   input.addEventListener("input", filter);
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && document.activeElement !== input) {

@@ -1,7 +1,7 @@
 """The page: a fleet of workers, or a simulation, as one HTML document that needs nothing else."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.model.reasons.routing import RoutingReason
+from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+Offers = Callable[[RolloutStatus], Collection[Verb]]
+"""The buttons of a worker, by its status."""
+_MEANING = {
+    Verb.PAUSE: "keep the share of {target} as it is, until somebody resumes",
+    Verb.RESUME: "let the rollout of {target} continue",
+    Verb.ABORT: "end the ramp of {target}, and keep traffic from it until somebody retries",
+    Verb.PROMOTE: "give {target} its next step now",
+    Verb.RETRY: "let the rollout of {target} continue, and start what failed again",
+}
+
+
 class Share(NamedTuple):
     """A version's part of the new workflows, in percent."""
 
@@ -37,14 +49,21 @@ class Share(NamedTuple):
     """`target`, `other` or `unversioned`."""
 
 
-def fleet_page(statuses: Sequence[RolloutStatus], now: datetime, *, refreshed_every: float = 0) -> str:
+def fleet_page(
+    statuses: Sequence[RolloutStatus],
+    now: datetime,
+    offers: Offers = lambda _: (),
+    *,
+    refreshed_every: float = 0,
+) -> str:
     """The page of many workers as they are now; `refreshed_every` is in seconds, 0: never."""
-    return _page(title="Temporal workers", now=now, refreshed_every=refreshed_every, **_fleet(statuses, now))
+    fleet = _fleet(statuses, now, offers)
+    return _page(title="Temporal workers", now=now, refreshed_every=refreshed_every, **fleet)
 
 
-def fleet_part(statuses: Sequence[RolloutStatus], now: datetime) -> str:
+def fleet_part(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers = lambda _: ()) -> str:
     """The part of that page that a refresh replaces."""
-    return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now))
+    return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now, offers))
 
 
 def simulation_page(timeline: Timeline) -> str:
@@ -75,14 +94,14 @@ def _page(**values: Any) -> str:
     return environment.get_template("page.html").render(**values)
 
 
-def _fleet(statuses: Sequence[RolloutStatus], now: datetime) -> Mapping[str, Any]:
-    rows = sorted((_row(status, now) for status in statuses), key=itemgetter(0))
+def _fleet(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers) -> Mapping[str, Any]:
+    rows = sorted((_row(status, now, offers(status)) for status in statuses), key=itemgetter(0))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
     return {"rows": [html for _, html in rows], "numbers": numbers}
 
 
-def _row(status: RolloutStatus, now: datetime) -> tuple[tuple[object, ...], Any]:
+def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> tuple[tuple[object, ...], Any]:
     """What a worker's row is sorted by, and its HTML.
 
     It is without the version data if another release or a person wrote that in another form.
@@ -91,17 +110,17 @@ def _row(status: RolloutStatus, now: datetime) -> tuple[tuple[object, ...], Any]
 
     template = _environment().get_template("row.html")
     try:
-        row = _values(status, now)
+        row = _values(status, now, verbs)
         html = template.render(row=row)
     except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
         unread = "the version data in its status cannot be read"
-        row = _values(replace(status, document={}, failing=status.failing or unread), now)
+        row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs)
         html = template.render(row=row)
     order = (*urgency(status.phase, is_alarm=bool(row["alarm"])), status.since, status.worker)
     return order, Markup(html)  # noqa: S704 - rendered here
 
 
-def _values(status: RolloutStatus, now: datetime) -> Mapping[str, Any]:
+def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Mapping[str, Any]:
     """What `row.html` shows of a worker."""
     document: Mapping[str, Any] = next(iter(status.document.get("workers") or ()), {})
     # if the intent cannot be read, its traffic is unknown
@@ -118,6 +137,7 @@ def _values(status: RolloutStatus, now: datetime) -> Mapping[str, Any]:
         "reason": status.reason,
         "says": status.message,
         "request": request_phrase(status, now),
+        "buttons": [(verb, _MEANING[verb].format(target=status.target)) for verb in verbs],
         "document": document,
         "lanes": lanes_of(document, now) if is_read else Lanes((), ()),
         "changes": _changes(document, now),
