@@ -197,7 +197,6 @@ OPTIONS: Mapping[str, Option] = {
         "OperatorConfig file. Outside Argo CD, only its `rollout`, `attached`, `prometheus` and `links`"
         " are used.",
         FILE,
-        short="OperatorConfig file.",
     ),
     "input": Option(
         ("--input",),
