@@ -226,6 +226,23 @@ def test_annotation_that_is_no_request_is_reported_and_removed(text: str) -> Non
     assert share(cluster) == 5
 
 
+@pytest.mark.parametrize("entry", ["{", "9" * 9000, '{"state": "Done"}', '{"newer": 1}'])
+def test_answer_that_cannot_be_read_stops_neither_the_rollout_nor_the_next_request(entry: str) -> None:
+    async def told(cluster: Cluster) -> None:
+        found = cluster.api.objects[STATUS]
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(10 * SECOND)
+        state, message = answer(cluster)
+        assert (state, share(cluster)) == ("Refused", 5)
+        assert "it may have been done already" in message
+        await ask(cluster, Verb.PROMOTE, id="r2")
+        await cluster.sleep(10 * SECOND)
+
+    cluster = story(told)
+    assert (share(cluster), answer(cluster)[0]) == (25, "Done")
+
+
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:
     async def told(cluster: Cluster) -> None:
         await ask(cluster, Verb.PROMOTE)

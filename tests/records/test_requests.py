@@ -42,6 +42,7 @@ def status_map(annotation: str, **answer: Any) -> dict[str, Any]:
 def test_answer_that_nobody_can_read_leaves_the_status_readable(changes: dict[str, Any]) -> None:
     status = parse_rollout_status(status_map(write_request(ASKED), **changes))
     assert status.answer is None
+    assert status.pending is not None, "the request waits unseen"
     assert json_text(fleet_document([status], NOW)).encode()
 
 

@@ -30,7 +30,7 @@ class Requests:
     permitted: Collection[Verb]
     """The verbs that the operator permits beside those that are always taken."""
     pending: Callable[[], Awaitable[PendingRequest | None]]
-    """Reads the request; None: there is none. Raises StateUnavailable, OutOfTime or InvalidInput."""
+    """Reads the request; None: there is none. Raises StateUnavailable or OutOfTime."""
     cluster: ClusterWriter
     temporal: Callable[[str], TemporalWriter]
     """Makes changes as a manager identity."""
@@ -55,6 +55,10 @@ class Requests:
             await self.cluster.answer(None, over=pending.resource_version)
             return False
         answer, version = pending.answer_to_it, pending.resource_version
+        if pending.wrong:
+            refusal = f"{pending.wrong}: see how it stands, and request it again"
+            await self._end(Answer(pending.request, AnswerState.REFUSED, refusal), version, target)
+            return False
         if answer and (end := after_interruption(answer, target)):
             await self._end(end, version, target)
             return True

@@ -30,17 +30,18 @@ def write_answer(answer: Answer) -> str:
 
 
 def parse_pending(manifest: Mapping[str, Any]) -> PendingRequest | None:
-    """The request of a status ConfigMap; None: it has none.
-
-    Raises InvalidInput if its newest answer cannot be read: the request might have been answered.
-    """
+    """The request of a status ConfigMap; None: it has none."""
     asked = value_at(manifest, "metadata", "annotations", REQUEST)
     if asked is None:
         return None
     version = str(value_at(manifest, "metadata", "resourceVersion"))
-    answer = parse_answer(manifest)
+    answer, wrong = None, ""
     try:
-        return PendingRequest(_parsed(asked, _REQUEST), "", answer, version)
+        answer = parse_answer(manifest)
+    except InvalidInput as error:
+        wrong = f"it may have been done already, since the newest answer cannot be read ({error})"
+    try:
+        return PendingRequest(_parsed(asked, _REQUEST), wrong, answer, version)
     except InvalidInput as error:
         return PendingRequest(None, f"its annotation {REQUEST} cannot be read: {error}", answer, version)
 
@@ -55,7 +56,7 @@ def parse_answer(manifest: Mapping[str, Any]) -> Answer | None:
     except InvalidInput as error:
         metadata = manifest["metadata"]
         where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
-        raise InvalidInput(f"{where}, {ANSWER_ENTRY}: {error}: remove this entry") from error
+        raise InvalidInput(f"{where}, {ANSWER_ENTRY}: {error}") from error
     return answer
 
 
