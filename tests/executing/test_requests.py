@@ -12,9 +12,9 @@ from tests.executing.api_server import EVENTS, INTENT, STATUS
 from tests.executing.in_cluster import Cluster
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.model.marks import MarkKey
-from twgen.model.requests import Request, Verb
+from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.planning.requests import not_permitted
-from twgen.records.requests import write_request
+from twgen.records.requests import write_answer, write_request
 from twgen.versioning.names import REQUEST
 
 RAMPING = 30 * SECOND
@@ -241,6 +241,29 @@ def test_answer_that_cannot_be_read_stops_neither_the_rollout_nor_the_next_reque
 
     cluster = story(told)
     assert (share(cluster), answer(cluster)[0]) == (25, "Done")
+
+
+@pytest.mark.parametrize(
+    ("verb", "mark"), [(Verb.PROMOTE, None), (Verb.ABORT, MarkKey.ABORTED), (Verb.PAUSE, MarkKey.PAUSED)]
+)
+def test_request_that_was_only_taken_is_not_called_done_when_it_can_no_longer_be(
+    verb: Verb, mark: MarkKey | None
+) -> None:
+    async def told(cluster: Cluster) -> None:
+        taken = Answer(Request("r1", verb, "v3", cluster.model.now), AnswerState.TAKEN, "do it", "1")
+        token = f"{cluster.token}" if verb is Verb.PROMOTE else ""
+        entry = write_answer(taken._replace(conflict_token=token))
+        found = cluster.api.objects[STATUS]
+        cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        await ask(cluster, verb)
+        await cluster.sleep(40 * SECOND)
+
+    cluster = story(told)
+    assert share(cluster) == 5
+    assert mark not in cluster.marks
+    state, message = answer(cluster)
+    assert (state, "remove that first" in message) == ("Refused", True)
 
 
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:

@@ -12,7 +12,7 @@ from twgen.executing.temporal import TemporalWriter
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.values import dataclass
 from twgen.planning.interventions import Intervention
-from twgen.planning.requests import after_interruption, ended, requested, taken
+from twgen.planning.requests import after_interruption, ended, is_in_effect, requested, taken
 from twgen.planning.routing.target import Target
 from twgen.records.requests import write_request
 from twgen.versioning.names import REQUEST, rollout_status_name
@@ -65,10 +65,11 @@ class Requests:
         try:
             intervention = requested(pending.request, target, self.permitted)
         except (NegativeAnswer, OwnedBySomebodyElse) as error:
-            # of one that was taken it says that all of it is done
-            state_then = AnswerState.DONE if answer else AnswerState.REFUSED
-            refusal = Answer(pending.request, state_then, answer.message if answer else str(error))
-            await self._end(refusal, version, target)
+            if answer and is_in_effect(pending.request, target):
+                end = ended(answer, AnswerState.DONE)
+            else:
+                end = Answer(pending.request, AnswerState.REFUSED, str(error))
+            await self._end(end, version, target)
             return True
         if not answer:
             answer = taken(pending.request, intervention, target)

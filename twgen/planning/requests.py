@@ -10,6 +10,8 @@ from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
 from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.routing.gates import gate_failures
+from twgen.planning.routing.replay import may_replay_again
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
 
@@ -72,6 +74,23 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
         return ended(answer, AnswerState.DONE)
     why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"
     return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
+
+
+def is_in_effect(request: Request, target: Target) -> bool:
+    """A request other than a promotion has nothing left to change: it was done, by whomever."""
+    if request.target != target.build_id or not target.is_registered:
+        return False
+    match request.verb:
+        case Verb.PAUSE:
+            return target.is_paused
+        case Verb.RESUME:
+            return not target.is_paused
+        case Verb.ABORT:
+            return target.is_aborted and not target.ramp
+        case Verb.RETRY:
+            return not (target.is_aborted or gate_failures(target) or may_replay_again(target))
+        case Verb.PROMOTE:
+            return False
 
 
 def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
