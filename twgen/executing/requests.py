@@ -61,7 +61,7 @@ class Requests:
             return False
         if answer and (end := after_interruption(answer, target)):
             await self._end(end, version, target)
-            return True
+            return False
         try:
             intervention = requested(pending.request, target, self.permitted)
         except (NegativeAnswer, OwnedBySomebodyElse) as error:
@@ -70,7 +70,7 @@ class Requests:
             else:
                 end = Answer(pending.request, AnswerState.REFUSED, str(error))
             await self._end(end, version, target)
-            return True
+            return False
         if not answer:
             answer = taken(pending.request, intervention, target)
             version = await self.cluster.answer(answer, over=version)
