@@ -13,6 +13,7 @@ from tests.executing.in_cluster import Cluster
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.model.marks import MarkKey
 from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.times import format_time
 from twgen.planning.requests import not_permitted
 from twgen.records.requests import write_answer, write_request
 from twgen.versioning.names import REQUEST
@@ -264,6 +265,61 @@ def test_request_that_was_only_taken_is_not_called_done_when_it_can_no_longer_be
     assert mark not in cluster.marks
     state, message = answer(cluster)
     assert (state, "remove that first" in message) == ("Refused", True)
+
+
+def test_requests_that_are_refused_do_not_hold_up_a_revert() -> None:
+    async def told(cluster: Cluster) -> None:
+        await cluster.sync("back")
+        for number in range(120):
+            await ask(cluster, Verb.RESUME, id=f"r{number}")
+            await cluster.sleep(0.5 * SECOND)
+        assert share(cluster) == 0
+
+    story(told)
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_request_from_a_clock_far_ahead_does_not_count_longer(verb: Verb) -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, verb, at=cluster.model.now + timedelta(days=30))
+        await cluster.sleep(5 * SECOND)
+
+    cluster = story(told)
+    assert (answer(cluster)[0], share(cluster)) == ("Refused", 5)
+    assert "the request is dated 719h in the future" in answer(cluster)[1]
+
+
+@pytest.mark.parametrize("key", [MarkKey.PAUSED, MarkKey.ABORTED])
+def test_request_that_was_interrupted_does_not_undo_what_a_person_did_after_it(key: MarkKey) -> None:
+    verb = Verb.RESUME if key is MarkKey.PAUSED else Verb.RETRY
+
+    async def told(cluster: Cluster) -> None:
+        request = Request("r1", verb, "v3", cluster.model.now, "ana")
+        entry = write_answer(Answer(request, AnswerState.TAKEN, "let the rollout of v3 continue"))
+        found = cluster.api.objects[STATUS]
+        await cluster.sleep(MINUTE)
+        cluster.marks[key] = {"by": "ben", "at": format_time(cluster.model.now)}
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        await ask(cluster, verb, at=request.at)
+        await cluster.sleep(10 * SECOND)
+        assert cluster.marks[key]
+
+    cluster = story(told)
+    state, message = answer(cluster)
+    assert (state, "stopped it again since then" in message) == ("Refused", True)
+
+
+def test_two_pods_of_one_job_answer_what_was_done() -> None:
+    for delay in range(5):
+
+        async def told(cluster: Cluster, delay: int = delay) -> None:
+            cluster.start_pod()
+            await cluster.sleep((10 + delay) * SECOND)
+            await ask(cluster, Verb.PROMOTE)
+            await cluster.sleep(20 * SECOND)
+
+        cluster = story(told)
+        assert (share(cluster), cluster.promotions, answer(cluster)[0]) == (25, 1, "Done"), answer(cluster)
 
 
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:

@@ -1,8 +1,10 @@
 """Which requests a rollout takes, and what it answers to the others."""
 
 from collections.abc import Collection
+from datetime import datetime
 
 from twgen.errors import NegativeAnswer
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Answer, AnswerState, Request, Verb
@@ -28,11 +30,8 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
         raise _refused(target, f"the request is for {request.target}, which is no longer the target")
     if target.world.rollout.is_paused:
         raise _refused(target, "its intent has the annotation twgen.io/paused: remove that first")
-    age = target.now - request.at
-    if age >= request.verb.counts_for:
-        raise _refused(
-            target, f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
-        )
+    if why := no_longer_counts(request, target.now):
+        raise _refused(target, why)
     if request.verb.needs_permission and request.verb not in permitted:
         raise _refused(target, not_permitted(request.verb))
     match request.verb:
@@ -46,6 +45,18 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
             return interventions.retry(target)
         case Verb.PROMOTE:
             return interventions.promote(target, full=request.full, skip_gate=False)
+
+
+def no_longer_counts(request: Request, now: datetime) -> str:
+    """Why a request is refused by its age; one from a clock far ahead would count much longer. Empty: it counts."""
+    age = now - request.at
+    if age >= request.verb.counts_for:
+        return f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
+    if -age >= request.verb.counts_for:
+        return (
+            f"the request is dated {spoken(-age, 1)} in the future: correct the clock, and make another one"
+        )
+    return ""
 
 
 def not_permitted(verb: Verb) -> str:
@@ -63,10 +74,15 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
 
 
 def after_interruption(answer: Answer, target: Target) -> Answer | None:
-    """The end of a promotion that was taken, and then interrupted; None: no traffic was changed since.
+    """The end of a request that was taken, and then interrupted; None: it may be carried out again.
 
-    The conflict token changes with the traffic, so that no step is taken twice.
+    The conflict token changes with the traffic, so that no step is taken twice. What continues a rollout does
+    not undo what stopped it later.
     """
+    stops = [target.marks[key] for key in (MarkKey.PAUSED, MarkKey.ABORTED) if key in target.marks]
+    continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
+    if continues and any(mark.at and mark.at > answer.request.at for mark in stops):
+        return ended(answer, AnswerState.REFUSED, f"{answer.message}: somebody stopped it again since then")
     if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
         return None
     share = _ALL if target.is_current else target.live_percentage
