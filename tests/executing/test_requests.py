@@ -322,6 +322,20 @@ def test_two_pods_of_one_job_answer_what_was_done() -> None:
         assert (share(cluster), cluster.promotions, answer(cluster)[0]) == (25, 1, "Done"), answer(cluster)
 
 
+@pytest.mark.parametrize("call", range(2, 7))
+def test_promotion_stops_if_its_intent_is_frozen_while_it_becomes_the_manager(call: int) -> None:
+    async def told(cluster: Cluster) -> None:
+        cluster.change(lambda: setattr(cluster.model, "manager", ""), "somebody/else")
+        cluster.troubles += [*[""] * call, "slow"]
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(6 * SECOND)
+        cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
+        await cluster.sleep(MINUTE)
+
+    cluster = story(told)
+    assert (share(cluster), answer(cluster)[0]) == (5, "Refused")
+
+
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:
     async def told(cluster: Cluster) -> None:
         await ask(cluster, Verb.PROMOTE)

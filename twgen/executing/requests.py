@@ -82,7 +82,15 @@ class Requests:
 
         async def look() -> Target:
             # it was decided by the first one
-            return next(looks, None) or await self.look()
+            if first := next(looks, None):
+                return first
+            found = await self.look()
+            state = found.world.rollout
+            if state.is_superseded or state.is_paused or state.older_pods:
+                raise OutOfTime(
+                    f"{found.spec.worker_deployment}: its intent has changed while a request was carried out"
+                )
+            return found
 
         try:
             await intervene(look, lambda _: intervention, self.temporal, self.say)

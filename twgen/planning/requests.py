@@ -48,7 +48,7 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
 
 
 def no_longer_counts(request: Request, now: datetime) -> str:
-    """Why a request is refused by its age; one from a clock far ahead would count much longer. Empty: it counts."""
+    """Why a request is refused by its age: from a clock far ahead it would count longer; empty: it counts."""
     age = now - request.at
     if age >= request.verb.counts_for:
         return f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
