@@ -251,6 +251,13 @@ ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
     [
         (Driver.JOB, None, Phase.WAITING, ABORT, "nothing"),
         (Driver.JOB, ENDED, Phase.BLOCKED, ABORT, "its Job is deleted"),
+        (
+            Driver.JOB,
+            ENDED,
+            Phase.BLOCKED,
+            ABORT._replace(at=NOW - timedelta(days=2)),
+            "the request is 48h old, so it no longer counts",
+        ),
         (Driver.JOB, ENDED, Phase.SETTLED, ABORT, "to go back, commit the spec of an older version"),
         (Driver.JOB, ENDED, Phase.BLOCKED, ABORT._replace(target="v0"), "the request is for v0"),
         (

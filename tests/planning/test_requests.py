@@ -57,7 +57,8 @@ def test_reason_of_another_release_refuses_nothing_that_stops_a_rollout() -> Non
 
 def test_request_for_another_target_is_refused_without_a_job() -> None:
     request = Request("r1", Verb.ABORT, "v1", NOW)
-    assert "no longer the target" in refused_without_job(request, MOVING, by_hand=False, is_hook=False)
+    assert "no longer the target" in refused_without_job(request, MOVING, NOW, by_hand=False, is_hook=False)
     same = request._replace(target="v2")
-    assert refused_without_job(same, MOVING, by_hand=False, is_hook=False) == ""
-    assert "only a sync starts it again" in refused_without_job(same, MOVING, by_hand=False, is_hook=True)
+    assert refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=False) == ""
+    of_hook = refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=True)
+    assert "only a sync starts it again" in of_hook

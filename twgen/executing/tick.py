@@ -188,7 +188,7 @@ class Tick:
                 for observation in await self._read(group, result):
                     worker, by_hand = observation.worker, observation.worker.intent.is_rolled_out_by_hand
                     with result.whatever_fails():
-                        await self._answer(worker)
+                        await self._answer(worker, observation.world.taken_at)
                     with result.whatever_fails():
                         observation.note(result)
                         # reads for routing are only made if there may be something to do
@@ -254,7 +254,7 @@ class Tick:
         if runs_again(plan, ended.ended_at, observation.plan.now):
             await self._delete(worker, ended, plan.routing.because)
 
-    async def _answer(self, worker: Worker) -> None:
+    async def _answer(self, worker: Worker, now: datetime) -> None:
         """Refuse a request that no Job will take, or let a Job that has ended run again for it."""
         status, ended, by_hand = worker.status, worker.ended, worker.intent.is_rolled_out_by_hand
         pending = status.pending if status else None
@@ -263,7 +263,7 @@ class Tick:
         if not by_hand and not ended:
             return  # its Job takes it
         is_hook = ended is not None and ended.is_hook
-        why = refused_without_job(pending.request, status, by_hand=by_hand, is_hook=is_hook)
+        why = refused_without_job(pending.request, status, now, by_hand=by_hand, is_hook=is_hook)
         if why:
             refusal = Answer(pending.request, AnswerState.REFUSED, why)
             await self.answer(worker.intent, refusal, pending.resource_version)

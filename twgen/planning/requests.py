@@ -130,7 +130,9 @@ def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
     return ""
 
 
-def refused_without_job(request: Request, status: RolloutStatus, *, by_hand: bool, is_hook: bool) -> str:
+def refused_without_job(
+    request: Request, status: RolloutStatus, now: datetime, *, by_hand: bool, is_hook: bool
+) -> str:
     """Why no Job will ever take a request, now that none runs; empty: one would, if it ran again.
 
     `by_hand`: the policy has driver None. `is_hook`: the Job is the hook of a sync.
@@ -140,7 +142,7 @@ def refused_without_job(request: Request, status: RolloutStatus, *, by_hand: boo
         return f"its policy has driver None, so no Job takes requests: run `{command}`"
     if request.target != status.target:
         return f"the request is for {request.target}, which is no longer the target"
-    if why := refused_at_once(status, request.verb):
+    if why := no_longer_counts(request, now) or refused_at_once(status, request.verb):
         return why
     return "its hook has ended, and only a sync starts it again: sync, then request it" if is_hook else ""
 
