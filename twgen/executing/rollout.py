@@ -178,11 +178,14 @@ async def _sleep(rollout: WorkerRollout, length: timedelta) -> bool:
     if not rollout.is_asked:
         await rollout.sleep(length)
         return False
-    ends = rollout.clock() + length
-    while (rest := ends - rollout.clock()) > timedelta():
-        await rollout.sleep(min(rest, _BETWEEN_REQUESTS))
+    ends, rest = rollout.clock() + length, length
+    while rest > timedelta():
+        part = min(rest, _BETWEEN_REQUESTS)
+        await rollout.sleep(part)
         if await rollout.is_asked():
             return True
+        # the clock may be set back in the meantime
+        rest = min(rest - part, ends - rollout.clock())
     return False
 
 
