@@ -1,6 +1,7 @@
 """Requests and answers that anybody may have written."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,6 +45,11 @@ def test_answer_that_nobody_can_read_leaves_the_status_readable(changes: dict[st
     assert status.answer is None
     assert status.pending is not None, "the request waits unseen"
     assert json_text(fleet_document([status], NOW)).encode()
+
+
+def test_permitted_verbs_have_the_order_that_the_buttons_of_argo_cd_know() -> None:
+    permits = (Verb.RETRY, Verb.PROMOTE, Verb.RETRY)
+    assert write_rollout_status(replace(MOVING, permits=permits))["permits"] == "Promote Retry"
 
 
 @pytest.mark.parametrize("text", ['{"\\ud800": 1}', '{"id": "\\ud800"}', "[" * 8000, '{"at": 1e999}'])

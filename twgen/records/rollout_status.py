@@ -36,7 +36,8 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
-        "permits": " ".join(status.permits),
+        # in one order: Argo CD's Lua can only compare the whole text
+        "permits": " ".join(verb for verb in Verb if verb in status.permits),
         # one entry for one condition: a phase alone may still be that of the intent before
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
