@@ -106,7 +106,7 @@ class _Checks:
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
-        """The workers whose status the account may not write."""
+        """The workers whose status the account may not write, and requests that it may not answer."""
         self.unlisted: set[str] = set()
         """Why kinds of attached objects could not be read, as far as it was reported."""
         self.begun: dict[str, datetime] = {}
@@ -192,6 +192,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
         attached=partial(_attached, client, timeout, checks.unlisted),
         begun=checks.begun,
+        forbidden=checks.forbidden,
     )
     result = await tick.act(workers)
     failures += result.failures
