@@ -8,9 +8,9 @@ import pytest
 
 from tests.planning.test_requests import MOVING
 from tests.strategies import NOW
-from twgen.model.requests import Request, Verb
+from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.times import format_time
-from twgen.records.requests import ANSWER_ENTRY, write_request
+from twgen.records.requests import ANSWER_ENTRY, parse_answer, parse_pending, write_answer, write_request
 from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
 from twgen.reporting.json_text import json_text
 from twgen.reporting.status.fleet import fleet_document, request_phrase
@@ -50,6 +50,27 @@ def test_answer_that_nobody_can_read_leaves_the_status_readable(changes: dict[st
 def test_permitted_verbs_have_the_order_that_the_buttons_of_argo_cd_know() -> None:
     permits = (Verb.RETRY, Verb.PROMOTE, Verb.RETRY)
     assert write_rollout_status(replace(MOVING, permits=permits))["permits"] == "Promote Retry"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("josé@laptop", "jos?@laptop"), ("an\na", "an?a"), ("\ud800", "?"), ("a" * 300, "a" * 200)],
+)
+def test_request_of_a_person_of_any_name_can_be_read(name: str, read: str) -> None:
+    pending = parse_pending(status_map(write_request(ASKED._replace(by=name))))
+    assert pending
+    assert pending.wrong == ""
+    assert pending.request == ASKED._replace(by=read)
+
+
+@pytest.mark.parametrize("message", ["x" * 9000, "\x01" * 9000, "\ud800"])
+def test_answer_can_be_read_however_long_its_sentence_is(message: str) -> None:
+    answer = Answer(ASKED._replace(by="b" * 200), AnswerState.DONE, message)
+    manifest = status_map(write_request(ASKED))
+    manifest["data"][ANSWER_ENTRY] = write_answer(answer)
+    read = parse_answer(manifest)
+    assert read
+    assert read._replace(message="") == answer._replace(message="")
 
 
 @pytest.mark.parametrize("text", ['{"\\ud800": 1}', '{"id": "\\ud800"}', "[" * 8000, '{"at": 1e999}'])

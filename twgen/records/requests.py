@@ -1,6 +1,7 @@
 """A request to a rollout in a cluster, and its answer: an annotation and an entry of its status ConfigMap."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,18 +16,23 @@ ANSWER_ENTRY = "request.json"
 """The entry of the ConfigMap with the newest answer."""
 _LONGEST = 8192
 """Characters of a request or an answer: anyone who may patch the ConfigMap writes them."""
+_LONGEST_NAME = 200
+_LONGEST_MESSAGE = 1000
+"""Characters, each of which JSON may write as six."""
 _REQUEST = record_of(Request)
 _ANSWER = record_of(Answer)
 
 
 def write_request(request: Request) -> str:
-    """The value of the annotation."""
-    return json.dumps(_REQUEST.write(request))
+    """The value of the annotation, with the name of whoever made it as far as requests can have it."""
+    name = re.sub("[^ -~]", "?", request.by)[:_LONGEST_NAME]
+    return json.dumps(_REQUEST.write(request._replace(by=name)))
 
 
 def write_answer(answer: Answer) -> str:
-    """The entry of the ConfigMap."""
-    return json.dumps(_ANSWER.write(answer), ensure_ascii=False, indent=1) + "\n"
+    """The entry of the ConfigMap, with as much of its sentence as can be read again."""
+    message = answer.message[:_LONGEST_MESSAGE].encode(errors="backslashreplace").decode()
+    return json.dumps(_ANSWER.write(answer._replace(message=message)), ensure_ascii=False, indent=1) + "\n"
 
 
 def parse_pending(manifest: Mapping[str, Any]) -> PendingRequest | None:
