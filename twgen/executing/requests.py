@@ -50,8 +50,11 @@ class Requests:
             return False
         if pending.is_answered or not pending.request:
             # it was answered, but the annotation came back, or it is no request
-            if pending.wrong:
-                await self._tell(AnswerState.REFUSED, pending.wrong, target)
+            wrong = pending.wrong
+            if pending.request and pending.answer and pending.request != pending.answer.request:
+                wrong = f"{pending.request}: its ID {pending.request.id} is that of an answered request"
+            if wrong:
+                await self._tell(AnswerState.REFUSED, wrong, target)
             await self.cluster.answer(None, over=pending.resource_version)
             return False
         answer, version = pending.answer_to_it, pending.resource_version
