@@ -336,6 +336,37 @@ def test_promotion_stops_if_its_intent_is_frozen_while_it_becomes_the_manager(ca
     assert (share(cluster), answer(cluster)[0]) == (5, "Refused")
 
 
+def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_of_another() -> None:
+    async def told(cluster: Cluster) -> None:
+        request = Request("r1", Verb.PROMOTE, "v3", cluster.model.now, "ana")
+        taken = Answer(request, AnswerState.TAKEN, "send 25% of the new workflows to v3", "0", 25)
+        await cluster.sync("newer")
+        await cluster.sleep(MINUTE)
+        assert share(cluster) == 25, "of v4"
+        found = cluster.api.objects[STATUS]
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": write_answer(taken)}})
+        await ask(cluster, Verb.PROMOTE, at=request.at)
+        await cluster.sleep(10 * SECOND)
+
+    assert answer(story(told)) == (
+        "Refused",
+        "send 25% of the new workflows to v3: it is unknown whether that was done before v4 became the target",
+    )
+
+
+def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PAUSE)
+        await cluster.sleep(10 * SECOND)
+        await ask(cluster, Verb.ABORT)
+        await cluster.sleep(10 * SECOND)
+
+    cluster = story(told)
+    assert share(cluster) == 5
+    [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
+    assert event["message"] == "Abort of v3, requested by ana: its ID r1 is that of an answered request"
+
+
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:
     async def told(cluster: Cluster) -> None:
         await ask(cluster, Verb.PROMOTE)

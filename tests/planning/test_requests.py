@@ -7,7 +7,7 @@ import pytest
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.requests import Request, Verb
+from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import refused_at_once, refused_without_job
 
@@ -48,6 +48,18 @@ def test_aborted_rollout_takes_what_lets_it_continue() -> None:
     aborted = replace(MOVING, phase=Phase.BLOCKED, reason=Reason.ABORTED)
     refused = {verb for verb in Verb if refused_at_once(aborted, verb)}
     assert refused == {Verb.ABORT, Verb.PAUSE}
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_abort_that_waits_gives_way_only_to_another_abort(verb: Verb) -> None:
+    abort = Request("r1", Verb.ABORT, "v2", NOW, "ana")
+    waiting = PendingRequest(abort, "", None, "7")
+    why = refused_at_once(replace(MOVING, pending=waiting), verb)
+    assert ("Abort of v2, requested by ana" in why) == (verb is not Verb.ABORT)
+    answered = waiting._replace(answer=Answer(abort, AnswerState.REFUSED, "no"))
+    of_another_target = waiting._replace(request=abort._replace(target="v1"))
+    for pending in (answered, of_another_target, waiting._replace(request=None)):
+        assert refused_at_once(replace(MOVING, pending=pending), verb) == ""
 
 
 def test_reason_of_another_release_refuses_nothing_that_stops_a_rollout() -> None:

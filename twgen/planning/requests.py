@@ -83,6 +83,9 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
     continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
     if continues and any(mark.at and mark.at > answer.request.at for mark in stops):
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: somebody stopped it again since then")
+    if answer.request.verb is Verb.PROMOTE and answer.request.target != target.build_id:
+        why = f"it is unknown whether that was done before {target.build_id} became the target"
+        return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
     if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
         return None
     share = _ALL if target.is_current else target.live_percentage
@@ -116,6 +119,10 @@ def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
 
 def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
     """Why a request is refused by the status of the rollout alone; empty: a Job may take it."""
+    waiting = status.pending.request if status.pending and not status.pending.is_answered else None
+    is_abort = waiting is not None and (waiting.verb, waiting.target) == (Verb.ABORT, status.target)
+    if is_abort and verb is not Verb.ABORT:
+        return f"{waiting} waits, and only another Abort can take its place"
     if verb.needs_permission and verb not in status.permits:
         return not_permitted(verb)
     if status.phase is Phase.SETTLED:
