@@ -348,10 +348,9 @@ def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_
         await ask(cluster, Verb.PROMOTE, at=request.at)
         await cluster.sleep(10 * SECOND)
 
-    assert answer(story(told)) == (
-        "Refused",
-        "send 25% of the new workflows to v3: it is unknown whether that was done before v4 became the target",
-    )
+    state, message = answer(story(told))
+    assert state == "Refused"
+    assert "it is unknown whether that was done before v4 became the target" in message
 
 
 def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None:

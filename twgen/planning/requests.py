@@ -119,10 +119,6 @@ def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
 
 def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
     """Why a request is refused by the status of the rollout alone; empty: a Job may take it."""
-    waiting = status.pending.request if status.pending and not status.pending.is_answered else None
-    is_abort = waiting is not None and (waiting.verb, waiting.target) == (Verb.ABORT, status.target)
-    if is_abort and verb is not Verb.ABORT:
-        return f"{waiting} waits, and only another Abort can take its place"
     if verb.needs_permission and verb not in status.permits:
         return not_permitted(verb)
     if status.phase is Phase.SETTLED:
@@ -134,7 +130,15 @@ def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
         return f"{status.target} is already aborted"
     if verb is Verb.PAUSE and not needs_a_rollout(status.phase, status.reason):
         return f"nothing moves its traffic: {status.message}"
-    return ""
+    return _behind_an_abort(status, verb)
+
+
+def _behind_an_abort(status: RolloutStatus, verb: Verb) -> str:
+    """Why a request may not take the place of one that waits; empty: it may, or none waits."""
+    waiting = status.pending.request if status.pending and not status.pending.is_answered else None
+    if verb is Verb.ABORT or not waiting or (waiting.verb, waiting.target) != (Verb.ABORT, status.target):
+        return ""
+    return f"{waiting} waits, and only another Abort can take its place"
 
 
 def refused_without_job(
