@@ -186,7 +186,8 @@ FAILURES = ("killed", "lost answer", "lost request", "refused")
 
 @pytest.mark.parametrize(
     ("where", "trouble"),
-    [(where, trouble) for where in ("troubles", "beside") for trouble in FAILURES] + [("troubles", "late")],
+    [(where, trouble) for where in ("troubles", "beside") for trouble in FAILURES]
+    + [("troubles", "late"), ("troubles", "broken")],
 )
 @pytest.mark.parametrize("call", range(14))
 def test_whatever_call_fails_while_a_promotion_is_carried_out_it_is_made_at_most_once(

@@ -184,6 +184,8 @@ class Client:
         arrive()
         if trouble == "lost answer":
             raise OutOfTime("nobody knows")
+        if trouble == "broken":  # the connection, after the request
+            raise StateUnavailable("UNAVAILABLE: transport error")
 
     async def _trouble(self) -> str:
         trouble = self.troubles.pop(0) if self.troubles else ""

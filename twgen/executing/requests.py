@@ -103,7 +103,11 @@ class Requests:
         except TwgenError as error:
             if answer.request.verb in _UNTIL_DONE:
                 raise
-            return ended(answer, AnswerState.REFUSED, str(error))
+            # a connection that breaks may have broken after the request
+            found = await self.look()
+            if is_in_effect(answer.request, found):
+                return ended(answer, AnswerState.DONE)
+            return after_interruption(answer, found) or ended(answer, AnswerState.REFUSED, str(error))
         return ended(answer, AnswerState.DONE, "; ".join(filter(None, (answer.message, also))))
 
     async def _end(self, answer: Answer, version: str, target: Target) -> None:
