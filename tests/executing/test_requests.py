@@ -367,6 +367,21 @@ def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None
     assert event["message"] == "Abort of v3, requested by ana: its ID r1 is that of an answered request"
 
 
+def test_end_of_the_ramp_of_another_version_is_not_called_done_while_it_ramps() -> None:
+    async def told(cluster: Cluster) -> None:
+        cluster.change(lambda: cluster.model.set_current("v3"), "somebody/else")
+        cluster.change(lambda: cluster.model.set_ramp("v1", 10), "somebody/else")
+        request = Request("r1", Verb.PROMOTE, "v3", cluster.model.now, "ana")
+        taken = Answer(request, AnswerState.TAKEN, "end the ramp to v1", "0", 100)
+        found = cluster.api.objects[STATUS]
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": write_answer(taken)}})
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(5 * SECOND)
+
+    state, _ = answer(story(told))
+    assert state == "Refused"
+
+
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:
     async def told(cluster: Cluster) -> None:
         await ask(cluster, Verb.PROMOTE)

@@ -72,5 +72,8 @@ def test_request_for_another_target_is_refused_without_a_job() -> None:
     assert "no longer the target" in refused_without_job(request, MOVING, NOW, by_hand=False, is_hook=False)
     same = request._replace(target="v2")
     assert refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=False) == ""
+    invalid = replace(MOVING, reason=Reason.INVALID_INTENT, message="it was edited by hand")
+    why = refused_without_job(same, invalid, NOW, by_hand=False, is_hook=False)
+    assert why == "its Job cannot carry out its intent: it was edited by hand"
     of_hook = refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=True)
     assert "only a sync starts it again" in of_hook

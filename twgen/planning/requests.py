@@ -88,7 +88,10 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
     if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
         return None
-    share = _ALL if target.is_current else target.live_percentage
+    share = target.live_percentage
+    if target.is_current:
+        ramping = target.other_ramp.percentage if target.other_ramp else 0
+        share = _ALL - ramping
     if answer.percentage is not None and rounded_percentage(answer.percentage) == share:
         return ended(answer, AnswerState.DONE)
     why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"
@@ -155,6 +158,8 @@ def refused_without_job(
         return f"the request is for {request.target}, which is no longer the target"
     if why := no_longer_counts(request, now) or refused_at_once(status, request.verb):
         return why
+    if status.reason == RoutingReason.INVALID_INTENT:
+        return f"its Job cannot carry out its intent: {status.message}"
     return "its hook has ended, and only a sync starts it again: sync, then request it" if is_hook else ""
 
 
