@@ -11,6 +11,8 @@ import pytest
 from tests.executing.api_server import EVENTS, INTENT, STATUS
 from tests.executing.in_cluster import Cluster
 from tests.planning.times import HOUR, MINUTE, SECOND
+from twgen.errors import StateUnavailable
+from twgen.executing.cluster import ClusterWriter
 from twgen.model.marks import MarkKey
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.times import format_time
@@ -380,6 +382,20 @@ def test_end_of_the_ramp_of_another_version_is_not_called_done_while_it_ramps() 
 
     state, _ = answer(story(told))
     assert state == "Refused"
+
+
+def test_request_that_cannot_be_answered_does_not_hold_up_a_revert(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: Any, **__: Any) -> str:
+        raise StateUnavailable("the object has been modified")
+
+    async def told(cluster: Cluster) -> None:
+        monkeypatch.setattr(ClusterWriter, "answer", refused)
+        await cluster.sync("back")
+        await ask(cluster, Verb.PAUSE)
+        await cluster.sleep(MINUTE)
+        assert share(cluster) == 0
+
+    story(told)
 
 
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:
