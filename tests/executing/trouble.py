@@ -98,7 +98,8 @@ class Client:
 
         if change.action is not RoutingAction.CLEAR_RAMP:
             assert not self._is_marked(MarkKey.ABORTED), "it was aborted"
-            assert not self._is_marked(MarkKey.PAUSED), "it was paused"
+            is_promotion = change.reason is Reason.MANUAL  # which moves a paused one too
+            assert is_promotion or not self._is_marked(MarkKey.PAUSED), "it was paused"
         await self._write(f"{change.action} {change.build_id} {change.percentage}", apply, conflict_token)
 
     def _is_marked(self, key: MarkKey) -> bool:
