@@ -54,6 +54,7 @@ failures = st.lists(st.sampled_from((GateStatus.FAILED, GateStatus.TIMED_OUT)), 
 )
 @example("gated", [], ([], []), Driver.JOB, [GateStatus.FAILED, GateStatus.TIMED_OUT])
 @example("gated", [(30, "annotate"), (1, "apply newer")], ([], []), Driver.HOOK, [])
+@example("gated", [(30, "request Pause"), (60, "request Promote")], ([], []), Driver.JOB, [])
 @example("gated", [(100, "made again")], ([], []), Driver.JOB, [])
 @example("newer", [(100, "gone for a while")], ([], []), Driver.JOB, [])
 @given(st.sampled_from(list(SPECS)), deeds, st.tuples(troubles, beside), drivers, failures)

@@ -11,10 +11,13 @@ import pytest
 from tests.executing.api_server import EVENTS, INTENT, STATUS
 from tests.executing.in_cluster import Cluster
 from tests.planning.times import HOUR, MINUTE, SECOND
+from twgen.errors import StateUnavailable
+from twgen.executing.cluster import ClusterWriter
 from twgen.model.marks import MarkKey
-from twgen.model.requests import Request, Verb
+from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.times import format_time
 from twgen.planning.requests import not_permitted
-from twgen.records.requests import write_request
+from twgen.records.requests import write_answer, write_request
 from twgen.versioning.names import REQUEST
 
 RAMPING = 30 * SECOND
@@ -185,7 +188,8 @@ FAILURES = ("killed", "lost answer", "lost request", "refused")
 
 @pytest.mark.parametrize(
     ("where", "trouble"),
-    [(where, trouble) for where in ("troubles", "beside") for trouble in FAILURES] + [("troubles", "late")],
+    [(where, trouble) for where in ("troubles", "beside") for trouble in FAILURES]
+    + [("troubles", "late"), ("troubles", "broken")],
 )
 @pytest.mark.parametrize("call", range(14))
 def test_whatever_call_fails_while_a_promotion_is_carried_out_it_is_made_at_most_once(
@@ -224,6 +228,174 @@ def test_annotation_that_is_no_request_is_reported_and_removed(text: str) -> Non
     [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
     assert event["message"].startswith("its annotation twgen.io/request cannot be read: ")
     assert share(cluster) == 5
+
+
+@pytest.mark.parametrize("entry", ["{", "9" * 9000, '{"state": "Done"}', '{"newer": 1}'])
+def test_answer_that_cannot_be_read_stops_neither_the_rollout_nor_the_next_request(entry: str) -> None:
+    async def told(cluster: Cluster) -> None:
+        found = cluster.api.objects[STATUS]
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(10 * SECOND)
+        state, message = answer(cluster)
+        assert (state, share(cluster)) == ("Refused", 5)
+        assert "it may have been done already" in message
+        await ask(cluster, Verb.PROMOTE, id="r2")
+        await cluster.sleep(10 * SECOND)
+
+    cluster = story(told)
+    assert (share(cluster), answer(cluster)[0]) == (25, "Done")
+
+
+@pytest.mark.parametrize(
+    ("verb", "mark"), [(Verb.PROMOTE, None), (Verb.ABORT, MarkKey.ABORTED), (Verb.PAUSE, MarkKey.PAUSED)]
+)
+def test_request_that_was_only_taken_is_not_called_done_when_it_can_no_longer_be(
+    verb: Verb, mark: MarkKey | None
+) -> None:
+    async def told(cluster: Cluster) -> None:
+        taken = Answer(Request("r1", verb, "v3", cluster.model.now), AnswerState.TAKEN, "do it", "1")
+        token = f"{cluster.token}" if verb is Verb.PROMOTE else ""
+        entry = write_answer(taken._replace(conflict_token=token))
+        found = cluster.api.objects[STATUS]
+        cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        await ask(cluster, verb)
+        await cluster.sleep(40 * SECOND)
+
+    cluster = story(told)
+    assert share(cluster) == 5
+    assert mark not in cluster.marks
+    state, message = answer(cluster)
+    assert (state, "remove that first" in message) == ("Refused", True)
+
+
+def test_requests_that_are_refused_do_not_hold_up_a_revert() -> None:
+    async def told(cluster: Cluster) -> None:
+        await cluster.sync("back")
+        for number in range(120):
+            await ask(cluster, Verb.RESUME, id=f"r{number}")
+            await cluster.sleep(0.5 * SECOND)
+        assert share(cluster) == 0
+
+    story(told)
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_request_from_a_clock_far_ahead_does_not_count_longer(verb: Verb) -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, verb, at=cluster.model.now + timedelta(days=30))
+        await cluster.sleep(5 * SECOND)
+
+    cluster = story(told)
+    assert (answer(cluster)[0], share(cluster)) == ("Refused", 5)
+    assert "the request is dated 719h in the future" in answer(cluster)[1]
+
+
+@pytest.mark.parametrize("key", [MarkKey.PAUSED, MarkKey.ABORTED])
+def test_request_that_was_interrupted_does_not_undo_what_a_person_did_after_it(key: MarkKey) -> None:
+    verb = Verb.RESUME if key is MarkKey.PAUSED else Verb.RETRY
+
+    async def told(cluster: Cluster) -> None:
+        request = Request("r1", verb, "v3", cluster.model.now, "ana")
+        entry = write_answer(Answer(request, AnswerState.TAKEN, "let the rollout of v3 continue"))
+        found = cluster.api.objects[STATUS]
+        await cluster.sleep(MINUTE)
+        cluster.marks[key] = {"by": "ben", "at": format_time(cluster.model.now)}
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        await ask(cluster, verb, at=request.at)
+        await cluster.sleep(10 * SECOND)
+        assert cluster.marks[key]
+
+    cluster = story(told)
+    state, message = answer(cluster)
+    assert (state, "stopped it again since then" in message) == ("Refused", True)
+
+
+def test_two_pods_of_one_job_answer_what_was_done() -> None:
+    for delay in range(5):
+
+        async def told(cluster: Cluster, delay: int = delay) -> None:
+            cluster.start_pod()
+            await cluster.sleep((10 + delay) * SECOND)
+            await ask(cluster, Verb.PROMOTE)
+            await cluster.sleep(20 * SECOND)
+
+        cluster = story(told)
+        assert (share(cluster), cluster.promotions, answer(cluster)[0]) == (25, 1, "Done"), answer(cluster)
+
+
+@pytest.mark.parametrize("call", range(2, 7))
+def test_promotion_stops_if_its_intent_is_frozen_while_it_becomes_the_manager(call: int) -> None:
+    async def told(cluster: Cluster) -> None:
+        cluster.change(lambda: setattr(cluster.model, "manager", ""), "somebody/else")
+        cluster.troubles += [*[""] * call, "slow"]
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(6 * SECOND)
+        cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
+        await cluster.sleep(MINUTE)
+
+    cluster = story(told)
+    assert (share(cluster), answer(cluster)[0]) == (5, "Refused")
+
+
+def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_of_another() -> None:
+    async def told(cluster: Cluster) -> None:
+        request = Request("r1", Verb.PROMOTE, "v3", cluster.model.now, "ana")
+        taken = Answer(request, AnswerState.TAKEN, "send 25% of the new workflows to v3", "0", 25)
+        await cluster.sync("newer")
+        await cluster.sleep(MINUTE)
+        assert share(cluster) == 25, "of v4"
+        found = cluster.api.objects[STATUS]
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": write_answer(taken)}})
+        await ask(cluster, Verb.PROMOTE, at=request.at)
+        await cluster.sleep(10 * SECOND)
+
+    state, message = answer(story(told))
+    assert state == "Refused"
+    assert "it is unknown whether that was done before v4 became the target" in message
+
+
+def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None:
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PAUSE)
+        await cluster.sleep(10 * SECOND)
+        await ask(cluster, Verb.ABORT)
+        await cluster.sleep(10 * SECOND)
+
+    cluster = story(told)
+    assert share(cluster) == 5
+    [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
+    assert event["message"] == "Abort of v3, requested by ana: its ID r1 is that of an answered request"
+
+
+def test_end_of_the_ramp_of_another_version_is_not_called_done_while_it_ramps() -> None:
+    async def told(cluster: Cluster) -> None:
+        cluster.change(lambda: cluster.model.set_current("v3"), "somebody/else")
+        cluster.change(lambda: cluster.model.set_ramp("v1", 10), "somebody/else")
+        request = Request("r1", Verb.PROMOTE, "v3", cluster.model.now, "ana")
+        taken = Answer(request, AnswerState.TAKEN, "end the ramp to v1", "0", 100)
+        found = cluster.api.objects[STATUS]
+        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": write_answer(taken)}})
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(5 * SECOND)
+
+    state, _ = answer(story(told))
+    assert state == "Refused"
+
+
+def test_request_that_cannot_be_answered_does_not_hold_up_a_revert(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: Any, **__: Any) -> str:
+        raise StateUnavailable("the object has been modified")
+
+    async def told(cluster: Cluster) -> None:
+        monkeypatch.setattr(ClusterWriter, "answer", refused)
+        await cluster.sync("back")
+        await ask(cluster, Verb.PAUSE)
+        await cluster.sleep(MINUTE)
+        assert share(cluster) == 0
+
+    story(told)
 
 
 def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,13 +13,14 @@ from hypothesis import strategies as st
 from tests.executing.server import DEEDS, ELSE, Server
 from tests.executing.trouble import GATED, ME, TROUBLES, YOU, Client
 from tests.planning.situations import RAMPS
-from tests.planning.times import MINUTE, SECOND
+from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import roll_out
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
 
 
 def rolled_out(client: Client, *, once: bool = False) -> WorkerPlan:
@@ -48,6 +51,32 @@ def test_rollout_gates_claims_ramps_and_promotes_in_this_order() -> None:
         "25% of new workflows go to v3 now",
         "v3 is current now",
     ]
+
+
+def test_clock_that_is_set_back_does_not_lengthen_the_time_between_two_looks() -> None:
+    client = Client(server := Server(), GATED)
+    begin, looked_at = server.model.now, []
+
+    async def is_asked() -> bool:
+        return False
+
+    async def conflict_token() -> str:
+        looked_at.append(server.model.now)
+        return await client.conflict_token()
+
+    async def read() -> World:
+        looked_at.append(server.model.now)
+        return await client.read()
+
+    def clock() -> datetime:
+        return server.model.now - (HOUR if server.model.now > begin + 2 * MINUTE else 0 * HOUR)
+
+    rollout = replace(
+        client.rollout(), clock=clock, is_asked=is_asked, conflict_token=conflict_token, read=read
+    )
+    [ended] = server.run(roll_out(rollout, once=False))
+    assert ended.routing.phase is Phase.SETTLED
+    assert max(after - before for before, after in pairwise(looked_at)) <= 5 * MINUTE
 
 
 @pytest.mark.parametrize(("lost", "gates"), [(1, 1), (2, 2)])

@@ -9,6 +9,7 @@ import pytest
 
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import BUDGET, NOW, live_manifest, with_policy
+from twgen.clients.kubernetes import Forbidden
 from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Tick, TickResult, Worker
 from twgen.model.operator import Caller, GroupKind
@@ -251,6 +252,13 @@ ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
     [
         (Driver.JOB, None, Phase.WAITING, ABORT, "nothing"),
         (Driver.JOB, ENDED, Phase.BLOCKED, ABORT, "its Job is deleted"),
+        (
+            Driver.JOB,
+            ENDED,
+            Phase.BLOCKED,
+            ABORT._replace(at=NOW - timedelta(days=2)),
+            "the request is 48h old, so it no longer counts",
+        ),
         (Driver.JOB, ENDED, Phase.SETTLED, ABORT, "to go back, commit the spec of an older version"),
         (Driver.JOB, ENDED, Phase.BLOCKED, ABORT._replace(target="v0"), "the request is for v0"),
         (
@@ -296,6 +304,26 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
     else:
         assert answer in said[0]
         assert said[0].startswith("job" if "deleted" in answer else AnswerState.REFUSED)
+
+
+def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() -> None:
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return empty(specs), []
+
+    async def answer(*_: object) -> None:
+        raise Forbidden("configmaps is forbidden")
+
+    status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
+    pending = PendingRequest(ABORT._replace(target="v0"), "", None, "7")
+    asked = worker("shop")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
+    said: list[str] = []
+    forbidden: set[str] = set()
+    for _ in range(2):
+        tick = Tick(read, _unasked, _unasked, answer, said.append, forbidden=forbidden)
+        assert asyncio.run(tick.act([asked])).failures == []
+    [line] = said
+    assert "shop/payments: cannot refuse Abort of v0" in line
+    assert "deploy/tick/statuses" in line
 
 
 def test_request_that_was_answered_is_left_to_the_job() -> None:

@@ -98,7 +98,8 @@ class Client:
 
         if change.action is not RoutingAction.CLEAR_RAMP:
             assert not self._is_marked(MarkKey.ABORTED), "it was aborted"
-            assert not self._is_marked(MarkKey.PAUSED), "it was paused"
+            is_promotion = change.reason is Reason.MANUAL  # which moves a paused one too
+            assert is_promotion or not self._is_marked(MarkKey.PAUSED), "it was paused"
         await self._write(f"{change.action} {change.build_id} {change.percentage}", apply, conflict_token)
 
     def _is_marked(self, key: MarkKey) -> bool:
@@ -184,6 +185,8 @@ class Client:
         arrive()
         if trouble == "lost answer":
             raise OutOfTime("nobody knows")
+        if trouble == "broken":  # the connection, after the request
+            raise StateUnavailable("UNAVAILABLE: transport error")
 
     async def _trouble(self) -> str:
         trouble = self.troubles.pop(0) if self.troubles else ""

@@ -7,7 +7,7 @@ import pytest
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.requests import Request, Verb
+from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import refused_at_once, refused_without_job
 
@@ -50,6 +50,18 @@ def test_aborted_rollout_takes_what_lets_it_continue() -> None:
     assert refused == {Verb.ABORT, Verb.PAUSE}
 
 
+@pytest.mark.parametrize("verb", list(Verb))
+def test_abort_that_waits_gives_way_only_to_another_abort(verb: Verb) -> None:
+    abort = Request("r1", Verb.ABORT, "v2", NOW, "ana")
+    waiting = PendingRequest(abort, "", None, "7")
+    why = refused_at_once(replace(MOVING, pending=waiting), verb)
+    assert ("Abort of v2, requested by ana" in why) == (verb is not Verb.ABORT)
+    answered = waiting._replace(answer=Answer(abort, AnswerState.REFUSED, "no"))
+    of_another_target = waiting._replace(request=abort._replace(target="v1"))
+    for pending in (answered, of_another_target, waiting._replace(request=None)):
+        assert refused_at_once(replace(MOVING, pending=pending), verb) == ""
+
+
 def test_reason_of_another_release_refuses_nothing_that_stops_a_rollout() -> None:
     other = replace(MOVING, reason="NewReason")
     assert not any(refused_at_once(other, verb) for verb in (Verb.PAUSE, Verb.ABORT))
@@ -57,7 +69,11 @@ def test_reason_of_another_release_refuses_nothing_that_stops_a_rollout() -> Non
 
 def test_request_for_another_target_is_refused_without_a_job() -> None:
     request = Request("r1", Verb.ABORT, "v1", NOW)
-    assert "no longer the target" in refused_without_job(request, MOVING, by_hand=False, is_hook=False)
+    assert "no longer the target" in refused_without_job(request, MOVING, NOW, by_hand=False, is_hook=False)
     same = request._replace(target="v2")
-    assert refused_without_job(same, MOVING, by_hand=False, is_hook=False) == ""
-    assert "only a sync starts it again" in refused_without_job(same, MOVING, by_hand=False, is_hook=True)
+    assert refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=False) == ""
+    invalid = replace(MOVING, reason=Reason.INVALID_INTENT, message="it was edited by hand")
+    why = refused_without_job(same, invalid, NOW, by_hand=False, is_hook=False)
+    assert why == "its Job cannot carry out its intent: it was edited by hand"
+    of_hook = refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=True)
+    assert "only a sync starts it again" in of_hook

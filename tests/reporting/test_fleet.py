@@ -86,6 +86,10 @@ def test_request_is_shown_from_the_press_to_an_hour_after_its_answer(
     assert (phrase in fleet_lines([status], NOW)[0]) == is_open
     [worker] = fleet_document([status], NOW)["workers"]
     assert (worker["request"]["state"], worker["request"]["by"]) == (state, "ana")
+    ahead = replace(
+        status, answer=answered and answered._replace(request=ASKED._replace(at=NOW + timedelta(9)))
+    )
+    assert bool(request_phrase(ahead, NOW)) == is_open
     later = NOW + timedelta(hours=2)
     assert bool(request_phrase(status, later)) == is_open
     layout = Layout(colour=False, width=200, ascii_only=False)

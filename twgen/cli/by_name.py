@@ -114,6 +114,16 @@ class _Wanted(NamedTuple):
     yes: bool
 
 
+class _Sent(NamedTuple):
+    """A request that was sent."""
+
+    request: Request
+    answered_before: str
+    """The ID of the request that had been answered last."""
+    restarted: str
+    """What became of the Job, if it had ended."""
+
+
 async def _requested(opened: Connections, settings: Settings, named: Named, wanted: _Wanted) -> Answer | None:
     """The answer to the request that was sent; None: it was only said what would be sent."""
     client = opened.cluster_for(f"{_KIND}{named.worker}")
@@ -135,7 +145,8 @@ async def _requested(opened: Connections, settings: Settings, named: Named, want
     if not needs_a_rollout(status.phase, status.reason):
         selector, deadline = rollout_selector(named.worker), Deadline(settings.timeout)
         restarted = await restart_job(client, named.namespace, selector, deadline)
-    return await _answer(client, named, request, settings, restarted)
+    before = status.answer.request.id if status.answer else ""
+    return await _answer(client, named, settings, _Sent(request, before, restarted))
 
 
 def answer_document(named: Named, answer: Answer) -> dict[str, Any]:
@@ -164,21 +175,21 @@ def _no_rollout(named: Named) -> NegativeAnswer:
     )
 
 
-async def _answer(
-    client: KubernetesClient, named: Named, wanted: Request, settings: Settings, restarted: str
-) -> Answer:
-    """The answer, once it is final; raises OutOfTime if no Job takes the request.
-
-    `restarted` is what became of the Job, if it had ended.
-    """
+async def _answer(client: KubernetesClient, named: Named, settings: Settings, sent: _Sent) -> Answer:
+    """The answer, once it is final; raises OutOfTime if no Job takes the request."""
+    wanted = sent.request
     while True:
         await asyncio.sleep(_BETWEEN_LOOKS)
         status = await _status(client, named, settings)
         answer, pending = status.answer, status.pending
         if answer and answer.request.id == wanted.id and answer.state is not AnswerState.TAKEN:
             return answer
-        if pending and pending.request and pending.request.id != wanted.id:
-            raise NegativeAnswer(f"{status.worker}: another request replaced it: {pending.request}")
+        other = pending.request if pending else answer.request if answer else None
+        if other and other.id not in {wanted.id, sent.answered_before}:
+            raise NegativeAnswer(
+                f"{status.worker}: another request came after it or in its place, so what came of it is"
+                f" unknown: {other}; `twgen status worker/{named.worker} -n {named.namespace}` shows it"
+            )
         if not pending and not (answer and answer.request.id == wanted.id):
             raise NegativeAnswer(f"{status.worker}: somebody took the request back")
         if clock() - wanted.at > _TAKEN_WITHIN:
@@ -186,5 +197,5 @@ async def _answer(
             raise OutOfTime(
                 f"{status.worker}: nothing has answered within {spoken(_TAKEN_WITHIN)} ({status.message})."
                 " The request stays: its Job takes it when it runs again, and `twgen tick` starts that Job."
-                f" {restarted or f'`{look}` shows whether it runs'}"
+                f" {sent.restarted or f'`{look}` shows whether it runs'}"
             )

@@ -107,7 +107,7 @@ class _Checks:
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
-        """What the account may not write, as it was reported."""
+        """The workers whose status the account may not write, and requests that it may not answer."""
         self.unlisted: set[str] = set()
         """Why kinds of attached objects could not be read, as far as it was reported."""
         self.begun: dict[str, datetime] = {}
@@ -191,6 +191,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
         attached=partial(_attached, client, timeout, checks.unlisted),
         begun=checks.begun,
+        forbidden=checks.forbidden,
     )
     result = await tick.act(workers)
     failures += result.failures

@@ -12,7 +12,7 @@ from twgen.executing.temporal import TemporalWriter
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.values import dataclass
 from twgen.planning.interventions import Intervention
-from twgen.planning.requests import after_interruption, ended, requested, taken
+from twgen.planning.requests import after_interruption, ended, is_in_effect, requested, taken
 from twgen.planning.routing.target import Target
 from twgen.records.requests import write_request
 from twgen.versioning.names import REQUEST, rollout_status_name
@@ -30,7 +30,7 @@ class Requests:
     permitted: Collection[Verb]
     """The verbs that the operator permits beside those that are always taken."""
     pending: Callable[[], Awaitable[PendingRequest | None]]
-    """Reads the request; None: there is none. Raises StateUnavailable, OutOfTime or InvalidInput."""
+    """Reads the request; None: there is none. Raises StateUnavailable or OutOfTime."""
     cluster: ClusterWriter
     temporal: Callable[[str], TemporalWriter]
     """Makes changes as a manager identity."""
@@ -50,22 +50,30 @@ class Requests:
             return False
         if pending.is_answered or not pending.request:
             # it was answered, but the annotation came back, or it is no request
-            if pending.wrong:
-                await self._tell(AnswerState.REFUSED, pending.wrong, target)
+            wrong = pending.wrong
+            if pending.request and pending.answer and pending.request != pending.answer.request:
+                wrong = f"{pending.request}: its ID {pending.request.id} is that of an answered request"
+            if wrong:
+                await self._tell(AnswerState.REFUSED, wrong, target)
             await self.cluster.answer(None, over=pending.resource_version)
             return False
         answer, version = pending.answer_to_it, pending.resource_version
+        if pending.wrong:
+            refusal = f"{pending.wrong}: see how it stands, and request it again"
+            await self._end(Answer(pending.request, AnswerState.REFUSED, refusal), version, target)
+            return False
         if answer and (end := after_interruption(answer, target)):
             await self._end(end, version, target)
-            return True
+            return False
         try:
             intervention = requested(pending.request, target, self.permitted)
         except (NegativeAnswer, OwnedBySomebodyElse) as error:
-            # of one that was taken it says that all of it is done
-            state_then = AnswerState.DONE if answer else AnswerState.REFUSED
-            refusal = Answer(pending.request, state_then, answer.message if answer else str(error))
-            await self._end(refusal, version, target)
-            return True
+            if answer and is_in_effect(pending.request, target):
+                end = ended(answer, AnswerState.DONE)
+            else:
+                end = Answer(pending.request, AnswerState.REFUSED, str(error))
+            await self._end(end, version, target)
+            return False
         if not answer:
             answer = taken(pending.request, intervention, target)
             version = await self.cluster.answer(answer, over=version)
@@ -77,7 +85,15 @@ class Requests:
 
         async def look() -> Target:
             # it was decided by the first one
-            return next(looks, None) or await self.look()
+            if first := next(looks, None):
+                return first
+            found = await self.look()
+            state = found.world.rollout
+            if state.is_superseded or state.is_paused or state.older_pods:
+                raise OutOfTime(
+                    f"{found.spec.worker_deployment}: its intent has changed while a request was carried out"
+                )
+            return found
 
         try:
             await intervene(look, lambda _: intervention, self.temporal, self.say)
@@ -87,7 +103,11 @@ class Requests:
         except TwgenError as error:
             if answer.request.verb in _UNTIL_DONE:
                 raise
-            return ended(answer, AnswerState.REFUSED, str(error))
+            # a connection that breaks may have broken after the request
+            found = await self.look()
+            if is_in_effect(answer.request, found):
+                return ended(answer, AnswerState.DONE)
+            return after_interruption(answer, found) or ended(answer, AnswerState.REFUSED, str(error))
         return ended(answer, AnswerState.DONE, "; ".join(filter(None, (answer.message, also))))
 
     async def _end(self, answer: Answer, version: str, target: Target) -> None:

@@ -86,7 +86,7 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             await rollout.show(planned, world)
             [plan] = planned.workers
             worker, is_first = worker_world(rollout.spec, world), False
-            if rollout.answer and await rollout.answer(world):
+            if await _answered(rollout, plan, world):
                 await rollout.sleep(_AFTER_A_CHANGE)
                 continue
             is_done = takes_back(plan) or not rollout.adjust or await rollout.adjust(plan, worker.rollout)
@@ -115,6 +115,20 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
                 reason = RoutingReason.CLAIM_FAILED if has_claimed else RoutingReason.LOOK_FAILED
                 await rollout.report_failure(failure, reason)
             await rollout.sleep(FAILED_LOOK)
+
+
+async def _answered(rollout: WorkerRollout, plan: WorkerPlan, world: World) -> bool:
+    """Answer the request that there is; True: look again.
+
+    A failure stops the rollout, since it may be an abort that failed, but nothing that takes a share back.
+    """
+    try:
+        return rollout.answer is not None and await rollout.answer(world)
+    except TwgenError as error:
+        if not takes_back(plan):
+            raise
+        rollout.say(f"a request could not be answered: {error}")
+        return False
 
 
 async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_token: str) -> None:
@@ -178,11 +192,14 @@ async def _sleep(rollout: WorkerRollout, length: timedelta) -> bool:
     if not rollout.is_asked:
         await rollout.sleep(length)
         return False
-    ends = rollout.clock() + length
-    while (rest := ends - rollout.clock()) > timedelta():
-        await rollout.sleep(min(rest, _BETWEEN_REQUESTS))
+    ends, rest = rollout.clock() + length, length
+    while rest > timedelta():
+        part = min(rest, _BETWEEN_REQUESTS)
+        await rollout.sleep(part)
         if await rollout.is_asked():
             return True
+        # the clock may be set back in the meantime
+        rest = min(rest - part, ends - rollout.clock())
     return False
 
 

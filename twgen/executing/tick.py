@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from twgen.clients.argocd import AT_ONCE, ArgoCD
 from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import Forbidden
 from twgen.cluster.applications import asked_since, refused_objects
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.draining import ScheduledAction
@@ -170,6 +171,9 @@ class Tick:
     begun: dict[str, datetime] = field(default_factory=dict)
     """The batch operations that have started, and until when each has nothing more to do."""
 
+    forbidden: set[str] = field(default_factory=set)
+    """What may not be written, as far as it was said."""
+
     async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Delete the Jobs that must run again, and write the statuses that no Job writes."""
         result, turns = TickResult(), asyncio.Semaphore(_NAMESPACES_AT_ONCE)
@@ -188,7 +192,7 @@ class Tick:
                 for observation in await self._read(group, result):
                     worker, by_hand = observation.worker, observation.worker.intent.is_rolled_out_by_hand
                     with result.whatever_fails():
-                        await self._answer(worker)
+                        await self._answer(worker, observation.world.taken_at)
                     with result.whatever_fails():
                         observation.note(result)
                         # reads for routing are only made if there may be something to do
@@ -254,7 +258,7 @@ class Tick:
         if runs_again(plan, ended.ended_at, observation.plan.now):
             await self._delete(worker, ended, plan.routing.because)
 
-    async def _answer(self, worker: Worker) -> None:
+    async def _answer(self, worker: Worker, now: datetime) -> None:
         """Refuse a request that no Job will take, or let a Job that has ended run again for it."""
         status, ended, by_hand = worker.status, worker.ended, worker.intent.is_rolled_out_by_hand
         pending = status.pending if status else None
@@ -263,10 +267,20 @@ class Tick:
         if not by_hand and not ended:
             return  # its Job takes it
         is_hook = ended is not None and ended.is_hook
-        why = refused_without_job(pending.request, status, by_hand=by_hand, is_hook=is_hook)
+        why = refused_without_job(pending.request, status, now, by_hand=by_hand, is_hook=is_hook)
         if why:
             refusal = Answer(pending.request, AnswerState.REFUSED, why)
-            await self.answer(worker.intent, refusal, pending.resource_version)
+            try:
+                await self.answer(worker.intent, refusal, pending.resource_version)
+            except Forbidden as error:
+                # the account may have no right to write statuses, and the request may stay for long
+                if (key := f"requests to {status.worker}") not in self.forbidden:
+                    self.forbidden.add(key)
+                    self.say(
+                        f"{status.worker}: cannot refuse {pending.request} ({why}): does the account have the"
+                        f" rights of deploy/tick/statuses? ({error})"
+                    )
+                return
             self.say(f"{status.worker}: refused {pending.request}: {why}")
         elif ended:
             await self._delete(worker, ended, f"it is to take a request: {pending.request}")

@@ -48,7 +48,7 @@ class Access(NamedTuple):
     attached: Callable[[], Awaitable[list[AttachedInCluster]]]
     """Reads the objects that twgen attached to the worker's versions."""
     pending: Callable[[], Awaitable[PendingRequest | None]]
-    """Reads what a person requests of the rollout; None: nothing. Also raises InvalidInput."""
+    """Reads what a person requests of the rollout; None: nothing."""
     replay_again: Callable[[], Awaitable[str]]
     """Starts its replay again; what was done or is left to do."""
 

@@ -77,7 +77,7 @@ class PendingRequest(NamedTuple):
     request: Request | None
     """None: it cannot be read."""
     wrong: str
-    """Why it cannot be read."""
+    """Why it cannot be read, or why nobody knows whether it was answered; empty: neither."""
     answer: Answer | None
     """To this request or an earlier one; None: none yet."""
     resource_version: str

@@ -192,7 +192,7 @@ def number(least: float | None = None, most: float | None = None, *, all_of_it: 
             findings.problem(path, wrong_type("a number", value))
         elif least is not None and most is not None and not least <= value <= most:
             findings.problem(path, _not_within(value, least, most) + (all_of_it if value == _ALL else ""))
-        elif not isfinite(value):
+        elif not _is_finite(value):
             findings.problem(path, f"{value} is not a finite number")
         else:
             return float(value)
@@ -203,6 +203,13 @@ def number(least: float | None = None, most: float | None = None, *, all_of_it: 
 
     limits = {name: limit for name, limit in (("minimum", least), ("maximum", most)) if limit is not None}
     return Shape(read, write, {"type": "number", **limits})
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number that no float is near
+        return False
 
 
 def _not_within(value: float, least: float, most: float) -> str:

@@ -1,8 +1,10 @@
 """Which requests a rollout takes, and what it answers to the others."""
 
 from collections.abc import Collection
+from datetime import datetime
 
 from twgen.errors import NegativeAnswer
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Answer, AnswerState, Request, Verb
@@ -10,6 +12,8 @@ from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
 from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.routing.gates import gate_failures
+from twgen.planning.routing.replay import may_replay_again
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
 
@@ -28,11 +32,8 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
         raise _refused(target, f"the request is for {request.target}, which is no longer the target")
     if target.world.rollout.is_paused:
         raise _refused(target, "its intent has the annotation twgen.io/paused: remove that first")
-    age = target.now - request.at
-    if age >= request.verb.counts_for:
-        raise _refused(
-            target, f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
-        )
+    if why := no_longer_counts(request, target.now):
+        raise _refused(target, why)
     if request.verb.needs_permission and request.verb not in permitted:
         raise _refused(target, not_permitted(request.verb))
     match request.verb:
@@ -46,6 +47,18 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
             return interventions.retry(target)
         case Verb.PROMOTE:
             return interventions.promote(target, full=request.full, skip_gate=False)
+
+
+def no_longer_counts(request: Request, now: datetime) -> str:
+    """Why a request is refused by its age: from a clock far ahead it would count longer; empty: it counts."""
+    age = now - request.at
+    if age >= request.verb.counts_for:
+        return f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
+    if -age >= request.verb.counts_for:
+        return (
+            f"the request is dated {spoken(-age, 1)} in the future: correct the clock, and make another one"
+        )
+    return ""
 
 
 def not_permitted(verb: Verb) -> str:
@@ -63,17 +76,45 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
 
 
 def after_interruption(answer: Answer, target: Target) -> Answer | None:
-    """The end of a promotion that was taken, and then interrupted; None: no traffic was changed since.
+    """The end of a request that was taken, and then interrupted; None: it may be carried out again.
 
-    The conflict token changes with the traffic, so that no step is taken twice.
+    The conflict token changes with the traffic, so that no step is taken twice. What continues a rollout does
+    not undo what stopped it later.
     """
+    stops = [target.marks[key] for key in (MarkKey.PAUSED, MarkKey.ABORTED) if key in target.marks]
+    continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
+    if continues and any(mark.at and mark.at > answer.request.at for mark in stops):
+        return ended(answer, AnswerState.REFUSED, f"{answer.message}: somebody stopped it again since then")
+    if answer.request.verb is Verb.PROMOTE and answer.request.target != target.build_id:
+        why = f"it is unknown whether that was done before {target.build_id} became the target"
+        return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
     if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
         return None
-    share = _ALL if target.is_current else target.live_percentage
+    share = target.live_percentage
+    if target.is_current:
+        ramping = target.other_ramp.percentage if target.other_ramp else 0
+        share = _ALL - ramping
     if answer.percentage is not None and rounded_percentage(answer.percentage) == share:
         return ended(answer, AnswerState.DONE)
     why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"
     return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
+
+
+def is_in_effect(request: Request, target: Target) -> bool:
+    """A request other than a promotion has nothing left to change: it was done, by whomever."""
+    if request.target != target.build_id or not target.is_registered:
+        return False
+    match request.verb:
+        case Verb.PAUSE:
+            return target.is_paused
+        case Verb.RESUME:
+            return not target.is_paused
+        case Verb.ABORT:
+            return target.is_aborted and not target.ramp
+        case Verb.RETRY:
+            return not (target.is_aborted or gate_failures(target) or may_replay_again(target))
+        case Verb.PROMOTE:
+            return False
 
 
 def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
@@ -94,7 +135,7 @@ def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
         return f"{status.target} is already aborted"
     if verb is Verb.PAUSE and not needs_a_rollout(status.phase, status.reason):
         return f"nothing moves its traffic: {status.message}"
-    return ""
+    return _behind_an_abort(status, verb)
 
 
 def offered(status: RolloutStatus) -> tuple[Verb, ...]:
@@ -115,7 +156,17 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
     return tuple(verb for verb in Verb if verb in verbs and makes_sense[verb])
 
 
-def refused_without_job(request: Request, status: RolloutStatus, *, by_hand: bool, is_hook: bool) -> str:
+def _behind_an_abort(status: RolloutStatus, verb: Verb) -> str:
+    """Why a request may not take the place of one that waits; empty: it may, or none waits."""
+    waiting = status.pending.request if status.pending and not status.pending.is_answered else None
+    if verb is Verb.ABORT or not waiting or (waiting.verb, waiting.target) != (Verb.ABORT, status.target):
+        return ""
+    return f"{waiting} waits, and only another Abort can take its place"
+
+
+def refused_without_job(
+    request: Request, status: RolloutStatus, now: datetime, *, by_hand: bool, is_hook: bool
+) -> str:
     """Why no Job will ever take a request, now that none runs; empty: one would, if it ran again.
 
     `by_hand`: the policy has driver None. `is_hook`: the Job is the hook of a sync.
@@ -125,8 +176,10 @@ def refused_without_job(request: Request, status: RolloutStatus, *, by_hand: boo
         return f"its policy has driver None, so no Job takes requests: run `{command}`"
     if request.target != status.target:
         return f"the request is for {request.target}, which is no longer the target"
-    if why := refused_at_once(status, request.verb):
+    if why := no_longer_counts(request, now) or refused_at_once(status, request.verb):
         return why
+    if status.reason == RoutingReason.INVALID_INTENT:
+        return f"its Job cannot carry out its intent: {status.message}"
     return "its hook has ended, and only a sync starts it again: sync, then request it" if is_hook else ""
 
 

@@ -74,7 +74,7 @@ async def read_rollout_status(
 
 
 async def read_request(client: KubernetesClient, intent: Intent, deadline: Deadline) -> PendingRequest | None:
-    """What a person requests of the intent's rollout; None: nothing. Also raises InvalidInput."""
+    """What a person requests of the intent's rollout; None: nothing."""
     name = rollout_status_name(intent.worker)
     manifest = await _config_map(client, intent.namespace, name, deadline)
     return parse_pending(manifest) if manifest else None

@@ -1,6 +1,7 @@
 """A request to a rollout in a cluster, and its answer: an annotation and an entry of its status ConfigMap."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,32 +16,38 @@ ANSWER_ENTRY = "request.json"
 """The entry of the ConfigMap with the newest answer."""
 _LONGEST = 8192
 """Characters of a request or an answer: anyone who may patch the ConfigMap writes them."""
+_LONGEST_NAME = 200
+_LONGEST_MESSAGE = 1000
+"""Characters, each of which JSON may write as six."""
 _REQUEST = record_of(Request)
 _ANSWER = record_of(Answer)
 
 
 def write_request(request: Request) -> str:
-    """The value of the annotation."""
-    return json.dumps(_REQUEST.write(request))
+    """The value of the annotation, with the name of whoever made it as far as requests can have it."""
+    name = re.sub("[^ -~]", "?", request.by)[:_LONGEST_NAME]
+    return json.dumps(_REQUEST.write(request._replace(by=name)))
 
 
 def write_answer(answer: Answer) -> str:
-    """The entry of the ConfigMap."""
-    return json.dumps(_ANSWER.write(answer), ensure_ascii=False, indent=1) + "\n"
+    """The entry of the ConfigMap, with as much of its sentence as can be read again."""
+    message = answer.message[:_LONGEST_MESSAGE].encode(errors="backslashreplace").decode()
+    return json.dumps(_ANSWER.write(answer._replace(message=message)), ensure_ascii=False, indent=1) + "\n"
 
 
 def parse_pending(manifest: Mapping[str, Any]) -> PendingRequest | None:
-    """The request of a status ConfigMap; None: it has none.
-
-    Raises InvalidInput if its newest answer cannot be read: the request might have been answered.
-    """
+    """The request of a status ConfigMap; None: it has none."""
     asked = value_at(manifest, "metadata", "annotations", REQUEST)
     if asked is None:
         return None
     version = str(value_at(manifest, "metadata", "resourceVersion"))
-    answer = parse_answer(manifest)
+    answer, wrong = None, ""
     try:
-        return PendingRequest(_parsed(asked, _REQUEST), "", answer, version)
+        answer = parse_answer(manifest)
+    except InvalidInput as error:
+        wrong = f"it may have been done already, since the newest answer cannot be read ({error})"
+    try:
+        return PendingRequest(_parsed(asked, _REQUEST), wrong, answer, version)
     except InvalidInput as error:
         return PendingRequest(None, f"its annotation {REQUEST} cannot be read: {error}", answer, version)
 
@@ -55,7 +62,7 @@ def parse_answer(manifest: Mapping[str, Any]) -> Answer | None:
     except InvalidInput as error:
         metadata = manifest["metadata"]
         where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
-        raise InvalidInput(f"{where}, {ANSWER_ENTRY}: {error}: remove this entry") from error
+        raise InvalidInput(f"{where}, {ANSWER_ENTRY}: {error}") from error
     return answer
 
 
@@ -64,6 +71,8 @@ def _parsed(text: Any, shape: Shape) -> Any:
         raise InvalidInput(f"it must be JSON of at most {_LONGEST} characters")
     try:
         value = json.loads(text)
+        # half a surrogate pair cannot be printed, nor written anywhere
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidInput("it must be JSON") from error
     findings = Findings(most=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
-from twgen.model.requests import Answer, PendingRequest, Verb
+from twgen.model.requests import Answer, Verb
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
 from twgen.records.intent import Intent
@@ -36,7 +36,8 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
-        "permits": " ".join(status.permits),
+        # in one order: Argo CD's Lua can only compare the whole text
+        "permits": " ".join(verb for verb in Verb if verb in status.permits),
         # one entry for one condition: a phase alone may still be that of the intent before
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
@@ -63,7 +64,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
             failing=data.get("failing", ""),
             permits=tuple(verb for verb in Verb if verb in data.get("permits", "").split()),
             answer=_answer_in(manifest),
-            pending=_request_in(manifest),
+            pending=parse_pending(manifest),
             intent_uid=next((owner["uid"] for owner in metadata.get("ownerReferences") or ()), ""),
             resource_version=metadata.get("resourceVersion", ""),
         )
@@ -87,12 +88,6 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
 def _answer_in(manifest: Mapping[str, Any]) -> Answer | None:
     with suppress(InvalidInput):
         return parse_answer(manifest)
-    return None
-
-
-def _request_in(manifest: Mapping[str, Any]) -> PendingRequest | None:
-    with suppress(InvalidInput):
-        return parse_pending(manifest)
     return None
 
 

@@ -36,7 +36,7 @@ def request_phrase(status: RolloutStatus, now: datetime) -> str:
             return pending.wrong
         age = spoken(now - pending.request.at)
         return f"{pending.request} {age} ago: {pending_state(pending)}"
-    is_recent = answer is not None and now - answer.request.at < _RECENT
+    is_recent = answer is not None and abs(now - answer.request.at) < _RECENT
     return f"{answer.request}: {answer.state}: {answer.message}" if answer and is_recent else ""
 
 
