@@ -206,6 +206,7 @@ class Beside:
         if path == INTENT:
             self.pod.sees_intent()
         assert path != STATUS or self.pod.is_own, "a status of somebody else's intent"
+        self.pod.is_requested = server.requested > 0  # also since its last look
         answer = await server.api.ask(method, path, deadline, query=query, body=body)
         if trouble == "lost answer":
             raise OutOfTime("nobody knows")
