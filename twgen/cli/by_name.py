@@ -1,17 +1,15 @@
 """`worker/NAME` in place of PATHs: a rollout that the cluster carries out, without specs and Temporal."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import given_options
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
+from twgen.cli.worker_name import KIND, Named, named_worker
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime
@@ -28,45 +26,16 @@ from twgen.reporting.printable import printable
 from twgen.specs.parse import Specs
 from twgen.versioning.names import rollout_name, rollout_selector
 
-_KIND = "worker/"
 _BETWEEN_LOOKS = 1.0
 _TAKEN_WITHIN = timedelta(seconds=60)
 """The Job looks every few seconds."""
-_NOT_BY_NAME = ("input", "release", "value_files", "values", "operator_config", "worker", "identity")
-
-
-class Named(NamedTuple):
-    """A worker by its name in a cluster."""
-
-    namespace: str
-    worker: str
-
-
-def named_worker(settings: Settings) -> Named | None:
-    """The worker that `worker/NAME` means; None: PATHs are given. Raises InvalidInput for a mixture."""
-    paths = settings.paths
-    names = [path for path in paths if path.startswith(_KIND) and not Path(path).exists()]
-    if not names:
-        return None
-    if len(paths) > 1:
-        raise InvalidInput(f"give one {_KIND}NAME, and no PATHs beside it")
-    name = names[0].removeprefix(_KIND)
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
-        raise InvalidInput(f"{names[0]} is neither a file nor the name of a worker, such as worker/payments")
-    if odd := given_options(_NOT_BY_NAME):
-        raise InvalidInput(f"{', '.join(odd)} is for PATHs: leave it out with {names[0]}")
-    if settings.no_cluster:
-        raise InvalidInput(f"{names[0]} is read from the cluster: leave out --no-cluster")
-    if not (namespace := settings.namespace_rule.default):
-        raise InvalidInput(f"choose the namespace of {names[0]} with -n NAMESPACE")
-    return Named(namespace, name)
 
 
 def specs_of_named(settings: Settings, named: Named) -> Specs:
     """The specs in the intent of a worker's rollout."""
 
     async def read(opened: Connections) -> Specs:
-        client, deadline = opened.cluster_for(f"{_KIND}{named.worker}"), Deadline(settings.timeout)
+        client, deadline = opened.cluster_for(f"{KIND}{named.worker}"), Deadline(settings.timeout)
         intent = await read_intent(client, named.namespace, rollout_name(named.worker), "", deadline)
         if not intent:
             raise _no_rollout(named)
@@ -105,6 +74,12 @@ def request(
     return True
 
 
+def request_by(settings: Settings, verb: Verb, target: str, *, full: bool = False) -> Request:
+    """A new request of the person who runs the command."""
+    identity = settings.planning_caller.identity.removeprefix("twgen/")
+    return Request(uuid4().hex[:16], verb, target, clock(), identity, full)
+
+
 class _Wanted(NamedTuple):
     """What the command line says."""
 
@@ -126,10 +101,9 @@ class _Sent(NamedTuple):
 
 async def _requested(opened: Connections, settings: Settings, named: Named, wanted: _Wanted) -> Answer | None:
     """The answer to the request that was sent; None: it was only said what would be sent."""
-    client = opened.cluster_for(f"{_KIND}{named.worker}")
+    client = opened.cluster_for(f"{KIND}{named.worker}")
     status = await _status(client, named, settings)
-    identity = settings.planning_caller.identity.removeprefix("twgen/")
-    request = Request(uuid4().hex[:16], wanted.verb, status.target, clock(), identity, wanted.full)
+    request = request_by(settings, wanted.verb, status.target, full=wanted.full)
     if why := refused_at_once(status, wanted.verb):
         return Answer(request, AnswerState.REFUSED, f"{status.worker}: {why}")
     share = "" if status.percentage is None else f" at {status.percentage:g}%"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings, clock
+from twgen.cli.worker_name import named_worker
 from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -54,11 +55,10 @@ def load_specs(settings: Settings, *, needs_worker: bool = False, or_name: bool 
     A missing worker is also a warning; raises InvalidInput if one is needed. With `or_name`, `worker/NAME`
     means the specs that the rollout of a worker in the cluster was rendered with.
     """
-    if or_name:
-        from twgen.cli.by_name import named_worker, specs_of_named
+    if or_name and (named := named_worker(settings)):
+        from twgen.cli.by_name import specs_of_named
 
-        if named := named_worker(settings):
-            return specs_of_named(settings, named)
+        return specs_of_named(settings, named)
     # planning a single file uses the same ledger as planning its folder, or locking it
     documents = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
     specs = parse(settings, documents)

@@ -7,16 +7,15 @@ from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import suppress
 from queue import Empty, Queue
 from typing import NamedTuple
-from uuid import uuid4
 
+from twgen.cli.by_name import request_by
 from twgen.cli.live import Connections, Servers
 from twgen.cli.serving import Answer, Request
-from twgen.cli.settings import Settings, clock
+from twgen.cli.settings import Settings
 from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.executing.requests import send
 from twgen.model.diagnosis import Account, Need, Right, Severity
-from twgen.model.requests import Request as Wanted
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import offered
@@ -112,8 +111,7 @@ class Presses:
             raise NegativeAnswer(
                 f"{press.worker}: its state has changed, and {press.verb} makes no sense now"
             )
-        identity = self._settings.planning_caller.identity.removeprefix("twgen/")
-        wanted = Wanted(uuid4().hex[:16], press.verb, status.target, clock(), identity)
+        wanted = request_by(self._settings, press.verb, status.target)
         namespace, _, worker = status.worker.partition("/")
 
         async def request(opened: Connections) -> None:

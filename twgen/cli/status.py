@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from twgen.cli.by_name import Named, named_worker
 from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs
 from twgen.cli.observer import Observer, observe
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_tree, write
 from twgen.cli.settings import Settings, settings_of
+from twgen.cli.worker_name import Named, named_worker
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
 from twgen.reporting.json_text import json_text

@@ -49,6 +49,11 @@ def jobs_path(namespace: str) -> str:
     return f"/apis/batch/v1{f'/namespaces/{namespace}' if namespace else ''}/jobs"
 
 
+def config_map_path(namespace: str, name: str) -> str:
+    """The path of a ConfigMap."""
+    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+
+
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The objects of a list; raises StateUnavailable for any other answer, which is not an empty list."""
     items = answer.get("items", "")
@@ -74,7 +79,7 @@ class Forbidden(StateUnavailable):
 
 
 class MergePatch(dict[str, Any]):
-    """The body of a PATCH that changes single fields of an object, whoever has applied the others."""
+    """The body of a PATCH that changes single fields of an object that any client may have applied."""
 
 
 class KubernetesClient:

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, jobs_path
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, config_map_path, jobs_path
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
@@ -146,7 +146,7 @@ class ClusterWriter:
             },
             "data": {name: without_credentials(text) for name, text in status.items()},
         }
-        path = f"/api/v1/namespaces/{intent.namespace}/configmaps/{name}"
+        path = config_map_path(intent.namespace, name)
         newer = set() if over is None else {HTTPStatus.CONFLICT}
         await self._apply(path, manifest, newer, force=over != "")
 
@@ -160,7 +160,7 @@ class ClusterWriter:
         annotations = {"annotations": {REQUEST: None}} if is_final else {}
         entry = {"data": {ANSWER_ENTRY: without_credentials(write_answer(answer))}} if answer else {}
         patch = MergePatch(metadata={"resourceVersion": over, **annotations}, **entry)
-        path = f"/api/v1/namespaces/{self._intent.namespace}/configmaps/{name}"
+        path = config_map_path(self._intent.namespace, name)
         # applying a status leaves out the entry, so another field manager has it
         patched = await self._send("PATCH", path, patch, query={"fieldManager": _REQUESTS_MANAGER})
         return str(value_at(patched, "metadata", "resourceVersion"))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, config_map_path
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType
 from twgen.executing.rollout import intervene
@@ -19,8 +19,6 @@ from twgen.versioning.names import REQUEST, rollout_status_name
 
 _SENDER = "twgen-person"
 """The field manager of what people request."""
-_UNTIL_DONE = {Verb.PAUSE, Verb.ABORT}
-"""What makes a rollout slower is tried until it is done; it may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +99,8 @@ class Requests:
         except OutOfTime:
             raise
         except TwgenError as error:
-            if answer.request.verb in _UNTIL_DONE:
-                raise
+            if answer.request.verb.slows:
+                raise  # it may be repeated, so it is tried until it is done
             # a connection that breaks may have broken after the request
             found = await self.look()
             if is_in_effect(answer.request, found):
@@ -128,7 +126,7 @@ async def send(
     client: KubernetesClient, namespace: str, worker: str, request: Request, deadline: Deadline
 ) -> None:
     """Write a request, in place of one that is not answered yet; raises StateUnavailable or OutOfTime."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps/{rollout_status_name(worker)}"
+    path = config_map_path(namespace, rollout_status_name(worker))
     body = MergePatch(metadata={"annotations": {REQUEST: write_request(request)}})
     status, answer = await client.ask("PATCH", path, deadline, query={"fieldManager": _SENDER}, body=body)
     if status == HTTPStatus.FORBIDDEN:

@@ -23,9 +23,14 @@ class Verb(StrEnum):
         return self in {Verb.PROMOTE, Verb.RETRY}
 
     @property
+    def slows(self) -> bool:
+        """It makes the rollout slower, or gives back."""
+        return self in {Verb.PAUSE, Verb.ABORT}
+
+    @property
     def counts_for(self) -> timedelta:
-        """The age from which it is refused: what makes a rollout slower may wait long for its Job."""
-        return timedelta(days=1) if self in {Verb.PAUSE, Verb.ABORT} else timedelta(minutes=30)
+        """The age from which it is refused: what slows a rollout may wait long for its Job."""
+        return timedelta(days=1) if self.slows else timedelta(minutes=30)
 
 
 class Request(NamedTuple):
@@ -37,7 +42,7 @@ class Request(NamedTuple):
     target: Annotated[str, BUILD_ID]
     """The build ID that it is for."""
     at: datetime
-    """When it was made, by the clock of whoever made it."""
+    """When it was made, by the clock of the person who made it."""
     by: Annotated[str, text(r"^[ -~]{0,200}$(?!\n)", "a name of at most 200 printable ASCII characters")] = ""
     """Who made it, as far as that is known."""
     full: bool = False

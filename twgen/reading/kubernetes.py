@@ -227,11 +227,6 @@ def pods_path(namespace: str) -> str:
     return f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/pods"
 
 
-def config_map_path(namespace: str, name: str) -> str:
-    """The path of a ConfigMap."""
-    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-
-
 def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
     """The UIDs of an object's owners, with which it is deleted."""
     return frozenset(owner["uid"] for owner in value_at(item, "metadata", "ownerReferences") or ())

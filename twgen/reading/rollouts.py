@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, jobs_path, listed
+from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, config_map_path, jobs_path, listed
 from twgen.cluster.jobs import JobEnd, end_of_job, is_older, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
@@ -21,7 +21,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
-from twgen.reading.kubernetes import config_map_path, owners_of, pods_path, read_list, read_path
+from twgen.reading.kubernetes import owners_of, pods_path, read_list, read_path
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.requests import parse_pending
 from twgen.records.rollout_status import is_of, parse_rollout_status

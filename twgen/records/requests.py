@@ -24,7 +24,7 @@ _ANSWER = record_of(Answer)
 
 
 def write_request(request: Request) -> str:
-    """The value of the annotation, with the name of whoever made it as far as requests can have it."""
+    """The value of the annotation, with the requester's name in the characters that requests can have."""
     name = re.sub("[^ -~]", "?", request.by)[:_LONGEST_NAME]
     return json.dumps(_REQUEST.write(request._replace(by=name)))
 

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.clients.kubernetes import KubernetesClient, config_map_path, listed
 from twgen.cluster.applications import asked_since
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin, TickInstallation
@@ -19,7 +19,7 @@ from twgen.model.paths import value_at
 from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
 from twgen.reading.installation.workloads import pods_that_wait
-from twgen.reading.kubernetes import config_map_path, read_list, read_path
+from twgen.reading.kubernetes import read_list, read_path
 from twgen.records.operator_config import parse_operator
 from twgen.versioning.names import is_dns_name
 from twgen.yaml.reader import read_documents

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, config_map_path, jobs_path
 from twgen.cluster.deployments import live_deployment
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import StateUnavailable
@@ -14,7 +14,7 @@ from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
 from twgen.model.times import parse_time
 from twgen.planning.diagnosis.making import STARTS
-from twgen.reading.kubernetes import config_map_path, pod_problem, pods_path, read_list, read_path
+from twgen.reading.kubernetes import pod_problem, pods_path, read_list, read_path
 from twgen.records.intent import Intent
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.model.requests import PendingRequest
 from twgen.model.status import Ownership, RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.diagnosis.findings import findings_of_strays
@@ -35,14 +34,10 @@ def request_phrase(status: RolloutStatus, now: datetime) -> str:
         if not pending.request:
             return pending.wrong
         age = spoken(now - pending.request.at)
-        return f"{pending.request} {age} ago: {pending_state(pending)}"
+        state = "it is being carried out" if pending.answer_to_it else "its Job has not taken it yet"
+        return f"{pending.request} {age} ago: {state}"
     is_recent = answer is not None and abs(now - answer.request.at) < _RECENT
     return f"{answer.request}: {answer.state}: {answer.message}" if answer and is_recent else ""
-
-
-def pending_state(pending: PendingRequest) -> str:
-    """How far a request is that is not answered."""
-    return "it is being carried out" if pending.answer_to_it else "its Job has not taken it yet"
 
 
 def _request(status: RolloutStatus) -> dict[str, Any] | None:
