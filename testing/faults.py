@@ -54,7 +54,8 @@ class Forwarder:
         self._target = target.rsplit(":", 1)
         self._trouble = trouble
         self._writers: list[asyncio.StreamWriter] = []
-        self._server: asyncio.Server | None = None
+        self._passing: dict[socket.socket, asyncio.Task[None]] = {}
+        self._listening: socket.socket
         self._background = Background()
         self._begun = 0
         self._turns = 0
@@ -89,23 +90,42 @@ class Forwarder:
     def close(self) -> None:
         """Stop for good."""
         self.die()
+        self._background.run(self._end())
         self._background.close()
+        for accepted in self._passing:
+            accepted.close()
 
     async def _listen(self, port: int = 0) -> int:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
-        found: int = self._server.sockets[0].getsockname()[1]
+        self._listening = socket.create_server(("127.0.0.1", port))
+        self._listening.settimeout(0)
+        asyncio.get_running_loop().add_reader(self._listening, self._accept)
+        found: int = self._listening.getsockname()[1]
         return found
 
     async def _die(self) -> None:
-        if self._server:
-            self._server.close()
+        asyncio.get_running_loop().remove_reader(self._listening)
+        self._listening.close()
         for writer in self._writers:
             writer.transport.abort()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.append(writer)
-        self.connections += 1
+    async def _end(self) -> None:
+        for task in self._passing.values():
+            task.cancel()
+        await asyncio.gather(*self._passing.values(), return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def _accept(self) -> None:
+        """Not by a server of asyncio: one that closes forgets what it accepted and has not begun with."""
+        with suppress(BlockingIOError, ConnectionAbortedError):
+            accepted, _ = self._listening.accept()
+            self.connections += 1
+            self._passing[accepted] = asyncio.create_task(self._pass(accepted))
+
+    async def _pass(self, accepted: socket.socket) -> None:
         with suppress(OSError, asyncio.CancelledError):
+            reader, writer = await asyncio.open_connection(sock=accepted)
+            self._writers.append(writer)
             answers, onward = await asyncio.open_connection(*self._target)
             self._writers.append(onward)
             if self._trouble.lost_turn:
