@@ -10,7 +10,7 @@ import pytest
 from tests.executing.argocd import Served, serving, tracked
 from tests.strategies import NOW
 from twgen.clients.argocd import ArgoCD
-from twgen.executing.tick import Refreshes
+from twgen.executing.refreshes import Refreshes
 from twgen.model.times import format_time
 from twgen.planning.refresh import Rendered
 from twgen.versioning.names import PLAN_HASH, REFRESH, rollout_labels

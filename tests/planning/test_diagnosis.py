@@ -23,7 +23,7 @@ from twgen.model.diagnosis import (
 )
 from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.marks import MarkKey
-from twgen.model.operator import Caller, Operator, RolloutPod
+from twgen.model.operator import Caller, Operator, RolloutPod, TickSettings
 from twgen.model.policy import PolicyStep
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
@@ -266,17 +266,21 @@ def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
         assert ("tick checks them every 10s, so it sees changes late" in told) is is_told
 
 
-TICK = TickInstallation("Deployment twgen/twgen-tick", "", "a:b:twgen:twgen-tick", namespace="", drains=True)
+TICK = TickInstallation(
+    "Deployment twgen/twgen-tick", "", "a:b:twgen:twgen-tick", namespace="", may=TickSettings(drains=True)
+)
 IS_LOOKED_AT = Installation(tick=TICK, intents=frozenset({SPEC.worker_deployment}))
 OURS = replace(WELL, manager_identity="twgen/me")
 
 
-def lacking_to_drain(installation: Installation, says: WorkerDeployment = OURS) -> list[str]:
-    """What doctor says against the draining of a policy."""
-    policy = replace(SPEC.policy, draining=(ENTRY,))
+def lacking_to_drain(
+    installation: Installation, says: WorkerDeployment = OURS, field: str = "draining"
+) -> list[str]:
+    """What doctor says against the draining of a policy, or against another field."""
+    policy = replace(SPEC.policy, draining=(ENTRY,), keep_records=20)
     spec, world = replace(SPEC, policy=policy), world_of(says)
     told = findings(installation, make_plan([spec], world, NOW, Caller("twgen/me")), world, Operator())
-    head = "`draining` of its policy has no effect: "
+    head = f"`{field}` of its policy has no effect: "
     assert all(one.severity is Severity.ADVICE for one in told if head in one.says)
     return [one.says.removeprefix(head) for one in told if one.says.startswith(head)]
 
@@ -285,14 +289,27 @@ def lacking_to_drain(installation: Installation, says: WorkerDeployment = OURS) 
     ("tick", "lacks"),
     [
         (None, "there is no `twgen tick` in the cluster"),
-        (TICK._replace(drains=False), "Deployment twgen/twgen-tick is not allowed to end workflows"),
+        (TICK._replace(may=TickSettings()), "Deployment twgen/twgen-tick is not allowed to end workflows"),
         (TICK._replace(namespace="other"), "Deployment twgen/twgen-tick only watches namespace other"),
-        (TICK._replace(drains=None), ""),
+        (TICK._replace(may=None), ""),
         (TICK, ""),
     ],
 )
 def test_draining_that_tick_does_not_carry_out_is_told(tick: TickInstallation | None, lacks: str) -> None:
     assert lacking_to_drain(replace(IS_LOOKED_AT, tick=tick)) == [lacks] * bool(lacks)
+
+
+@pytest.mark.parametrize(
+    ("may", "lacks"),
+    [
+        (TickSettings(drains=True), ["Deployment twgen/twgen-tick is not allowed to delete old versions"]),
+        (TickSettings(prunes=True), []),
+        (None, []),
+    ],
+)
+def test_records_that_tick_may_not_delete_are_told(may: TickSettings | None, lacks: list[str]) -> None:
+    installation = replace(IS_LOOKED_AT, tick=TICK._replace(may=may))
+    assert lacking_to_drain(installation, field="keepRecords") == lacks
 
 
 def test_draining_of_a_worker_without_intent_or_manager_is_told() -> None:

@@ -1,88 +1,158 @@
-"""Records of versions that are over, deleted in real servers."""
+"""Records of versions that are over, deleted in real servers by a person and by tick."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from testing.asking import succeeds
 from testing.kubernetes.cluster import Cluster
 from testing.processes import eventually
 from testing.servers import NEWEST, OLDEST, temporal_server
 from testing.workers import DeployedWorker
 from tests.servers.live import (
     PATIENT,
+    Document,
     connection_document,
     in_namespace,
+    policy_document,
     run,
     worker_container,
     worker_document,
 )
 from tests.servers.rollouts import SOON
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
+MANAGER = "twgen/testing"
 BUILD_IDS = tuple(f"v{number}" for number in range(1, 9))
 HELD = ("v1", "v3")
 """Versions to which workflows are pinned after they have drained."""
+KEPT = 2
+EXPECTED = {*BUILD_IDS[: -1 - KEPT]} - {*HELD}
+"""Those whose records go: neither the target, nor the newest, nor held."""
+RELEASES = pytest.mark.parametrize("release", [NEWEST, OLDEST], ids=["newest", "oldest"])
 
 
-@pytest.mark.parametrize("release", [NEWEST, OLDEST], ids=["newest", "oldest"])
-def test_old_records_go_and_those_with_open_workflows_and_the_newest_stay(
-    cluster: Cluster, tmp_path: Path, release: str
-) -> None:
-    # a version that was polled lately is not deleted, and by default five minutes are lately
-    settings = {"matching.PollerHistoryTTL": "3s"}
-    with (
-        cluster.own_namespace() as namespace,
-        temporal_server(tmp_path, release, settings=settings) as server,
-    ):
-        worker = DeployedWorker(server, f"{namespace}/greeter", "greetings")
-        for build_id in BUILD_IDS:
-            with worker.version(build_id):
-                eventually(lambda build_id=build_id: _is_current(worker, build_id), SOON)
-        (folder := tmp_path / "specs").mkdir()
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A worker of many versions, all but the last one drained."""
+
+    worker: DeployedWorker
+    cluster: Cluster
+    namespace: str
+    folder: Path
+
+    @property
+    def left(self) -> set[str]:
+        """The build IDs that Temporal knows."""
+        summaries = self.worker.described().version_summaries
+        return {version.deployment_version.build_id for version in summaries}
+
+    def write(self, *policies: Document) -> None:
+        self.folder.mkdir(exist_ok=True)
         document = worker_document("greeter", BUILD_IDS[-1], steps=())
         document["spec"]["template"]["spec"]["containers"] = [worker_container(BUILD_IDS[-1], "greetings")]
         document["spec"]["sunset"] = {"scaledownDelay": "1s", "deleteDelay": "1s"}
-        documents = in_namespace(namespace, connection_document(server.address), document)
-        (folder / "specs.yaml").write_text(write_documents(documents))
-        options = ("--kubeconfig", str(cluster.kubeconfig), "--keep", "2", *PATIENT)
+        connection = connection_document(self.worker.server.address)
+        documents = in_namespace(self.namespace, connection, document, *policies)
+        (self.folder / "specs.yaml").write_text(write_documents(documents))
 
-        def shown() -> str:
-            ended = run(folder, "prune", options=("--dry-run", *options))
-            assert ended.code == 0, ended
-            assert f"would delete the {len(BUILD_IDS) - 3} records" in ended.stderr, ended
-            return ended.stderr
-
-        assert "v1: drained for" in eventually(shown, SOON)
+    def hold(self) -> None:
         for build_id in HELD:
-            worker.start("WaitingWorkflow", f"held-by-{build_id}", pinned_to=build_id)
+            self.worker.start("WaitingWorkflow", f"held-by-{build_id}", pinned_to=build_id)
 
-        def pruned() -> dict[str, object]:
-            ended = run(folder, "prune", options=("-y", "-o", "json", *options))
-            found: dict[str, object] = json.loads(ended.stdout)
-            return found
+    def is_over(self) -> bool:
+        """Every version but the last has drained for longer than its delays, as a plan sees it."""
+        options = ("--kubeconfig", str(self.cluster.kubeconfig), "--keep", str(KEPT), "--dry-run", *PATIENT)
+        ended = run(self.folder, "prune", options=options)
+        assert ended.code == 0, ended
+        return f"would delete the {len(BUILD_IDS) - 1 - KEPT} records" in ended.stderr
 
-        assert run(folder, "prune", options=options).code == 2, "it asks, and nobody is there"
-        expected = {*BUILD_IDS[:-3]} - {*HELD}
+
+@contextmanager
+def drained_versions(cluster: Cluster, folder: Path, release: str) -> Iterator[Story]:
+    """Each was current once; nobody polls for any of them."""
+    # a version that was polled lately is not deleted, and by default five minutes are lately
+    settings = {"matching.PollerHistoryTTL": "3s"}
+    with cluster.own_namespace() as namespace, temporal_server(folder, release, settings=settings) as server:
+        worker = DeployedWorker(server, f"{namespace}/greeter", "greetings")
+        for build_id in BUILD_IDS:
+            with worker.version(build_id):
+                current = lambda build_id=build_id: succeeds(lambda: worker.set_current(build_id))  # noqa: E731
+                eventually(current, SOON)
+        yield Story(worker, cluster, namespace, folder / "specs")
+
+
+@RELEASES
+def test_old_records_go_and_those_with_open_workflows_and_the_newest_stay(
+    cluster: Cluster, tmp_path: Path, release: str
+) -> None:
+    with drained_versions(cluster, tmp_path, release) as story:
+        story.write()
+        options = ("--kubeconfig", str(cluster.kubeconfig), "--keep", str(KEPT), *PATIENT)
+        eventually(story.is_over, SOON)
+        story.hold()
+        assert run(story.folder, "prune", options=options).code == 2, "it asks, and nobody is there"
         gone: set[str] = set()
 
         def all_gone() -> bool:
-            gone.update(pruned()["deleted"])
-            return gone == expected
+            ended = run(story.folder, "prune", options=("-y", "-o", "json", *options))
+            gone.update(json.loads(ended.stdout)["deleted"])
+            return gone == EXPECTED
 
         eventually(all_gone, SOON)
-        left = {version.deployment_version.build_id for version in worker.described().version_summaries}
-        assert left == {*BUILD_IDS} - expected
-        again = run(folder, "prune", options=("-y", *options))
-        assert (again.code, again.stdout) == (0, f"{namespace}/greeter: deleted 0 records\n")
+        assert story.left == {*BUILD_IDS} - EXPECTED
+        again = run(story.folder, "prune", options=("-y", *options))
+        assert (again.code, again.stdout) == (0, f"{story.namespace}/greeter: deleted 0 records\n")
 
 
-def _is_current(worker: DeployedWorker, build_id: str) -> bool:
-    from temporalio.service import RPCError
+@RELEASES
+def test_tick_deletes_what_a_policy_no_longer_keeps_where_its_operator_lets_it(
+    cluster: Cluster, tmp_path: Path, release: str
+) -> None:
+    with drained_versions(cluster, tmp_path, release) as story:
+        story.write(policy_document("greeter", keepRecords=KEPT))
+        operator = tmp_path / "operator.json"
 
-    try:
-        worker.set_current(build_id)
-    except RPCError:
-        return False
-    return True
+        def lets(*, prunes: bool) -> None:
+            head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+            operator.write_text(
+                json.dumps({**head, "rollout": {"image": "twgen"}, "tick": {"prunes": prunes}})
+            )
+
+        def ticked() -> str:
+            options = ("-n", story.namespace, "--operator-config", str(operator), "--kubeconfig")
+            ended = run(
+                tmp_path, "tick", options=(*options, str(cluster.kubeconfig), *PATIENT), takes_paths=False
+            )
+            return ended.stdout
+
+        lets(prunes=False)
+        given = ("--operator-config", str(operator), "--identity", MANAGER, "-q", *PATIENT)
+        rendered = run(story.folder, "render", options=(*given, "--no-cluster"))
+        assert rendered.code == 0, rendered
+        cluster.apply([one for one in read_documents(rendered.stdout) if one["kind"] == "ConfigMap"])
+        eventually(story.is_over, SOON)
+        story.hold()
+        assert ticked() == "", "nobody manages the worker, and the operator does not let it"
+        eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), SOON)
+        assert ticked() == "", "the operator does not let it"
+        plan = run(story.folder, "plan", options=(*given, "--kubeconfig", str(cluster.kubeconfig)))
+        assert "prunes: v1, v2, v3 and 2 more in Temporal" in " ".join(plan.stdout.split()), plan
+        lets(prunes=True)
+        said: list[str] = []
+
+        def all_gone() -> bool:
+            said.extend(ticked().splitlines())
+            return not EXPECTED & story.left
+
+        eventually(all_gone, SOON)
+        assert story.left == {*BUILD_IDS} - EXPECTED
+        # with a short history of pollers, a server lets go of some only later
+        assert {line.split()[1].removesuffix(":") for line in said} == EXPECTED
+        assert len(said) == len(EXPECTED), "each once"

@@ -302,7 +302,9 @@ OPTIONS: Mapping[str, Option] = {
     "yes": _flag("-y", "--yes", text="Do not ask for confirmation."),
     "full": _flag("--full", text="Send all traffic to the target, and skip the remaining steps."),
     "keep": Option(
-        ("--keep",), "Number of the newest drained versions that stay (5).", COUNT, {"default": "5"}
+        ("--keep",),
+        "Number of the newest drained versions that stay (the policy's keepRecords, or 5).",
+        COUNT,
     ),
     "dry_run": _flag("--dry-run", text="Say what would be changed, and change nothing."),
     "skip_gate": _flag("--skip-gate", text="Continue even if the gate or the replay has not passed."),

@@ -1,6 +1,5 @@
 """`twgen prune`: deletes the records of versions that are over, in Temporal."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,18 +10,16 @@ from twgen.cli.options import INPUT, READING, Grouped, options, output_option, p
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
-from twgen.errors import NegativeAnswer, TwgenError
+from twgen.errors import NegativeAnswer
+from twgen.executing.pruning import Pruned, delete_records
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.problem import counted
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
-from twgen.planning.pruning import OldRecord, old_records, without_workflows
+from twgen.planning.pruning import KEPT, OldRecord, old_records, without_workflows
 from twgen.planning.sentences import in_days
 from twgen.reading.temporal.reader import SharedReads
 from twgen.reporting.json_text import json_text
-
-_MOST_REFUSALS = 3
-"""The server refuses the next one too, most likely."""
 
 
 @click.command(cls=Grouped)
@@ -30,7 +27,7 @@ _MOST_REFUSALS = 3
 @output_option("text", "json")
 @options("keep", "dry_run", "yes", "worker", *READING, *INPUT)
 @options("identity", "namespace", "operator_config", "quiet")
-def command(output: str, keep: int, **params: Any) -> None:
+def command(output: str, keep: int | None, **params: Any) -> None:
     """Delete the records of old versions in Temporal: drained, without pods, pollers and open workflows.
 
     \b
@@ -43,11 +40,12 @@ def command(output: str, keep: int, **params: Any) -> None:
     """
     settings, specs = the_worker(params)
     [spec] = specs.workers
+    kept = keep or spec.policy.keep_records or KEPT
 
-    async def story(opened: Connections) -> tuple[list[str], list[str]]:
+    async def story(opened: Connections) -> Pruned:
         async def read() -> tuple[tuple[OldRecord, ...], str]:
             world = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
-            records = old_records(spec, world, clock(), keep)
+            records = old_records(spec, world, clock(), kept)
             shared = SharedReads(opened.temporal, Deadline(settings.timeout))
             open_workflows = await shared.open_workflows(spec, [record.build_id for record in records])
             return without_workflows(records, open_workflows), acting_identity(
@@ -56,18 +54,18 @@ def command(output: str, keep: int, **params: Any) -> None:
 
         records, identity = await read()
         if not records:
-            return [], []
+            return Pruned([], [])
         for record in records:
             say(f"{spec.worker_deployment} {record.build_id}: drained for {in_days(record.drained_for)}")
         change = f"{spec.worker_deployment}: delete the {counted(len(records), 'record')} of these versions"
         if params["dry_run"]:
             say(f"would {change.partition(': ')[2]}")
-            return [], []
+            return Pruned([], [])
         confirm(change, yes=params["yes"])
         # the person may have taken long to answer
         still_old = {record.build_id for record in (await read())[0]}
         writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
-        return await _delete(writer, [record for record in records if record.build_id in still_old])
+        return await delete_records(writer, [record for record in records if record.build_id in still_old])
 
     with Servers(settings) as servers:
         deleted, refused = servers.run([spec], story)
@@ -77,19 +75,3 @@ def command(output: str, keep: int, **params: Any) -> None:
         write(f"{spec.worker_deployment}: deleted {counted(len(deleted), 'record')}\n")
     if refused:
         raise NegativeAnswer(f"{spec.worker_deployment}: not all were deleted: {refused[0]}")
-
-
-async def _delete(writer: TemporalWriter, records: Sequence[OldRecord]) -> tuple[list[str], list[str]]:
-    """The build IDs that were deleted, and why others were not; after three refusals it tries no more."""
-    deleted: list[str] = []
-    refused: list[str] = []
-    for record in records:
-        if len(refused) == _MOST_REFUSALS:
-            break
-        try:
-            await writer.delete_version(record.build_id)
-        except TwgenError as error:
-            refused.append(f"{record.build_id}: {error}")
-        else:
-            deleted.append(record.build_id)
-    return deleted, refused

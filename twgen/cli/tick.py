@@ -22,13 +22,16 @@ from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter
+from twgen.executing.pruning import Pruned, delete_records
+from twgen.executing.refreshes import Refreshes
 from twgen.executing.temporal import TemporalWriter, begin
-from twgen.executing.tick import Refreshes, Tick, Worker
+from twgen.executing.tick import Tick, Worker
 from twgen.model.draining import ScheduledAction
 from twgen.model.operator import GroupKind
 from twgen.model.requests import Answer
 from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
+from twgen.planning.pruning import NextTry, OldRecord, without_workflows
 from twgen.planning.routing.target import Target
 from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
@@ -111,7 +114,8 @@ class _Checks:
         self.unlisted: set[str] = set()
         """Why kinds of attached objects could not be read, as far as it was reported."""
         self.begun: dict[str, datetime] = {}
-        """As in a Tick."""
+        self.kept: dict[tuple[str, str], NextTry] = {}
+        """Both as in a Tick."""
 
     def check(self) -> list[str]:
         """Check all rollouts, do everything that is due, and return the failures."""
@@ -189,8 +193,10 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         answer=partial(_answer, client, timeout, checks.forbidden),
         say=_print,
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
+        prune=partial(_prune, opened, timeout) if settings.operator.tick.prunes else None,
         attached=partial(_attached, client, timeout, checks.unlisted),
         begun=checks.begun,
+        kept=checks.kept,
         forbidden=checks.forbidden,
     )
     result = await tick.act(workers)
@@ -213,6 +219,19 @@ async def _drain(
     batches = Draining(target.spec, shared, target.now, timedelta())
     writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
     return await begin(target, scheduled, batches, writer, _print)
+
+
+async def _prune(
+    opened: Connections,
+    timeout: float,  # noqa: ASYNC109 - of each request
+    target: Target,
+    records: Sequence[OldRecord],
+) -> Pruned:
+    """Delete the records on which no workflow is open."""
+    shared = SharedReads(opened.temporal, Deadline(timeout))
+    open_workflows = await shared.open_workflows(target.spec, [record.build_id for record in records])
+    writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
+    return await delete_records(writer, without_workflows(tuple(records), open_workflows))
 
 
 async def _attached(

@@ -7,16 +7,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from twgen.clients.argocd import AT_ONCE, ArgoCD
-from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden
-from twgen.cluster.applications import asked_since, refused_objects
-from twgen.errors import OutOfTime, StateUnavailable, TwgenError
+from twgen.errors import TwgenError
+from twgen.executing.pruning import Pruned
 from twgen.model.draining import ScheduledAction
 from twgen.model.operator import Caller, GroupKind
-from twgen.model.paths import value_at
 from twgen.model.plan import Plan
 from twgen.model.requests import Answer, AnswerState
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
@@ -25,7 +22,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead, NamedObject, attached_to_read
+from twgen.planning.attached_status import AttachedRead, attached_to_read
 from twgen.planning.draining.schedule import (
     REPEATED_AFTER,
     due_actions,
@@ -34,17 +31,11 @@ from twgen.planning.draining.schedule import (
     settled_until,
 )
 from twgen.planning.plan import make_plan, worker_world
+from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
 from twgen.planning.refresh import (
-    ApplicationState,
-    Refresh,
     Rendered,
-    RenderedBy,
-    due_refresh,
-    needs_last_render,
-    not_looked_at,
     plan_hash,
     possible_renders,
-    rendered_by,
     runs_again,
 )
 from twgen.planning.requests import refused_without_job
@@ -53,10 +44,13 @@ from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
 from twgen.reporting.status.document import is_news, rollout_status
-from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 _NAMESPACES_AT_ONCE = 8
 """Several, so that a server that never answers does not delay the others."""
+
+
+_PRUNED_AT_ONCE = 10
+"""The most records of a worker in one check: what else is due comes soon enough."""
 
 
 class Worker(NamedTuple):
@@ -168,9 +162,12 @@ class Tick:
     """Starts a policy's action on the workflows of a version, if it can; None: it is not allowed."""
     attached: Callable[[Mapping[str, set[GroupKind]]], Awaitable[Mapping[str, AttachedRead]]] | None = None
     """Reads the objects of these kinds, by namespace; raises no TwgenError."""
+    prune: Callable[[Target, Sequence[OldRecord]], Awaitable[Pruned]] | None = None
+    """Deletes the records on which no workflow is open; None: it is not allowed."""
     begun: dict[str, datetime] = field(default_factory=dict)
     """The batch operations that have started, and until when each has nothing more to do."""
-
+    kept: dict[tuple[str, str], NextTry] = field(default_factory=dict)
+    """The old records that were not deleted, by worker and build ID, and when each is tried again."""
     forbidden: set[str] = field(default_factory=set)
     """What may not be written, as far as it was said."""
 
@@ -196,6 +193,7 @@ class Tick:
                     with result.whatever_fails():
                         observation.note(result)
                         # reads for routing are only made if there may be something to do
+                        await self._prune(observation, result)
                         moves = not observation.target.has_all_traffic and (worker.ended or by_hand)
                         if moves or (self.drain and self._may_end(observation)):
                             unsettled.append(worker)
@@ -297,6 +295,25 @@ class Tick:
         job_ids = old_enough(target.spec, target.temporal, target.now)
         return any(self.begun.get(job_id, now) <= now for job_id in job_ids)
 
+    async def _prune(self, observation: _Observation, result: TickResult) -> None:
+        """Delete some of the records that the policy of a worker no longer keeps."""
+        target = observation.target
+        if not self.prune:
+            return
+        worker, now = target.spec.worker_deployment, target.now
+        tried = {record: self.kept.get((worker, record.build_id)) for record in records_to_prune(target)}
+        due = [record for record, again in tried.items() if not again or again.at <= now][:_PRUNED_AT_ONCE]
+        if not due:
+            return
+        # before it is tried: a failure in the middle is no reason to try the same ones at every check
+        for record in due:
+            self.kept[worker, record.build_id] = NextTry.after(tried[record], now)
+        pruned = await self.prune(target, due)
+        for build_id in pruned.deleted:
+            del self.kept[worker, build_id]
+            self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
+        result.failures.extend(f"{worker}: an old version was not deleted: {why}" for why in pruned.refused)
+
     async def _drain(self, observation: _Observation, result: TickResult) -> None:
         """Start the due actions on workflows of draining versions, and note those that started before."""
         if not self.drain:
@@ -307,125 +324,3 @@ class Tick:
             with result.whatever_fails():
                 if await self.drain(target, scheduled):
                     self.begun[scheduled.job_id] = later(target.now, REPEATED_AFTER)
-
-
-class Refreshes:
-    """The hard refreshes that were requested, and when; each renders a whole application."""
-
-    def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
-        self._argocd = argocd
-        self._timeout = timeout
-        self._say = say
-        self._requested: dict[str, Refresh] = {}
-        self._reported: set[tuple[str, str]] = set()
-        """Applications, and workers that they no longer render: this has been reported."""
-        self.refused: dict[NamedObject, str] = {}
-        """Why the last syncs could not apply objects, at the newest check."""
-        self.made = 0
-        """The number of refreshes."""
-
-    async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
-        """Request each refresh that is due, by the renders of an application's workers; the failures.
-
-        An intent that its application does not render is a failure; one that it no longer renders is reported
-        once.
-        """
-        turns = asyncio.Semaphore(AT_ONCE)
-        failures: list[str] = []
-        self.refused = {}
-
-        async def ask(name: str, workers: Sequence[Rendered]) -> None:
-            async with turns:
-                application = await self._argocd.application(name, Deadline(self._timeout))
-                own_workers, foreign = self._own_and_foreign(name, workers, application)
-                failures.extend(foreign)
-                state = _state(application)
-                if late := not_looked_at(state.asked_since, now):
-                    failures.append(
-                        f"{name}: {late}: restart its repo-server, which may be waiting for the plugin"
-                    )
-                elif own_workers:
-                    self.refused |= refused_objects(application)
-                    await self._refresh(name, own_workers, state, now)
-
-        requests = (ask(name, workers) for name, workers in sorted(applications.items()))
-        for outcome in await asyncio.gather(*requests, return_exceptions=True):
-            if isinstance(outcome, StateUnavailable | OutOfTime):
-                failures.append(str(outcome))
-            elif isinstance(outcome, BaseException):
-                raise outcome
-        return list(dict.fromkeys(failures))
-
-    def _own_and_foreign(
-        self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
-    ) -> tuple[list[Rendered], list[str]]:
-        """The workers whose intents the application renders, and why it is not refreshed for others."""
-        resources, own_workers, foreign = value_at(application, "status", "resources"), [], []
-        config_maps = {
-            (str(item.get("namespace")), str(item.get("name"))): item
-            for item in (resources if isinstance(resources, list) else ())
-            if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
-        }
-        for item in workers:
-            namespace, _, worker = item.worker.partition("/")
-            intent = config_maps.get((namespace, rollout_name(worker)), {})
-            status = str(intent.get("status") or "")
-            by = rendered_by(status, requires_pruning=bool(intent.get("requiresPruning")))
-            if by is RenderedBy.APPLICATION:
-                own_workers.append(item)
-            elif by is RenderedBy.NOBODY_KNOWN:
-                foreign.append(
-                    f"ConfigMap {namespace}/{rollout_name(worker)} names application {name}, but Argo CD does"
-                    f" not list it as an object of {name}: {name} is not refreshed for it"
-                )
-            elif (name, item.worker) not in self._reported:
-                self._reported.add((name, item.worker))
-                self._say(f"{name}: not refreshed for {item.worker}, which it no longer renders")
-        return own_workers, foreign
-
-    async def _refresh(
-        self, name: str, workers: Sequence[Rendered], state: ApplicationState, now: datetime
-    ) -> None:
-        last = self._requested.get(name)
-        due = due_refresh(workers, state, last, now)
-        if needs_last_render(due, state):
-            rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
-            due = due_refresh(workers, state._replace(rendered=rendered), last, now)
-        if not due:
-            return
-        # a refresh that Argo CD refuses is requested again, and does not count as one in vain
-        self._requested[name] = (last or due)._replace(at=now, in_vain=0)
-        with suppress(OutOfTime):
-            # Argo CD answers once it has rendered, and continues if the request is given up
-            await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
-        self._requested[name] = due._replace(at=now)
-        self.made += 1
-        self._say(f"{name}: refreshed, because {due.because}")
-
-
-def _state(application: Mapping[str, Any]) -> ApplicationState:
-    conditions = value_at(application, "status", "conditions")
-    errors = [
-        " ".join(str(value_at(item, "message")).split())
-        for item in (conditions if isinstance(conditions, list) else ())
-        if value_at(item, "type") == "ComparisonError"
-    ]
-    is_running = value_at(application, "status", "operationState", "phase") == "Running"
-    return ApplicationState(
-        is_syncing="operation" in application or is_running,
-        # Argo CD keeps an error for an hour
-        render_error=next((error for error in errors if "twgen" in error), ""),
-        may_wait=value_at(application, "status", "sync", "status") != "Synced",
-        asked_since=asked_since(application),
-    )
-
-
-def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The plan hash of each intent among these manifests, by its worker."""
-    rendered = {}
-    for manifest in config_maps:
-        metadata = value_at(manifest, "metadata")
-        worker, plan = value_at(metadata, "labels", ROLLOUT), value_at(metadata, "annotations", PLAN_HASH)
-        if worker and plan:
-            rendered[f"{value_at(metadata, 'namespace')}/{worker}"] = str(plan)
-    return rendered

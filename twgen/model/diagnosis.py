@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from twgen.model.operator import GroupKind, Operator
+from twgen.model.operator import GroupKind, Operator, TickSettings
 from twgen.model.values import dataclass
 
 
@@ -144,8 +144,8 @@ class TickInstallation(NamedTuple):
     """Of the workers that it looks at; empty: all, None: not known."""
     every: timedelta | None = None
     """How often it looks; None: not known."""
-    drains: bool | None = None
-    """It ends workflows as policies say; None: not known."""
+    may: TickSettings | None = None
+    """What its operator lets it do; None: not known."""
     pods: tuple[Seen, ...] = ()
     """Those of it that do not run."""
 

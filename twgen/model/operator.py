@@ -289,6 +289,8 @@ class TickSettings(NamedTuple):
 
     drains: bool = False
     """true: it ends workflows of draining versions as the `draining` lists of RolloutPolicies say."""
+    prunes: bool = False
+    """true: it deletes old versions in Temporal as `keepRecords` of RolloutPolicies says."""
 
 
 _INSTANCE = text(

@@ -172,6 +172,8 @@ class WorkerPlan:
     """Why nobody serves workflows that go to the worker; empty: they are served."""
     scheduled_actions: tuple[ScheduledAction, ...] = ()
     """What its policy does to the workflows of its versions that drain, of each in order."""
+    old_records: tuple[str, ...] = ()
+    """The versions whose records its policy deletes in Temporal once no workflow needs them: build IDs."""
 
     @property
     def spec(self) -> WorkerSpec:

@@ -209,6 +209,9 @@ class Policy:
     Application is deleted. Confirm: a person must confirm. Orphan: they stay. Delete: they are deleted."""
     max_versions: Annotated[int, whole_number(1, MOST_VERSIONS, too_many=", Temporal's own cap")] = 75
     """The limit of deployed versions. When it is reached, a new version waits. Temporal itself keeps 100."""
+    keep_records: Annotated[int | None, whole_number(1, MOST_VERSIONS)] = None
+    """The number of drained versions that Temporal keeps, the newest ones. `twgen tick` deletes the others,
+    if the operator allows it. If absent, it deletes none."""
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
     """Additional labels for the Deployments of all versions. A change restarts no pod. Pods keep the labels
     of the pod template."""

@@ -12,7 +12,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.draining.schedule import planned_actions
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
-from twgen.planning.pruning import full_warnings
+from twgen.planning.pruning import full_warnings, records_to_prune
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import queue_warnings
@@ -69,6 +69,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
         judgements=target.judgements,
         unserved=unserved_traffic(target),
         scheduled_actions=planned_actions(target),
+        old_records=tuple(record.build_id for record in records_to_prune(target)),
     )
 
 

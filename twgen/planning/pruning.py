@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from twgen.errors import NegativeAnswer
 from twgen.model.policy import MOST_VERSIONS
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
+from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
+from twgen.planning.routing.target import Target
 from twgen.planning.versions.facts import VersionFacts, version_facts
 
 KEPT = 5
 """The newest drained versions that stay unless a person says another number."""
 _NEARLY_FULL = 0.75
+_TRIED_AGAIN_AFTER = timedelta(hours=1)
+_LONGEST_WAIT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,29 @@ def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) 
     return tuple(sorted(records, key=lambda record: (-record.drained_for, record.build_id)))
 
 
+def records_to_prune(target: Target) -> tuple[OldRecord, ...]:
+    """The records that the policy of a worker no longer keeps, as long as its manager may delete them."""
+    spec, world, manager = target.spec, target.world, target.temporal.manager_identity
+    is_ours = bool(target.identity) and manager == target.identity
+    keep = spec.policy.keep_records
+    if keep is None or not is_ours or world.deployments is None or world.rollout.is_paused:
+        return ()
+    return old_records(spec, world, target.now, keep)
+
+
+class NextTry(NamedTuple):
+    """When a record that was not deleted is tried again."""
+
+    at: datetime
+    wait: timedelta
+
+    @classmethod
+    def after(cls, before: "NextTry | None", now: datetime) -> "NextTry":
+        """An hour later, and twice as long each further time, up to a day."""
+        wait = min(before.wait * 2, _LONGEST_WAIT) if before else _TRIED_AGAIN_AFTER
+        return cls(later(now, wait), wait)
+
+
 def without_workflows(
     records: tuple[OldRecord, ...], open_workflows: Mapping[str, int]
 ) -> tuple[OldRecord, ...]:
@@ -52,7 +80,7 @@ def full_warnings(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[
     if registered < MOST_VERSIONS * _NEARLY_FULL or world.deployments is None:
         return ()
     old = old_records(spec, world, now, KEPT)
-    if not old:
+    if not old or spec.policy.keep_records is not None:
         return ()
     command = f"twgen prune worker/{spec.name} -n {spec.namespace}"
     why = f"{len(old)} of them have been drained for long: `{command}` deletes their records"

@@ -2,15 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from twgen.model.diagnosis import Finding, Installation, Severity
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Operator
 from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
-from twgen.model.policy import MOST_VERSIONS
+from twgen.model.policy import MOST_VERSIONS, Policy
 from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
@@ -56,7 +57,7 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
             advice("cluster", warning, "`twgen plan` warns about it", "do what the message says")
             for warning in plan.warnings
         ),
-        *_of_draining(plan, installation, world),
+        *_without_tick(plan, installation, world),
         *findings_of_strays(installation.strays),
     ]
     return tuple(
@@ -255,22 +256,56 @@ def _of_worker(
         yield Finding(name, severity, warning, "`twgen plan` warns about it", "do what the message says")
 
 
-def _of_draining(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
-    """Why the policies of workers do not end workflows automatically."""
-    for spec in (item.spec for item in plan.workers if item.spec.policy.draining):
+class _ByTick(NamedTuple):
+    """What only `twgen tick` does as a policy says, if the operator allows it."""
+
+    field: str
+    """Of the RolloutPolicy."""
+    is_set: Callable[[Policy], bool]
+    permission: str
+    """Of the OperatorConfig, below `tick`."""
+    does: str
+    otherwise: str
+    section: str
+    """Of docs/tick.md."""
+
+
+_BY_TICK = (
+    _ByTick(
+        "draining",
+        lambda policy: bool(policy.draining),
+        "drains",
+        "end workflows",
+        "its old versions keep their workflows until a person runs `twgen drain`",
+        "Let it end workflows",
+    ),
+    _ByTick(
+        "keepRecords",
+        lambda policy: policy.keep_records is not None,
+        "prunes",
+        "delete old versions",
+        "Temporal keeps its old versions until a person runs `twgen prune`",
+        "Let it delete old versions",
+    ),
+)
+
+
+def _without_tick(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
+    """Why what the policies of workers leave to `twgen tick` is not done."""
+    for spec in (item.spec for item in plan.workers):
         temporal = world.workers[spec.key].temporal
         manager = temporal.manager_identity if temporal else None
-        for why, remedy in _lacking_to_drain(spec, installation, manager):
-            yield advice(
-                spec.worker_deployment,
-                f"`draining` of its policy has no effect: {why}",
-                "its old versions keep their workflows until a person runs `twgen drain`",
-                remedy,
-            )
+        for duty in _BY_TICK:
+            lacking = _lacking_for(duty, spec, installation, manager) if duty.is_set(spec.policy) else ()
+            for why, remedy in lacking:
+                name = spec.worker_deployment
+                yield advice(
+                    name, f"`{duty.field}` of its policy has no effect: {why}", duty.otherwise, remedy
+                )
 
 
-def _lacking_to_drain(
-    spec: WorkerSpec, installation: Installation, manager: str | None
+def _lacking_for(
+    duty: _ByTick, spec: WorkerSpec, installation: Installation, manager: str | None
 ) -> Iterator[tuple[str, str]]:
     """The missing requirements and their remedies; `manager` in Temporal, None: it has no such worker."""
     tick, intents = installation.tick, installation.intents
@@ -278,9 +313,9 @@ def _lacking_to_drain(
         if intents is not None and "tick" not in installation.not_checked:
             yield "there is no `twgen tick` in the cluster", "install it (docs/tick.md)"
         return
-    if tick.drains is False:
-        where = "in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, Let it end workflows)"
-        yield f"{tick.name} is not allowed to end workflows", f"set `tick: {{drains: true}}` {where}"
+    if tick.may and not getattr(tick.may, duty.permission):
+        where = f"in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, {duty.section})"
+        yield f"{tick.name} is not allowed to {duty.does}", f"set `tick: {{{duty.permission}: true}}` {where}"
     if tick.namespace and tick.namespace != spec.namespace:
         limit = f"{tick.name} only watches namespace {tick.namespace}"
         yield limit, f"set its TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"

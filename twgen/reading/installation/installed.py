@@ -14,7 +14,7 @@ from twgen.clients.kubernetes import KubernetesClient, config_map_path, listed
 from twgen.cluster.applications import asked_since
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin, TickInstallation
-from twgen.model.operator import Operator
+from twgen.model.operator import Operator, TickSettings
 from twgen.model.paths import value_at
 from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
@@ -234,11 +234,11 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
             labels = value_at(template, "metadata", "labels") or {}
             account = value_at(template, "spec", "serviceAccountName") or "default"
             home = variables.get("TWGEN_NAMESPACE")
-            drains: bool | None = False
+            may: TickSettings | None = TickSettings()
             if variables.get("TWGEN_OPERATOR_CONFIG"):
                 pod = template["spec"]
                 operator = await _mounted_operator(client, namespace, pod, container, deadline)
-                drains = operator.tick.drains if operator else None
+                may = operator.tick if operator else None
             tick = TickInstallation(
                 name=f"{kind} {namespace}/{_TICK}",
                 image=str(container.get("image")),
@@ -246,7 +246,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
                 namespace="" if everywhere not in _FALSE else home if is_dns_name(home) else None,
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
-                drains=drains,
+                may=may,
             )
             ticks.append(tick)
     if len(ticks) > 1:

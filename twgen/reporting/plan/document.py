@@ -42,6 +42,8 @@ def _worker(worker: WorkerPlan) -> dict[str, Any]:
         ],
         "analysis": judgement_items(worker),
         "draining": action_items(worker),
+        # absent for most workers
+        **({"prunes": list(worker.old_records)} if worker.old_records else {}),
         "versions": [_version(version) for version in worker.versions.versions],
         "warnings": list(worker.versions.warnings),
     }

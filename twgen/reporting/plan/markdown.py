@@ -12,6 +12,7 @@ from twgen.reporting.plan.phrases import (
     actions_phrase,
     judgement_phrase,
     next_with_reason,
+    records_phrase,
     several,
     version_rows,
     warnings_once,
@@ -56,6 +57,9 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
     for scheduled_actions in actions_of_versions(worker):
         yield ""
         yield f"Drains: {sentence(actions_phrase(scheduled_actions, now))}."
+    if worker.old_records:
+        yield ""
+        yield f"Prunes: {sentence(records_phrase(worker))}."
     yield ""
     yield f"| {' | '.join(COLUMNS)} |"
     yield "| --- | --- | --- | ---: | --- |"

@@ -120,6 +120,11 @@ def replicas_cell(version: VersionPlan) -> str:
     return str(version.replicas) if live in {None, version.replicas} else f"{live} → {version.replicas}"
 
 
+def records_phrase(worker: WorkerPlan) -> str:
+    """What its policy deletes in Temporal."""
+    return f"{several(list(worker.old_records))} in Temporal, once no open workflow is pinned to them"
+
+
 def version_rows(worker: WorkerPlan) -> Iterator[tuple[list[VersionPlan], tuple[str, ...]]]:
     """The versions of each row and its other cells; if there are too many, similar versions share a row."""
     target = worker.spec.build_id

@@ -29,6 +29,7 @@ from twgen.reporting.plan.phrases import (
     judgement_phrase,
     next_with_reason,
     phase_phrase,
+    records_phrase,
     several,
     version_rows,
 )
@@ -109,6 +110,8 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
         yield from labelled("analysis:", judgement_phrase(judged), width, "  ")
     for scheduled_actions in actions_of_versions(worker):
         yield from labelled("drains:", actions_phrase(scheduled_actions, now), width, "  ")
+    if worker.old_records:
+        yield from labelled("prunes:", records_phrase(worker), width, "  ")
     rows: list[list[Text | str]] = []
     for versions, (status, action, replicas, because) in version_rows(worker):
         names = Text(several([version.build_id for version in versions]))

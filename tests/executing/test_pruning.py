@@ -1,0 +1,132 @@
+"""Old records that tick deletes by a policy: which, how many at a time, and when again."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.planning.situations import SPEC, drained, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, ago
+from tests.strategies import NOW, with_policy
+from twgen.errors import StateUnavailable
+from twgen.executing.pruning import Pruned, delete_records
+from twgen.executing.tick import Tick, TickResult, Worker
+from twgen.model.rollout import JobReference
+from twgen.model.spec import WorkerSpec
+from twgen.model.status import RolloutStatus
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import World
+from twgen.planning.pruning import OldRecord
+from twgen.planning.routing.target import Target
+from twgen.records.intent import Intent, intent_of
+
+KEPT = 2
+OLD = [
+    drained((30 + number) * HOUR, f"old{number}", created_at=ago((10 + number) * DAY)) for number in range(14)
+]
+LONGEST_DRAINED_FIRST = [f"old{number}" for number in range(13, 1, -1)]
+
+
+class Pruning:
+    """A tick that looks at one worker, and what it was told to delete at each look."""
+
+    def __init__(self, *, keep: int | None = KEPT, manager: str = "twgen/me", pauses: bool = False) -> None:
+        self.spec = with_policy(SPEC, keep_records=keep)
+        current = version("v3", VersionStatus.CURRENT)
+        of_temporal = temporal(current, *OLD, traffic=routing("v3"))
+        self.world = situation(replace(of_temporal, manager_identity=manager), [])
+        self.worker = Worker(replace(intent_of(self.spec, "twgen/me"), is_paused=pauses), self.spec, None)
+        self.tried: list[list[str]] = []
+        self.said: list[str] = []
+        self.refuses: dict[str, str] = {}
+        self.holds: set[str] = set()
+        self.fails = False
+        self.tick = Tick(
+            self._read, self._never, self._never, self._never, self.said.append, prune=self._prune
+        )
+
+    def look(self, after: timedelta = timedelta()) -> TickResult:
+        self.world = replace(self.world, taken_at=NOW + after)
+        return asyncio.run(self.tick.act([self.worker]))
+
+    async def _read(self, _: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:
+        assert not for_routing
+        return self.world, []
+
+    async def _never(self, *_: Intent | JobReference | RolloutStatus | object) -> None:
+        raise AssertionError("nothing of this is to be done")
+
+    async def _prune(self, target: Target, records: Sequence[OldRecord]) -> Pruned:
+        assert target.identity == "twgen/me"
+        self.tried.append([record.build_id for record in records])
+        if self.fails:
+            raise StateUnavailable("the server cannot count")
+        gone = [name for name in self.tried[-1] if name not in self.holds | {*self.refuses}]
+        key, known = self.spec.key, self.world.workers[self.spec.key]
+        assert known.temporal
+        left = tuple(item for item in known.temporal.versions if item.build_id not in gone)
+        known = replace(known, temporal=replace(known.temporal, versions=left))
+        self.world = replace(self.world, workers={key: known})
+        return Pruned(gone, [why for name, why in self.refuses.items() if name in self.tried[-1]])
+
+
+def test_records_go_ten_at_a_look_the_longest_drained_first_until_the_newest_are_left() -> None:
+    pruning = Pruning()
+    for _ in range(3):
+        assert pruning.look().failures == []
+    assert pruning.tried == [LONGEST_DRAINED_FIRST[:10], LONGEST_DRAINED_FIRST[10:]]
+    assert pruning.said[0] == "shop/payments old13: deleted its record in Temporal, as its RolloutPolicy says"
+    assert len(pruning.said) == len(LONGEST_DRAINED_FIRST)
+
+
+@pytest.mark.parametrize(
+    "pruning",
+    [
+        Pruning(keep=None),
+        Pruning(keep=len(OLD)),
+        Pruning(manager="ana"),
+        Pruning(manager=""),
+        Pruning(pauses=True),
+    ],
+    ids=["no policy", "few", "another manager", "no manager", "paused intent"],
+)
+def test_nothing_goes_that_the_policy_keeps_or_another_manages(pruning: Pruning) -> None:
+    assert pruning.look().failures == []
+    assert pruning.tried == []
+
+
+def test_record_that_stays_is_tried_again_after_an_hour_and_then_ever_later() -> None:
+    pruning = Pruning()
+    pruning.holds, pruning.refuses = {"old13"}, {"old12": "old12: it has pollers"}
+    assert pruning.look().failures == ["shop/payments: an old version was not deleted: old12: it has pollers"]
+    assert pruning.look(HOUR / 2).failures == []
+    pruning.tried.clear()
+    hours = []
+    for hour in range(1, 100):
+        pruning.look(hour * HOUR)
+        if pruning.tried and "old12" in pruning.tried.pop():
+            hours.append(hour)
+    assert hours == [1, 3, 7, 15, 31, 55, 79]
+
+
+def test_failure_to_count_is_no_reason_to_ask_at_every_look() -> None:
+    pruning = Pruning()
+    pruning.fails = True
+    assert pruning.look().failures == ["the server cannot count"]
+    pruning.look()
+    assert pruning.tried == [LONGEST_DRAINED_FIRST[:10], LONGEST_DRAINED_FIRST[10:]]
+    pruning.look(HOUR / 2)
+    assert len(pruning.tried) == 2
+
+
+def test_three_refusals_end_the_deletion() -> None:
+    class Refusing:
+        async def delete_version(self, build_id: str) -> None:
+            if build_id != "a":
+                raise StateUnavailable("it has pollers")
+
+    records = [OldRecord(name, DAY) for name in "abcdef"]
+    pruned = asyncio.run(delete_records(Refusing(), records))
+    assert (pruned.deleted, pruned.refused) == (["a"], [f"{name}: it has pollers" for name in "bcd"])

@@ -1,0 +1,147 @@
+"""Asking Argo CD to render applications again."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from twgen.clients.argocd import AT_ONCE, ArgoCD
+from twgen.clients.deadline import Deadline
+from twgen.cluster.applications import asked_since, refused_objects
+from twgen.errors import OutOfTime, StateUnavailable
+from twgen.model.paths import value_at
+from twgen.planning.attached_status import NamedObject
+from twgen.planning.refresh import (
+    ApplicationState,
+    Refresh,
+    Rendered,
+    RenderedBy,
+    due_refresh,
+    needs_last_render,
+    not_looked_at,
+    rendered_by,
+)
+from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
+
+
+class Refreshes:
+    """The hard refreshes that were requested, and when; each renders a whole application."""
+
+    def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
+        self._argocd = argocd
+        self._timeout = timeout
+        self._say = say
+        self._requested: dict[str, Refresh] = {}
+        self._reported: set[tuple[str, str]] = set()
+        """Applications, and workers that they no longer render: this has been reported."""
+        self.refused: dict[NamedObject, str] = {}
+        """Why the last syncs could not apply objects, at the newest check."""
+        self.made = 0
+        """The number of refreshes."""
+
+    async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
+        """Request each refresh that is due, by the renders of an application's workers; the failures.
+
+        An intent that its application does not render is a failure; one that it no longer renders is reported
+        once.
+        """
+        turns = asyncio.Semaphore(AT_ONCE)
+        failures: list[str] = []
+        self.refused = {}
+
+        async def ask(name: str, workers: Sequence[Rendered]) -> None:
+            async with turns:
+                application = await self._argocd.application(name, Deadline(self._timeout))
+                own_workers, foreign = self._own_and_foreign(name, workers, application)
+                failures.extend(foreign)
+                state = _state(application)
+                if late := not_looked_at(state.asked_since, now):
+                    failures.append(
+                        f"{name}: {late}: restart its repo-server, which may be waiting for the plugin"
+                    )
+                elif own_workers:
+                    self.refused |= refused_objects(application)
+                    await self._refresh(name, own_workers, state, now)
+
+        requests = (ask(name, workers) for name, workers in sorted(applications.items()))
+        for outcome in await asyncio.gather(*requests, return_exceptions=True):
+            if isinstance(outcome, StateUnavailable | OutOfTime):
+                failures.append(str(outcome))
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        return list(dict.fromkeys(failures))
+
+    def _own_and_foreign(
+        self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
+    ) -> tuple[list[Rendered], list[str]]:
+        """The workers whose intents the application renders, and why it is not refreshed for others."""
+        resources, own_workers, foreign = value_at(application, "status", "resources"), [], []
+        config_maps = {
+            (str(item.get("namespace")), str(item.get("name"))): item
+            for item in (resources if isinstance(resources, list) else ())
+            if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
+        }
+        for item in workers:
+            namespace, _, worker = item.worker.partition("/")
+            intent = config_maps.get((namespace, rollout_name(worker)), {})
+            status = str(intent.get("status") or "")
+            by = rendered_by(status, requires_pruning=bool(intent.get("requiresPruning")))
+            if by is RenderedBy.APPLICATION:
+                own_workers.append(item)
+            elif by is RenderedBy.NOBODY_KNOWN:
+                foreign.append(
+                    f"ConfigMap {namespace}/{rollout_name(worker)} names application {name}, but Argo CD does"
+                    f" not list it as an object of {name}: {name} is not refreshed for it"
+                )
+            elif (name, item.worker) not in self._reported:
+                self._reported.add((name, item.worker))
+                self._say(f"{name}: not refreshed for {item.worker}, which it no longer renders")
+        return own_workers, foreign
+
+    async def _refresh(
+        self, name: str, workers: Sequence[Rendered], state: ApplicationState, now: datetime
+    ) -> None:
+        last = self._requested.get(name)
+        due = due_refresh(workers, state, last, now)
+        if needs_last_render(due, state):
+            rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
+            due = due_refresh(workers, state._replace(rendered=rendered), last, now)
+        if not due:
+            return
+        # a refresh that Argo CD refuses is requested again, and does not count as one in vain
+        self._requested[name] = (last or due)._replace(at=now, in_vain=0)
+        with suppress(OutOfTime):
+            # Argo CD answers once it has rendered, and continues if the request is given up
+            await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
+        self._requested[name] = due._replace(at=now)
+        self.made += 1
+        self._say(f"{name}: refreshed, because {due.because}")
+
+
+def _state(application: Mapping[str, Any]) -> ApplicationState:
+    conditions = value_at(application, "status", "conditions")
+    errors = [
+        " ".join(str(value_at(item, "message")).split())
+        for item in (conditions if isinstance(conditions, list) else ())
+        if value_at(item, "type") == "ComparisonError"
+    ]
+    is_running = value_at(application, "status", "operationState", "phase") == "Running"
+    return ApplicationState(
+        is_syncing="operation" in application or is_running,
+        # Argo CD keeps an error for an hour
+        render_error=next((error for error in errors if "twgen" in error), ""),
+        may_wait=value_at(application, "status", "sync", "status") != "Synced",
+        asked_since=asked_since(application),
+    )
+
+
+def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The plan hash of each intent among these manifests, by its worker."""
+    rendered = {}
+    for manifest in config_maps:
+        metadata = value_at(manifest, "metadata")
+        worker, plan = value_at(metadata, "labels", ROLLOUT), value_at(metadata, "annotations", PLAN_HASH)
+        if worker and plan:
+            rendered[f"{value_at(metadata, 'namespace')}/{worker}"] = str(plan)
+    return rendered
