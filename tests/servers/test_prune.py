@@ -138,12 +138,12 @@ def test_tick_deletes_what_a_policy_no_longer_keeps_where_its_operator_lets_it(
         assert rendered.code == 0, rendered
         cluster.apply([one for one in read_documents(rendered.stdout) if one["kind"] == "ConfigMap"])
         eventually(story.is_over, SOON)
-        story.hold()
         assert ticked() == "", "nobody manages the worker, and the operator does not let it"
         eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), SOON)
         assert ticked() == "", "the operator does not let it"
         plan = run(story.folder, "plan", options=(*given, "--kubeconfig", str(cluster.kubeconfig)))
         assert "prunes: v1, v2, v3 and 2 more in Temporal" in " ".join(plan.stdout.split()), plan
+        story.hold()
         lets(prunes=True)
         said: list[str] = []
 
