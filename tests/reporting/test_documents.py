@@ -65,7 +65,13 @@ def documents() -> dict[str, dict[str, Any]]:
     )
     scheduled_actions = (replace(scheduled_action, is_begun=True, workflows=2), scheduled_action)
     told = replace(plan.workers[0].versions, versions=rows)
-    planned = replace(plan.workers[0], versions=told, judgements=judged, scheduled_actions=scheduled_actions)
+    planned = replace(
+        plan.workers[0],
+        versions=told,
+        judgements=judged,
+        scheduled_actions=scheduled_actions,
+        old_records=("v0",),
+    )
     worker = replace(
         worker, plan=replace(worker.plan, judgements=judged, scheduled_actions=scheduled_actions)
     )
