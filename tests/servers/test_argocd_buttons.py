@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from testing.argocd.argocd import NAMESPACE, ArgoCD
+from testing.argocd.argocd import IMAGE, NAMESPACE, ArgoCD
 from testing.argocd.server import ArgoServer
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from tests.servers.gitops import ApplicationStory, new_story
+from tests.servers.live import PATIENT, policy_document, run
+from tests.servers.pods import config_map
 from tests.servers.rollouts import SOON, outlast
 from twgen.yaml.reader import read_documents
 
@@ -87,3 +89,53 @@ def test_bad_version_is_back_at_zero_ten_seconds_after_on_call_pressed_abort(
         assert answer["message"].startswith("Abort of v2, requested by Argo CD: no longer send 25%")
         assert any("on-call" in event["message"] for event in events(story, "ResourceActionRan"))
         assert story.application.get()["status"]["sync"]["status"] == "Synced"
+
+
+def test_leads_retry_a_failed_gate_and_promote_a_step_that_waits_for_a_person(
+    argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer
+) -> None:
+    argo.configure([newest_temporal.address], rollout={"image": IMAGE, "requests": ["Promote", "Retry"]})
+    install(argo)
+    with argo.server() as server, new_story(argo, node, newest_temporal) as story:
+        story.settled()
+
+        def asks(passes: str) -> None:
+            question = config_map(story.namespace, "question", {"json": f'{{"passes": {passes}}}'})
+            story.cluster.apply([question])
+
+        def tick() -> str:
+            options = ("-n", story.namespace, "--kubeconfig", str(story.cluster.kubeconfig), *PATIENT)
+            ended = run(argo.folder, "tick", options=options, takes_paths=False)
+            assert ended.code == 0, ended
+            return ended.stdout
+
+        asks("false")
+        reference = {"configMapKeyRef": {"name": "question", "key": "json"}}
+        step = {"rampPercentage": 25, "pauseDuration": "30s"}
+        gate = {"workflowType": "AskedGateWorkflow", "inputFrom": reference}
+        rollout = {"strategy": "Progressive", "steps": [step], "gate": gate}
+        policy = policy_document("greeter", steps=[{"rampPercentage": 25, "until": "Promoted"}])
+        commit = story.commit("v2", policy, spec={"rollout": rollout})
+        story.application.refresh()
+        blocked = story.stands("Blocked", "v2")
+        assert blocked["reason"] == "GateFailed"
+        assert press(server, story, "on-call", "retry") == HTTPStatus.FORBIDDEN
+        asks("true")
+        assert press(server, story, "leads", "retry") == HTTPStatus.OK
+        # the Job has ended: tick deletes it, and Argo CD's self-heal creates it again
+        assert "it is to take a request: Retry of v2" in eventually(tick, SOON)
+        story.reaches("v2", 25)
+
+        def waits_for_a_person() -> None:
+            assert story.status()["reason"] == "UntilPromoted", story.status()
+
+        eventually(waits_for_a_person, SOON)
+        assert press(server, story, "on-call", "promote") == HTTPStatus.FORBIDDEN
+        story.application.refresh("hard")
+        story.application.synced(commit)
+        assert story.share("v2") == 25, "only a person ends the step"
+        assert press(server, story, "leads", "promote") == HTTPStatus.OK
+        story.stands("Settled", "v2")
+        assert story.share("v2") == 100
+        messages = {event["message"].partition(",")[0] for event in events(story, "RequestDone")}
+        assert messages == {"Retry of v2", "Promote of v2"}
