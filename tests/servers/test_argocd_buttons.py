@@ -125,11 +125,7 @@ def test_leads_retry_a_failed_gate_and_promote_a_step_that_waits_for_a_person(
         # the Job has ended: tick deletes it, and Argo CD's self-heal creates it again
         assert "it is to take a request: Retry of v2" in eventually(tick, SOON)
         story.reaches("v2", 25)
-
-        def waits_for_a_person() -> None:
-            assert story.status()["reason"] == "UntilPromoted", story.status()
-
-        eventually(waits_for_a_person, SOON)
+        eventually(lambda: story.status()["reason"] == "UntilPromoted", SOON)
         assert press(server, story, "on-call", "promote") == HTTPStatus.FORBIDDEN
         story.application.refresh("hard")
         story.application.synced(commit)
