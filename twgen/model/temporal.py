@@ -165,6 +165,8 @@ class Version:
     """The runs of the gate workflow. Absent: not read."""
     measurements: Annotated[tuple[Measurement, ...] | None, Each(attrgetter("metric"), "metric")] = None
     """The measurements of the policy's analysis on the ramping target. Absent: not measured."""
+    serverless: bool = False
+    """Whether Temporal itself starts its workers, on serverless compute."""
 
     @property
     def own_task_queues(self) -> tuple[TaskQueue, ...]:

@@ -89,8 +89,10 @@ def full_warnings(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[
 
 def _is_over(facts: VersionFacts) -> bool:
     is_deployed = facts.live or facts.terminating or facts.twins
+    # its record also says how Temporal starts its workers
+    is_serverless = facts.version is not None and facts.version.serverless
     is_drained = facts.status is VersionStatus.DRAINED and facts.is_left_over
-    return is_drained and not (facts.is_target or is_deployed)
+    return is_drained and not (facts.is_target or is_deployed or is_serverless)
 
 
 def _created(facts: VersionFacts) -> tuple[bool, datetime, str]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from temporalio.api.common.v1 import Payload
+from temporalio.api.compute.v1 import ComputeConfigScalingGroupSummary, ComputeConfigSummary
 from temporalio.api.deployment.v1 import (
     RoutingConfig,
     VersionDrainageInfo,
@@ -105,6 +106,13 @@ def test_status_of_a_newer_server_is_unspecified() -> None:
     [version] = described(RoutingConfig(), unknown).versions
     assert version.status is VersionStatus.UNSPECIFIED
     assert version.drainage is None
+
+
+def test_version_whose_workers_temporal_starts_is_serverless() -> None:
+    lambdas = ComputeConfigSummary(scaling_groups={"all": ComputeConfigScalingGroupSummary()})
+    summaries = Summary(), Summary(compute_config=ComputeConfigSummary()), Summary(compute_config=lambdas)
+    versions = described(RoutingConfig(), *summaries).versions
+    assert [version.serverless for version in versions] == [False, False, True]
 
 
 def test_update_state_is_absent_on_older_servers() -> None:

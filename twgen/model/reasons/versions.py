@@ -46,6 +46,11 @@ class VersionReason(StrEnum):
 
     Keep the workers that you versioned by hand until the version has drained.
     """
+    SERVERLESS = "Serverless"
+    """Temporal starts its workers on serverless compute. It has no pods, and twgen renders nothing for it.
+
+    Nothing. Its provider runs it until it has drained.
+    """
     IN_USE = "InUse"
     """It is current or ramping, so new workflows go to it.
 

@@ -52,7 +52,9 @@ def unserved_traffic(target: Target) -> str:
             return f"{plain_percentage(target.ramp.percentage)}% of {alarm}"
     # for a version that twgen did not create, the place of its workers is unknown
     for build_id in sorted(filter(may_be_ours, routed_build_ids(target.temporal) - {target.build_id})):
-        live = target.deployments.get(build_id)
+        live, version = target.deployments.get(build_id), target.versions.get(build_id)
+        if live is None and version and version.serverless:
+            continue
         if target.world.deployments is not None and (live is None or not live.available_replicas):
             lacks = "none of its pods is available" if live else "it has no Deployment"
             return f"new workflows go to {build_id}, but {lacks}"

@@ -28,6 +28,8 @@ from twgen.versioning.names import versioned_deployment_name
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
 _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
 """With these reasons, a version without Deployment no longer counts: its time is over."""
+_NOT_OURS = {Reason.OF_OTHERS, Reason.SERVERLESS}
+"""With these reasons, others run the version: twgen makes no object for it."""
 
 
 def plan_worker_versions(
@@ -50,7 +52,7 @@ def plan_worker_versions(
             change = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
             plan = replace(plan, changed_marks=changed, because=f"{plan.because}{change}")
         plans.append(plan)
-        warnings += () if plan.reason is Reason.OF_OTHERS else version_warnings(version, plan)
+        warnings += () if plan.reason in _NOT_OURS else version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             ends = f" ({world.history.ends})" if world.history.ends else ""
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}{ends}")
@@ -87,7 +89,7 @@ def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[s
 
 def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
     """The decision about a version, with its manifest or the fact that it has none."""
-    if version.is_of_others:
+    if version.is_of_others or decision.reason in _NOT_OURS:
         return decision
     if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
         if decision.action is VersionAction.CREATE and not_created:
@@ -108,12 +110,13 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
 
 def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     spec = version.spec
-    is_without = decision.reason in {Reason.VERSION_CAP_REACHED, Reason.OF_OTHERS}
+    is_without = decision.reason in {Reason.VERSION_CAP_REACHED, *_NOT_OURS}
     # without its Deployment an object would have no owner, and nothing would name it: it would stay forever
     has_none = version.world.deployments is not None and not version.live and decision.action is _NONE
     is_without = is_without or has_none or decision.action is VersionAction.DROP
     attached = AttachedTo(()) if is_without else attached_to(version)
-    own_name = "" if version.is_of_others else versioned_deployment_name(spec.name, version.build_id)
+    has_no_name = version.is_of_others or decision.reason in _NOT_OURS
+    own_name = "" if has_no_name else versioned_deployment_name(spec.name, version.build_id)
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,

@@ -106,6 +106,7 @@ def described_version(
         status=VersionStatus.UNSPECIFIED if status is VersionStatus.INACTIVE else status,
         created_at=moment(info, "create_time"),
         drainage=_drainage(info),
+        serverless=bool(info.compute_config.scaling_groups),
     )
     if version.status is VersionStatus.DRAINING and status in _DRAINAGE_STATUSES.values():
         version = replace(version, status=status, drainage=_drainage(info))
@@ -291,6 +292,7 @@ def _version(summary: "WorkerDeploymentInfo.WorkerDeploymentVersionSummary") -> 
         last_current_at=moment(summary, "last_current_time"),
         last_deactivated_at=moment(summary, "last_deactivation_time"),
         drainage=_drainage(summary),
+        serverless=bool(summary.compute_config.scaling_groups),
     )
 
 

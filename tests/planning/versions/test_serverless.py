@@ -1,0 +1,61 @@
+"""Versions without pods by design: Temporal starts their workers."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.planning.situations import (
+    SPEC,
+    decided,
+    drained,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.planning.times import DAY
+from tests.strategies import NOW, live_manifest
+from twgen.cluster.deployments import recorded_deployment
+from twgen.model.plan import VersionAction
+from twgen.model.reasons.versions import VersionReason
+from twgen.model.temporal import Version, VersionStatus
+from twgen.model.world import World
+from twgen.planning.plan import worker_world
+from twgen.planning.pruning import old_records
+
+
+def serverless(status: VersionStatus) -> Version:
+    found = drained(8 * DAY, "v1") if status is VersionStatus.DRAINED else version("v1", status)
+    return replace(found, serverless=True)
+
+
+def world_of(status: VersionStatus, *, has_pods: bool = False) -> World:
+    current = "v1" if status is VersionStatus.CURRENT else "v3"
+    target = version("v3") if current == "v1" else version("v3", VersionStatus.CURRENT)
+    deployments = [live("v3", 2), *([live("v1", 2)] if has_pods else [])]
+    return situation(temporal(target, serverless(status), traffic=routing(current)), deployments)
+
+
+@pytest.mark.parametrize("status", [VersionStatus.CURRENT, VersionStatus.DRAINING, VersionStatus.DRAINED])
+def test_version_whose_workers_temporal_starts_is_left_alone(status: VersionStatus) -> None:
+    world = world_of(status)
+    worker, plan = planned(world), decided(world, "v1")
+    assert (plan.reason, plan.action, plan.deployment) == (VersionReason.SERVERLESS, VersionAction.NONE, "")
+    assert plan.because.endswith("and Temporal starts its workers: it needs no pods")
+    assert (worker.unserved, worker.versions.warnings) == ("", ())
+    assert old_records(SPEC, worker_world(SPEC, world), NOW, 0) == ()
+
+
+def test_version_with_pods_keeps_them_whatever_else_serves_it() -> None:
+    plan = decided(world_of(VersionStatus.DRAINING, has_pods=True), "v1")
+    assert (plan.reason, plan.action, plan.replicas) == (VersionReason.MAY_BE_NEEDED, VersionAction.KEEP, 2)
+
+
+def test_version_that_had_pods_gets_them_back() -> None:
+    world = world_of(VersionStatus.DRAINING)
+    known = world.workers[SPEC.key]
+    ledger = {"v1": recorded_deployment(live_manifest(SPEC, "v1", 2))}
+    plan = decided(replace(world, workers={SPEC.key: replace(known, ledger=ledger)}), "v1")
+    assert (plan.reason, plan.action) == (VersionReason.MAY_BE_NEEDED, VersionAction.CREATE)
