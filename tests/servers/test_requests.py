@@ -57,6 +57,15 @@ def by_name(story: Story, file: Path, verb: str, *more: str) -> Ended:
     return run(story.folder, verb, "worker/greeter", options=options, takes_paths=False)
 
 
+def completed(story: Story, file: Path, word: str) -> list[str]:
+    """The names that a shell gets for this beginning of a word."""
+    words = f"twgen abort -n {story.namespace} --kubeconfig {file} {word}"
+    variables = {"_TWGEN_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "6"}
+    ended = run(story.folder, options=(), variables=variables, takes_paths=False)
+    assert (ended.code, ended.stderr) == (0, ""), ended
+    return [line.removeprefix("plain,") for line in ended.stdout.splitlines() if line.startswith("plain,")]
+
+
 def answers(story: Story) -> list[str]:
     """The Events that tell of requests."""
     events = story.listed("/api/v1", "events")
@@ -69,6 +78,9 @@ def test_ramp_is_aborted_within_ten_seconds_by_an_account_that_may_patch_the_sta
 ) -> None:
     ramping(story)
     on_call = kubeconfig(story, "on-call", "get", "patch")
+    assert completed(story, story.cluster.kubeconfig, "wor") == ["worker/greeter"]
+    assert completed(story, story.cluster.kubeconfig, "worker/x") == []
+    assert completed(story, on_call, "worker/") == [], "it may not list, and the shell is told nothing"
     dry = by_name(story, on_call, "abort", "--dry-run")
     assert (dry.code, dry.stdout) == (0, ""), dry
     assert dry.stderr == "would request Abort of v2, now Waiting at 25%\n"

@@ -6,13 +6,15 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import click
+
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.cli.worker_name import KIND, Named, named_worker
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, TwgenError
 from twgen.executing.cluster import restart_job
 from twgen.executing.requests import send
 from twgen.model.requests import Answer, AnswerState, Request, Verb
@@ -20,13 +22,15 @@ from twgen.model.status import RolloutStatus
 from twgen.planning.requests import refused_at_once
 from twgen.planning.rollout import needs_a_rollout
 from twgen.planning.sentences import spoken
-from twgen.reading.rollouts import read_intent, read_rollout_status, specs_of
+from twgen.reading.rollouts import names_of_rollouts, read_intent, read_rollout_status, specs_of
 from twgen.reporting.json_text import json_text
 from twgen.reporting.printable import printable
 from twgen.specs.parse import Specs
 from twgen.versioning.names import rollout_name, rollout_selector
 
 _BETWEEN_LOOKS = 1.0
+_COMPLETES_WITHIN = 2.0
+"""Seconds; a person waits for it in the middle of a line."""
 _TAKEN_WITHIN = timedelta(seconds=60)
 """The Job looks every few seconds."""
 
@@ -43,6 +47,28 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
 
     with Servers(settings) as servers:
         return servers.run((), read)
+
+
+def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
+    """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
+
+    It is asked only if the person has begun to write `worker/`.
+    """
+    if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
+        return []
+    try:
+        settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
+        namespace = settings.namespace_rule.default
+
+        async def read(opened: Connections) -> list[str]:
+            client = opened.cluster_for(f"{KIND}NAME")
+            return await names_of_rollouts(client, namespace, Deadline(settings.timeout))
+
+        with Servers(settings) as servers:
+            names = servers.run((), read) if namespace else []
+    except (TwgenError, click.ClickException):
+        return []
+    return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
 
 
 def request(

@@ -21,7 +21,7 @@ from twgen.cli.options import (
     given_options,
     options,
     output_option,
-    paths_argument,
+    paths_or_name_argument,
 )
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.settings import Settings, clock, settings_of
@@ -80,7 +80,7 @@ _POLL_SECONDS = 1.0
 
 
 @click.command(cls=Grouped)
-@paths_argument
+@paths_or_name_argument
 @output_option(*_REPORTS)
 @options("window", "from_cluster", "all_namespaces", from_cluster="Report on the workers of a cluster.")
 @options("of_version", "workflow_types", "older_than", "move", "to_version", "without_replay")

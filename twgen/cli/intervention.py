@@ -12,7 +12,7 @@ import click
 from twgen.cli import by_name
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline
@@ -40,7 +40,7 @@ _common = options(
 
 
 @click.command(cls=Grouped)
-@paths_argument
+@paths_or_name_argument
 @output_option("text", "json")
 @options("full", "skip_gate")
 @_common
@@ -64,7 +64,7 @@ def _command(decide: Callable[[Target], Intervention], verb: Verb | None, text: 
     """A command without options of its own."""
 
     @click.command(cls=Grouped, help=text)
-    @paths_argument
+    @paths_or_name_argument
     @output_option("text", "json")
     @_common
     def command(**params: Any) -> None:

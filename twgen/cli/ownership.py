@@ -7,7 +7,7 @@ import click
 
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, Grouped, options, paths_argument
+from twgen.cli.options import INPUT, READING, Grouped, options, paths_or_name_argument
 from twgen.cli.output import confirm, write
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.world import WorkerWorld
@@ -26,7 +26,7 @@ def command() -> None:
 
 
 @command.command(cls=Grouped)
-@paths_argument
+@paths_or_name_argument
 @_common
 def show(**params: Any) -> None:
     """Show the manager of a worker.
@@ -39,7 +39,7 @@ def show(**params: Any) -> None:
 
 
 @command.command(cls=Grouped, short_help="Become the manager of a worker.")
-@paths_argument
+@paths_or_name_argument
 @options("owner", "yes")
 @_common
 def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
@@ -52,7 +52,7 @@ def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
 
 
 @command.command(cls=Grouped, short_help="Stop managing a worker.")
-@paths_argument
+@paths_or_name_argument
 @options("yes")
 @_common
 def release(yes: bool, **params: Any) -> None:  # noqa: FBT001

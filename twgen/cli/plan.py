@@ -16,7 +16,7 @@ from twgen.cli.inputs import (
     refuse_warnings,
     with_references,
 )
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
@@ -43,7 +43,7 @@ _REPORTS: dict[str, Callable[..., str]] = {
 
 
 @click.command(cls=Grouped)
-@paths_argument
+@paths_or_name_argument
 @output_option(*_REPORTS)
 @options("snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config")
 @options("exit_code", "strict", "quiet", "verbose", "color")

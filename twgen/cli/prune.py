@@ -6,7 +6,7 @@ import click
 
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_argument
+from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_or_name_argument
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
@@ -23,7 +23,7 @@ from twgen.reporting.json_text import json_text
 
 
 @click.command(cls=Grouped)
-@paths_argument
+@paths_or_name_argument
 @output_option("text", "json")
 @options("keep", "dry_run", "yes", "worker", *READING, *INPUT)
 @options("identity", "namespace", "operator_config", "quiet")

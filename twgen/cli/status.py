@@ -9,7 +9,7 @@ import click
 from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs
 from twgen.cli.observer import Observer, observe
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
 from twgen.cli.output import wants_tree, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.cli.worker_name import Named, named_worker
@@ -78,7 +78,7 @@ def _selection(
 
 
 @click.command(cls=Grouped)
-@paths_argument
+@paths_or_name_argument
 @output_option(*_REPORTS)
 @options(
     *("watch", "interval", "within", "snapshot", "now"),

@@ -249,6 +249,12 @@ async def rollouts_in_cluster(
     )
 
 
+async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
+    """The workers of a namespace whose rollouts the cluster carries out."""
+    labels = [item["metadata"]["labels"] async for item in _config_maps(client, namespace, deadline)]
+    return sorted({str(own[ROLLOUT]) for own in labels})
+
+
 def _created(item: Mapping[str, Any]) -> datetime:
     """When an object was created; long ago if its API server does not say."""
     try:
