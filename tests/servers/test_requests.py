@@ -25,6 +25,7 @@ def ramping(story: Story) -> None:
     describe_ramp(story, "v2")
     story.apply()
     eventually(lambda: story.share("v2") == 25, SOON)
+    story.stands("Waiting", "v2")
 
 
 def kubeconfig(story: Story, name: str, *verbs: str) -> Path:
