@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo demo-live demo-rollout stack test check lint servers bench cases docs documentation example schemas lock package workflows clean
+.PHONY: help demo demo-live demo-rollout stack test check lint servers bench bench-fleet cases docs documentation example schemas lock package workflows clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ servers: $(INSTALLED) ## Install the servers that the tests use, once for all cl
 
 bench: $(INSTALLED) ## Measure the speed as ratios to what people use instead; 1 when one is missed
 	@$(BIN)/python -m benchmarks.bench
+
+bench-fleet: $(INSTALLED) servers ## Measure looks at 100, 500 and 2,000 workers on real servers; some twenty minutes
+	@$(BIN)/python -m benchmarks.fleet
 
 cases: $(INSTALLED) ## Write the golden files of the stories anew
 	@$(BIN)/python -m tests.cases.regenerate

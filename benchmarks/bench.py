@@ -11,6 +11,7 @@ from pathlib import Path
 import twgen
 from benchmarks.argocd import sidecar
 from benchmarks.fixtures import write_drained, write_history, write_inputs
+from benchmarks.fleet import fleet
 from benchmarks.live import live
 from benchmarks.measuring import TWGEN, Row, measured, times
 from benchmarks.tools import write_chart, write_kustomization
@@ -120,14 +121,13 @@ def main() -> int:
     compileall.compile_dir(os.path.dirname(twgen.__file__), quiet=1)  # noqa: PTH120
     failed = False
     with tempfile.TemporaryDirectory() as name:
-        for part in (start, live, large, growth, many, history, sidecar):
+        for part in (start, live, large, growth, many, history, sidecar, fleet):
             if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
                 continue
             try:
                 for row in part(Path(name) / part.__name__):
                     failed |= not row.holds
-                    verdict = "yes" if row.holds else "NO"
-                    print(f"{verdict:3}  {row.what}: {row.measured}; reach: {row.reach}", flush=True)
+                    print(row, flush=True)
             except (subprocess.CalledProcessError, CannotInstall) as error:
                 failed = True
                 print(f"NO   {part.__name__}: left out, with what follows in this part: {error}", flush=True)

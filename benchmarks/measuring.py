@@ -39,6 +39,10 @@ class Row:
     reach: str
     holds: bool
 
+    def __str__(self) -> str:
+        verdict = "yes" if self.holds else "NO"
+        return f"{verdict:3}  {self.what}: {self.measured}; reach: {self.reach}"
+
 
 def times(what: str, pair: tuple[Cost, Cost], most: float, than: str, most_mib: float = math.inf) -> Row:
     """A row for a cost that should be at most so many times the other one of the pair, from the same rounds.

@@ -1,0 +1,203 @@
+"""`make bench-fleet`: a fleet at rest on two real servers, without pods: what a look costs, and its calls."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import TWGEN, Cost, Row, measured
+from testing.kubernetes.cluster import Cluster
+from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.servers import NEWEST, TemporalServer, temporal_server
+from testing.workers import DeployedWorker
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+SIZES = (100, 500)
+"""Workers, of which each further size has all the earlier ones."""
+_TEMPORAL_NAMESPACES = 5
+_IN_A_NAMESPACE = 10
+"""Workers of one Kubernetes namespace."""
+_AT_ONCE = 8
+_MOST_GROWTH = 1.3
+"""How much faster than its size the cost of a command may grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Workers that Git, Temporal and a cluster know; a person rolls them out, so tick writes their status."""
+
+    temporal: TemporalServer
+    cluster: Cluster
+    specs: Path
+
+    def grow(self, begin: int, end: int) -> None:
+        """Add the workers of these numbers, each settled with one version."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(self._register, range(begin, end)))
+        added = self.specs.parent / f"added-{begin}"
+        for number in range(begin, end):
+            self._write(self.specs, number)
+            self._write(added, number)
+        rendered = subprocess.run(
+            [TWGEN, "render", str(added), *self.options], check=True, capture_output=True, text=True
+        )
+        documents = read_documents(rendered.stdout)
+        for namespace in sorted({item["metadata"]["namespace"] for item in documents}):
+            self.cluster.kubectl("create", "namespace", namespace)
+        self.cluster.apply(documents)
+        names = [item["metadata"] for item in documents if item["kind"] == "Deployment"]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(self._is_available, names))
+
+    @property
+    def options(self) -> Sequence[str]:
+        """Of commands that read specs."""
+        return ("--kubeconfig", str(self.cluster.kubeconfig), "--allow-unlisted-connections", "-q")
+
+    @property
+    def commands(self) -> dict[str, Sequence[str]]:
+        """What is measured, by name."""
+        by_cluster = ("--kubeconfig", str(self.cluster.kubeconfig), "-A")
+        return {
+            "a look of tick": [TWGEN, "tick", *by_cluster, "--timeout", "60s"],
+            "status --from-cluster": [TWGEN, "status", "--from-cluster", *by_cluster],
+            "status PATH": [TWGEN, "status", str(self.specs), *self.options, "--timeout", "9m"],
+            "render": [TWGEN, "render", str(self.specs), *self.options, "--timeout", "9m"],
+        }
+
+    def check_all_settled(self, number: int) -> None:
+        """Raise RuntimeError if the status of a worker is anything else."""
+        command = [*self.commands["status --from-cluster"], "-o", "json"]
+        shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        phases = Counter(item["phase"] for item in json.loads(shown)["workers"])
+        if phases != {"Settled": number}:
+            raise RuntimeError(f"the fleet is not at rest: {phases}")
+
+    def calls(self) -> tuple[int, int]:
+        """How many calls Temporal and the API server have answered so far."""
+        served = self.cluster.kubectl("get", "--raw", "/metrics")
+        counts = re.findall(r"^apiserver_request_total\{.*\} (\d+)$", served, re.MULTILINE)
+        return sum(self.temporal.calls().values()), sum(map(int, counts))
+
+    def _register(self, number: int) -> None:
+        worker = DeployedWorker(
+            self.temporal, f"{_namespace(number)}/{_name(number)}", _name(number), _temporal_namespace(number)
+        )
+        worker.create()
+        worker.create_version("v1")
+        worker.set_current("v1")
+        worker.set_manager("twgen/fleet")
+
+    def _write(self, folder: Path, number: int) -> None:
+        folder.mkdir(exist_ok=True)
+        namespace = _namespace(number)
+        worker = {
+            "replicas": 1,
+            "workerOptions": {
+                "connectionRef": {"name": "temporal"},
+                "temporalNamespace": _temporal_namespace(number),
+                "unsafeCustomBuildID": "v1",
+            },
+            "rollout": {"strategy": "AllAtOnce"},
+            "template": {"spec": {"containers": [{"name": "worker", "image": "example.com/pay:1.0.0"}]}},
+        }
+        connection, policy = {"hostPort": self.temporal.address}, {"identity": "fleet", "driver": "None"}
+        documents = [
+            _document("temporal.io", "WorkerDeployment", _name(number), namespace, worker),
+            _document("temporal.io", "Connection", "temporal", namespace, connection),
+            _document("twgen.io", "RolloutPolicy", "fleet", namespace, policy),
+        ]
+        if number % _IN_A_NAMESPACE:
+            documents = documents[:1]
+        (folder / f"worker-{number}.yaml").write_text(write_documents(documents))
+
+    def _is_available(self, metadata: dict[str, Any]) -> None:
+        path = f"/apis/apps/v1/namespaces/{metadata['namespace']}/deployments/{metadata['name']}/status"
+        counts = dict.fromkeys(("replicas", "readyReplicas", "availableReplicas", "updatedReplicas"), 1)
+        self.cluster.api.patch(path, {"status": {**counts, "observedGeneration": 1}})
+
+
+@contextmanager
+def _servers(folder: Path) -> Iterator[Fleet]:
+    folder.mkdir(exist_ok=True)
+    with temporal_server(folder, NEWEST) as temporal, kubernetes_cluster(folder) as cluster:
+        for number in range(_TEMPORAL_NAMESPACES):
+            temporal.create_namespace(_temporal_namespace(number))
+        yield Fleet(temporal, cluster, folder / "specs")
+
+
+def fleet(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Row]:
+    """Each command with each size: its cost, its calls, and how it grew since the size before."""
+    with _servers(folder) as known:
+        before: dict[str, tuple[int, Cost]] = {}
+        for begin, end in zip((0, *sizes), sizes, strict=False):
+            known.grow(begin, end)
+            # the first look writes the status of every worker
+            subprocess.run(known.commands["a look of tick"], check=True, capture_output=True)
+            known.check_all_settled(end)
+            for name, command in known.commands.items():
+                asked = known.calls()
+                [cost] = measured(command, rounds=1)
+                temporal, kubernetes = (
+                    (now - then) // 2 for now, then in zip(known.calls(), asked, strict=True)
+                )
+                calls = f"{temporal} calls to Temporal, {kubernetes} to Kubernetes"
+                yield _row(f"{name}, {end} workers", cost, calls, before.get(name), end)
+                before[name] = end, cost
+
+
+def _row(what: str, cost: Cost, calls: str, before: tuple[int, Cost] | None, size: int) -> Row:
+    if not before:
+        return Row(what, f"{cost}; {calls}", "it is reported", holds=True)
+    smaller, cheaper = before
+    ratio, most = cost.seconds / cheaper.seconds, _MOST_GROWTH * size / smaller
+    return Row(
+        what,
+        f"{ratio:.3g} times what {smaller} take: {cost}; {calls}",
+        f"{most:.3g} times",
+        holds=ratio <= most,
+    )
+
+
+def _document(group: str, kind: str, name: str, namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": f"{group}/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _name(number: int) -> str:
+    return f"worker-{number}"
+
+
+def _namespace(number: int) -> str:
+    return f"team-{number // _IN_A_NAMESPACE}"
+
+
+def _temporal_namespace(number: int) -> str:
+    return f"temporal-{number % _TEMPORAL_NAMESPACES}"
+
+
+def main() -> int:
+    """Print a row for each command and size; 1 when one grows too fast."""
+    sizes = [int(size) for size in sys.argv[1:]] or [*SIZES, 2000]
+    failed = False
+    with tempfile.TemporaryDirectory() as name:
+        for row in fleet(Path(name) / "fleet", sizes):
+            failed |= not row.holds
+            print(
+                f"{'yes' if row.holds else 'NO':3}  {row.what}: {row.measured}; reach: {row.reach}",
+                flush=True,
+            )
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
