@@ -55,6 +55,42 @@ def test_what_needs_a_person_comes_first_and_of_equals_the_oldest() -> None:
     assert "✗ Temporal cannot be reached" in page
 
 
+def with_steps(*steps: tuple[float, str, str, bool]) -> RolloutStatus:
+    names = ("percentage", "place", "gate", "untilPromoted")
+    written = [dict(zip(names, step, strict=True)) for step in steps]
+    return replace(BLOCKED, document={"workers": [{**STATUS["workers"][0], "steps": written}]})  # type: ignore[index, dict-item]
+
+
+RAMPS = with_steps(
+    (5, "Done", "Smoke", True),
+    (12.5, "Present", "Smoke", False),
+    (75, "Ahead", "Smoke", False),
+    (90, "Ahead", "", True),
+)
+
+
+def test_steps_are_a_line_with_the_present_one_in_bold() -> None:
+    [line] = re.findall('<span class="steps".*', fleet_part([RAMPS], NOW))
+    assert "<b>12.5</b>" in line
+    assert Read(line).words == "5 > 12.5 > 75 gate > 90 person"
+    assert 'role="img" aria-label="step 2 of 4: 12.5%"' in line
+    assert line.count("<b>") == 1
+
+
+def test_pause_is_a_word_at_the_present_step() -> None:
+    assert 'aria-label="step 2 of 4: 12.5%, paused"' in fleet_part([replace(RAMPS, reason="Paused")], NOW)
+
+
+def test_share_below_the_first_step_has_no_present_one() -> None:
+    page = fleet_part([with_steps((5, "Ahead", "", False))], NOW)
+    assert 'aria-label="before step 1 of 1"' in page
+    assert "<b>" not in page
+
+
+def test_worker_without_steps_shows_no_line() -> None:
+    assert 'class="steps"' not in fleet_part([SETTLED, with_steps()], NOW)
+
+
 def test_page_loads_nothing_and_has_no_code_of_its_data() -> None:
     page = fleet_page([SETTLED], NOW)
     read = Read(page)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Verb
-from twgen.model.status import RolloutStatus
+from twgen.model.status import RolloutStatus, StepPlace
 from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, plain_percentage, spoken
@@ -47,6 +47,24 @@ class Share(NamedTuple):
     """The shares before it together."""
     kind: str
     """`target`, `other` or `unversioned`."""
+
+
+class Step(NamedTuple):
+    """A step of a target that ramps."""
+
+    share: str
+    place: str
+    """`done`, `present` or `ahead`."""
+    word: str
+    """What it waits for before it begins or ends, in addition to its pause; empty: nothing."""
+
+
+class Steps(NamedTuple):
+    """The steps of a target that ramps."""
+
+    says: str
+    """The present one, in words."""
+    steps: tuple[Step, ...]
 
 
 def fleet_page(
@@ -132,6 +150,7 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Ma
         "alarm": status.failing or document.get("unserved") or "",
         "target": status.target,
         "shares": _shares(document, status.target) if is_read else (),
+        "steps": _steps(document, status.reason) if is_read else None,
         "length": spoken(now - status.since),
         "since": status.since,
         "reason": status.reason,
@@ -154,6 +173,32 @@ def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
             drawn.append(Share(build_id or "unversioned workers", percentage, begins, kind))
             begins += percentage
     return drawn
+
+
+def _steps(document: Mapping[str, Any], reason: str) -> Steps | None:
+    """The steps of the target; None: it does not ramp, or another release wrote its status."""
+    written = document.get("steps") or ()
+    steps = tuple(
+        Step(f"{step['percentage']:g}", str(step["place"]).lower(), _word(step, reason)) for step in written
+    )
+    places = [step["place"] for step in written]
+    if StepPlace.PRESENT not in places:
+        return Steps(f"before step 1 of {len(steps)}", steps) if steps else None
+    number = places.index(StepPlace.PRESENT) + 1
+    present = steps[number - 1]
+    word = f", {present.word}" if present.word else ""
+    return Steps(f"step {number} of {len(steps)}: {present.share}%{word}", steps)
+
+
+def _word(step: Mapping[str, Any], reason: str) -> str:
+    """What a step waits for in addition to its pause: a gate is before it, a person after it."""
+    is_present = step["place"] == StepPlace.PRESENT
+    if is_present and reason == RoutingReason.PAUSED:
+        return "paused"
+    words = ["gate"] if step["gate"] and step["place"] == StepPlace.AHEAD else []
+    if step["untilPromoted"] and step["place"] != StepPlace.DONE:
+        words.append("person")
+    return ", ".join(words)
 
 
 def _changes(document: Mapping[str, Any], now: datetime) -> Sequence[tuple[str, str]]:

@@ -108,6 +108,7 @@ def _unread(status: RolloutStatus) -> dict[str, Any]:
         "waitsUntil": None,
         "owner": {"identity": "", "relation": Ownership.UNKNOWN.value},
         "lastModifierIdentity": "",
+        "steps": [],
         "gates": [],
         "analysis": [],
         "draining": [],
