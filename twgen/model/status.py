@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.requests import Answer, PendingRequest, Verb
@@ -129,7 +129,8 @@ class StepPlace(StrEnum):
     AHEAD = "Ahead"
 
 
-class StepView(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StepView:
     """One step of a target that ramps."""
 
     percentage: float

@@ -7,6 +7,7 @@ from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import Strategy
 from twgen.model.status import (
     GateProgress,
@@ -33,6 +34,14 @@ from twgen.planning.versions.plan import holds_a_place, later_actions
 
 URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 """The phases; those that need a person come first."""
+
+_FAILURES = {
+    RoutingReason.UNSERVED,
+    RoutingReason.ANALYSIS_FAILED,
+    RoutingReason.REPLAY_FAILED,
+    RoutingReason.STEP_GATE_FAILED,
+    RoutingReason.GATE_FAILED,
+}
 
 
 def make_status(
@@ -84,6 +93,11 @@ def _worker(
         ),
         versions=tuple(_versions(worker, target, attached)),
     )
+
+
+def has_failed(phase: Phase, reason: str) -> bool:
+    """The target failed a check, or needs a person before it continues."""
+    return phase is Phase.BLOCKED or reason in _FAILURES
 
 
 def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:

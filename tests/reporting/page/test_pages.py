@@ -46,7 +46,7 @@ class Read(HTMLParser):
 
 
 def order(page: str) -> list[str]:
-    return re.findall('<details class="worker" id="([^"]*)"', page)
+    return re.findall('<details class="worker[^"]*" id="([^"]*)"', page)
 
 
 def test_what_needs_a_person_comes_first_and_of_equals_the_oldest() -> None:
@@ -89,6 +89,50 @@ def test_share_below_the_first_step_has_no_present_one() -> None:
 
 def test_worker_without_steps_shows_no_line() -> None:
     assert 'class="steps"' not in fleet_part([SETTLED, with_steps()], NOW)
+
+
+def looks(*statuses: RolloutStatus) -> list[str]:
+    return re.findall('<details class="worker *([^"]*)" id', fleet_part(statuses, NOW))
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        BLOCKED,
+        FAILING,
+        replace(BLOCKED, phase=Phase.MOVING, reason="AnalysisFailed"),
+        replace(BLOCKED, phase=Phase.MOVING, reason="Unserved"),
+        replace(BLOCKED, phase=Phase.WAITING, reason="StepGateFailed"),
+    ],
+)
+def test_target_that_fails_is_red(status: RolloutStatus) -> None:
+    assert looks(status) == ["failing"]
+
+
+def test_settled_row_is_quiet_and_one_that_moves_is_neither() -> None:
+    assert looks(SETTLED) == ["quiet"]
+    assert looks(replace(SETTLED, phase=Phase.MOVING, reason="NextStep")) == [""]
+
+
+def with_version(**changes: Any) -> RolloutStatus:
+    [worker] = STATUS["workers"]  # type: ignore[misc]
+    [version] = worker["versions"]
+    well = {**version, "pods": {**version["pods"], "problem": ""}, "attached": []}
+    return replace(SETTLED, document={"workers": [{**worker, "versions": [{**well, **changes}]}]})
+
+
+PODS = {"available": 1, "wanted": 3, "terminating": False, "paused": False, "stalled": "", "problem": ""}
+STALLED = {**PODS, "stalled": "ProgressDeadlineExceeded"}
+
+
+def test_pods_that_crash_are_red_if_new_workflows_go_there() -> None:
+    assert looks(with_version()) == ["quiet"]
+    crashes = with_version(pods={**PODS, "problem": "crashes"})
+    assert looks(crashes) == ["failing"]
+    assert "✗ a: its newest Pod crashes" in fleet_part([crashes], NOW)
+    assert looks(with_version(pods=STALLED, isTarget=False)) == ["failing"]
+    assert looks(with_version(pods=STALLED, isTarget=False, percentage=None)) == ["quiet"]
+    assert order(fleet_part([SETTLED, replace(crashes, worker="shop/z")], NOW)) == ["shop/z", "shop/a"]
 
 
 def test_page_loads_nothing_and_has_no_code_of_its_data() -> None:

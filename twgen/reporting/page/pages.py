@@ -1,7 +1,7 @@
 """The page: a fleet of workers, or a simulation, as one HTML document that needs nothing else."""
 
 from base64 import b64encode
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -9,17 +9,18 @@ from hashlib import sha256
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus, StepPlace
 from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, plain_percentage, spoken
-from twgen.planning.worker_status import URGENCY, urgency
+from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import request_phrase
+from twgen.reporting.status.fleet import request_phrase, troubles
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, version_name
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -134,7 +135,7 @@ def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> tuple
         unread = "the version data in its status cannot be read"
         row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs)
         html = template.render(row=row)
-    order = (*urgency(status.phase, is_alarm=bool(row["alarm"])), status.since, status.worker)
+    order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
     return order, Markup(html)  # noqa: S704 - rendered here
 
 
@@ -143,11 +144,15 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Ma
     document: Mapping[str, Any] = next(iter(status.document.get("workers") or ()), {})
     # if the intent cannot be read, its traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
+    alarms = [status.failing or document.get("unserved") or "", *_troubles(document)]
+    is_failing = any(alarms) or has_failed(status.phase, status.reason)
+    is_quiet = status.phase is Phase.SETTLED and not is_failing
     return {
+        "look": "failing" if is_failing else "quiet" if is_quiet else "",
         "worker": status.worker,
         "phase": status.phase,
         "sign": SIGNS[status.phase],
-        "alarm": status.failing or document.get("unserved") or "",
+        "alarms": [alarm for alarm in alarms if alarm],
         "target": status.target,
         "shares": _shares(document, status.target) if is_read else (),
         "steps": _steps(document, status.reason) if is_read else None,
@@ -173,6 +178,14 @@ def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
             drawn.append(Share(build_id or "unversioned workers", percentage, begins, kind))
             begins += percentage
     return drawn
+
+
+def _troubles(document: Mapping[str, Any]) -> Iterator[str]:
+    """The problems of the target, and of other versions that take new workflows."""
+    for version in document.get("versions", ()):
+        if version["isTarget"] or version["percentage"] is not None:
+            for trouble in troubles(version):
+                yield f"{version['buildID']}: {trouble}"
 
 
 def _steps(document: Mapping[str, Any], reason: str) -> Steps | None:
