@@ -12,6 +12,7 @@ import pytest
 from tests.schemas.printed import STATUS
 from tests.strategies import NOW
 from twgen.model.plan import Phase
+from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.reporting.page.pages import fleet_page, fleet_part
 from twgen.reporting.printable import printable
@@ -133,6 +134,16 @@ def test_pods_that_crash_are_red_if_new_workflows_go_there() -> None:
     assert looks(with_version(pods=STALLED, isTarget=False)) == ["failing"]
     assert looks(with_version(pods=STALLED, isTarget=False, percentage=None)) == ["quiet"]
     assert order(fleet_part([SETTLED, replace(crashes, worker="shop/z")], NOW)) == ["shop/z", "shop/a"]
+
+
+def test_command_that_continues_a_rollout_names_the_worker_and_can_be_copied() -> None:
+    stopped = replace(BLOCKED, permits=(Verb.RETRY,), resource_version="7")
+    page = fleet_part([stopped], NOW)
+    assert "<code>twgen retry worker/b -n shop</code> <button" in page
+    assert 'aria-label="copy the command"' in page
+    odd = replace(stopped, worker="shop/a; b")
+    assert "worker/&#39;a; b&#39;" in fleet_part([odd], NOW)
+    assert "<code>" not in fleet_part([replace(stopped, permits=()), SETTLED], NOW)
 
 
 def test_page_loads_nothing_and_has_no_code_of_its_data() -> None:

@@ -80,9 +80,26 @@ async function press(button) {
   }
 }
 
+// a page that is served without TLS may have no clipboard: then the text is selected, to be copied by hand
+async function copy(button) {
+  const command = button.previousElementSibling;
+  const answered = document.getElementById("answered");
+  try {
+    await navigator.clipboard.writeText(command.textContent);
+    answered.textContent = `copied: ${command.textContent}`;
+  } catch {
+    getSelection().selectAllChildren(command);
+    answered.textContent = "the command is selected: copy it with your keyboard";
+  }
+}
+
 if (fleet) {
   fleet.addEventListener("click", (event) => {
     if (event.target.matches("button[data-verb]")) press(event.target);
+    if (event.target.matches("button.copy")) {
+      event.preventDefault(); // the row stays as it is
+      copy(event.target);
+    }
   });
   input.addEventListener("input", filter);
   document.addEventListener("keydown", (event) => {

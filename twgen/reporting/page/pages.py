@@ -1,5 +1,6 @@
 """The page: a fleet of workers, or a simulation, as one HTML document that needs nothing else."""
 
+import shlex
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus, StepPlace
 from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
+from twgen.planning.requests import advised
 from twgen.planning.sentences import clock_time, plain_percentage, spoken
 from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
@@ -161,11 +163,19 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Ma
         "reason": status.reason,
         "says": status.message,
         "request": request_phrase(status, now),
+        "command": _command(status),
         "buttons": [(verb, _MEANING[verb].format(target=status.target)) for verb in verbs],
         "document": document,
         "lanes": lanes_of(document, now) if is_read else Lanes((), ()),
         "changes": _changes(document, now),
     }
+
+
+def _command(status: RolloutStatus) -> str:
+    """The command with which a person continues the rollout; empty: none does."""
+    verb = advised(status)
+    namespace, _, name = status.worker.partition("/")
+    return f"twgen {verb.lower()} worker/{shlex.quote(name)} -n {shlex.quote(namespace)}" if verb else ""
 
 
 def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
