@@ -146,6 +146,20 @@ def test_command_that_continues_a_rollout_names_the_worker_and_can_be_copied() -
     assert "<code>" not in fleet_part([replace(stopped, permits=()), SETTLED], NOW)
 
 
+def test_each_column_has_a_meaning_that_the_keyboard_reaches() -> None:
+    page = fleet_page([SETTLED], NOW)
+    head = re.findall('<span title="([^"]+)">([^<]+)</span>', page)
+    [legend] = re.findall('<details class="legend"><summary>.*?</details>', page, re.DOTALL)
+    assert re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", legend) == [(name, means) for means, name in head]
+    assert len(head) == 6
+    assert page.index(legend) < page.index('<div id="fleet">'), "a refresh does not close it"
+
+
+def test_row_has_a_handle_in_what_opens_it() -> None:
+    [summary] = re.findall("<summary>.*?</summary>", fleet_part([SETTLED], NOW), re.DOTALL)
+    assert '<span class="chevron" aria-hidden="true"></span>' in summary
+
+
 def test_page_loads_nothing_and_has_no_code_of_its_data() -> None:
     page = fleet_page([SETTLED], NOW)
     read = Read(page)
