@@ -47,16 +47,21 @@ async function refresh() {
   const selection = getSelection();
   if (!selection.isCollapsed && fleet.contains(selection.anchorNode)) return;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "application/json" }, cache: "no-store" });
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    const news = await answer.json();
-    if (news.fleet !== refresh.last) {
-      show(news.fleet);
-      refresh.last = news.fleet;
-      filter();
+    const headers = { Accept: "application/json", ...(refresh.tag && { "If-None-Match": refresh.tag }) };
+    const answer = await fetch(location.href, { headers, cache: "no-store" });
+    if (!answer.ok && answer.status !== 304) throw new Error(`the server answered ${answer.status}`);
+    if (answer.ok) {
+      const news = await answer.json();
+      if (news.fleet !== refresh.last) {
+        show(news.fleet);
+        refresh.last = news.fleet;
+        filter();
+      }
+      refresh.failure = news.failure;
+      refresh.tag = answer.headers.get("ETag");
     }
-    document.getElementById("as-of").textContent = news.asOf;
-    stale.textContent = news.failure ? `not refreshed: ${news.failure}` : "";
+    document.getElementById("as-of").textContent = answer.headers.get("As-Of");
+    stale.textContent = refresh.failure ? `not refreshed: ${refresh.failure}` : "";
   } catch (error) {
     stale.textContent = `not refreshed: ${error.message}`;
   }

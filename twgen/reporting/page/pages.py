@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 Offers = Callable[[RolloutStatus], Collection[Verb]]
 """The buttons of a worker, by its status."""
-_COLUMNS = (
-    ("Phase", "Settled: nothing is left to do. Moving: a change is due. Waiting: for time or a person. Blocked: a"
-     " person must act."),
-    ("Worker", "The namespace and the name of the worker."),
-    ("Target", "The build ID of the newest version in Git."),
-    ("New workflows", "The share of new workflows that each version gets, and the steps while the target ramps."),
-    ("For", "The time since the phase or the reason last changed."),
-    ("Reason", "What the rollout waits for, what has failed, and the command that continues it."),
-)  # fmt: skip
+_COLUMNS = {
+    "Phase": "Settled: nothing is left to do. Moving: a change is due. Waiting: for time or a person."
+    " Blocked: a person must act.",
+    "Worker": "The namespace and the name of the worker.",
+    "Target": "The build ID of the newest version in Git.",
+    "New workflows": "The share of new workflows that each version gets, and the steps of a ramping target.",
+    "For": "The time since the phase or the reason last changed.",
+    "Reason": "What the rollout waits for, what has failed, and the command that continues it.",
+}
 """The columns of a row, each with its meaning."""
 _MEANING = {
     Verb.PAUSE: "keep the share of {target} as it is, until somebody resumes",
@@ -129,7 +129,7 @@ def _fleet(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers) -> 
     rows = sorted((_row(status, now, offers(status)) for status in statuses), key=itemgetter(0))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
-    return {"rows": [html for _, html in rows], "numbers": numbers, "columns": _COLUMNS}
+    return {"rows": [html for _, html in rows], "numbers": numbers, "columns": _COLUMNS.items()}
 
 
 def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> tuple[tuple[object, ...], Any]:
