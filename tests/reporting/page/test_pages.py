@@ -160,6 +160,18 @@ def test_row_has_a_handle_in_what_opens_it() -> None:
     assert '<span class="chevron" aria-hidden="true"></span>' in summary
 
 
+def test_settled_workers_of_a_large_fleet_are_behind_one_line() -> None:
+    settled = [replace(SETTLED, worker=f"shop/worker-{number}") for number in range(250)]
+    moves = replace(SETTLED, worker="shop/moves", phase=Phase.MOVING, reason="NextStep")
+    crashes = replace(with_version(pods=STALLED), worker="shop/crashes")
+    part = fleet_part([*settled, moves, crashes, OLDER], NOW)
+    shown, line, folded = part.partition('<details class="fold"><summary>250 settled workers</summary>')
+    assert line
+    assert order(shown) == ["shop/crashes", "shop/c", "shop/moves"]
+    assert len(order(folded)) == 250
+    assert "fold" not in fleet_part([*settled[:150], moves], NOW), "a page that can be read needs no fold"
+
+
 def test_page_loads_nothing_and_has_no_code_of_its_data() -> None:
     page = fleet_page([SETTLED], NOW)
     read = Read(page)

@@ -11,7 +11,21 @@ function filter() {
     worker.hidden = !words.every((word) => text.includes(word));
     shown += !worker.hidden;
   }
+  unfold(words.length > 0);
   document.getElementById("found").textContent = words.length ? `${shown} of ${workers.length}` : "";
+}
+
+// the filter opens the line of settled workers, and closes it only if it opened it
+function unfold(isFiltered) {
+  const fold = fleet.querySelector("details.fold");
+  if (!fold || isFiltered === "byFilter" in fold.dataset) return;
+  if (isFiltered && !fold.open) {
+    fold.open = true;
+    fold.dataset.byFilter = "";
+  } else if (!isFiltered) {
+    fold.open = false;
+    delete fold.dataset.byFilter;
+  }
 }
 
 // two rows that differ only in their age are equal: only the age is replaced, so readers keep their place in the row
@@ -36,7 +50,14 @@ function show(html) {
       row.open = old.open;
     }
   }
+  const [fold, oldFold] = [next, fleet].map((parent) => parent.querySelector("details.fold"));
+  if (fold && oldFold) {
+    fold.open = oldFold.open;
+    Object.assign(fold.dataset, oldFold.dataset);
+  }
+  const isOnFold = oldFold?.firstElementChild === document.activeElement;
   fleet.replaceChildren(...next.childNodes);
+  if (isOnFold) fold?.firstElementChild.focus();
   if (focused && !document.activeElement.closest("details.worker")) {
     document.getElementById(focused)?.firstElementChild.focus();
   }

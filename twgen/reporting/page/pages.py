@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.model.plan import Phase
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Offers = Callable[[RolloutStatus], Collection[Verb]]
 """The buttons of a worker, by its status."""
+_MOST_ROWS = 200
+"""With more workers, the settled ones are behind one line."""
 _COLUMNS = {
     "Phase": "Settled: nothing is left to do. Moving: a change is due. Waiting: for time or a person."
     " Blocked: a person must act.",
@@ -126,14 +128,26 @@ def _page(**values: Any) -> str:
 
 
 def _fleet(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers) -> Mapping[str, Any]:
-    rows = sorted((_row(status, now, offers(status)) for status in statuses), key=itemgetter(0))
+    rows = sorted((_row(status, now, offers(status)) for status in statuses), key=attrgetter("order"))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
-    return {"rows": [html for _, html in rows], "numbers": numbers, "columns": _COLUMNS.items()}
+    shown, folded = [row for row in rows if not row.is_quiet], [row for row in rows if row.is_quiet]
+    if len(rows) <= _MOST_ROWS:
+        shown, folded = rows, []
+    html = {"rows": [row.html for row in shown], "folded": [row.html for row in folded]}
+    return {**html, "numbers": numbers, "columns": _COLUMNS.items()}
 
 
-def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> tuple[tuple[object, ...], Any]:
-    """What a worker's row is sorted by, and its HTML.
+class _Row(NamedTuple):
+    """The row of a worker."""
+
+    order: tuple[object, ...]
+    is_quiet: bool
+    html: Any
+
+
+def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> _Row:
+    """The row of a worker.
 
     It is without the version data if another release or a person wrote that in another form.
     """
@@ -148,7 +162,7 @@ def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> tuple
         row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs)
         html = template.render(row=row)
     order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
-    return order, Markup(html)  # noqa: S704 - rendered here
+    return _Row(order, row["look"] == "quiet", Markup(html))  # noqa: S704 - rendered here
 
 
 def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Mapping[str, Any]:
