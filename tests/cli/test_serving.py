@@ -9,8 +9,10 @@ from unittest.mock import patch
 import pytest
 from urllib3 import request
 
+from tests.schemas.printed import STATUS
 from tests.strategies import NOW
 from twgen.cli.serving import Board, Exposed, serving
+from twgen.model.operator import Links
 from twgen.model.plan import Phase
 from twgen.model.requests import PendingRequest, Verb
 from twgen.model.requests import Request as Asked
@@ -81,6 +83,13 @@ def test_failure_is_news_and_so_is_its_end(board: Board) -> None:
     assert (number, json.loads(body)["failure"], as_of) == (200, board.failure, "2026-11-21 12:00:00 UTC")
     board.show([SETTLED], NOW + SECOND)
     assert shown(board, HTTP_IF_NONE_MATCH=failing)[:2] == (200, tag)
+
+
+def test_page_and_part_lead_where_the_operator_says() -> None:
+    board = Board(5, links=Links("https://temporal.example.com"))
+    board.show([replace(SETTLED, document=STATUS)], NOW)
+    for asked in ({"PATH_INFO": "/"}, PART):
+        assert b"https://temporal.example.com/namespaces/t/" in board.answer(asked).body
 
 
 def test_page_and_part_have_tags_of_their_own(board: Board) -> None:

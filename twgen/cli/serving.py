@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any, NamedTuple, Self
 
 from twgen.errors import InvalidInput
+from twgen.model.operator import Links
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import CONTENT_TYPE
@@ -114,6 +115,8 @@ class Board:
     """Why the newest read failed; empty: it did not."""
     offers: Callable[[RolloutStatus], Collection[Verb]] = lambda _: ()
     """The buttons of a worker."""
+    links: Links = field(default_factory=Links)
+    """The pages elsewhere that rows link to."""
     _shown: tuple[object, ...] = ()
     """Everything that the rendered bodies depend on, other than ages."""
     _rendered: dict[tuple[str, str], "_Body"] = field(default_factory=dict)
@@ -140,9 +143,11 @@ class Board:
         rendered, failure = self._rendered, self.failure
         if not (body := rendered.get((kind, failure))):
             if kind == _PAGE:
-                text = fleet_page(self.statuses, now, self.offers, refreshed_every=self.refreshed_every)
+                text = fleet_page(
+                    self.statuses, now, self.offers, self.links, refreshed_every=self.refreshed_every
+                )
             else:
-                part = {"failure": failure, "fleet": fleet_part(self.statuses, now, self.offers)}
+                part = {"failure": failure, "fleet": fleet_part(self.statuses, now, self.offers, self.links)}
                 text = json.dumps(part, ensure_ascii=False)
             body = rendered[kind, failure] = _Body.of(text.encode())
         # the time of the read is a header: it is new each time, even if the body is not

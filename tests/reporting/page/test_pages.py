@@ -11,9 +11,11 @@ import pytest
 
 from tests.schemas.printed import STATUS
 from tests.strategies import NOW
+from twgen.model.operator import Links
 from twgen.model.plan import Phase
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
+from twgen.records.operator_config import parse_operator
 from twgen.reporting.page.pages import fleet_page, fleet_part
 from twgen.reporting.printable import printable
 
@@ -170,6 +172,52 @@ def test_settled_workers_of_a_large_fleet_are_behind_one_line() -> None:
     assert order(shown) == ["shop/crashes", "shop/c", "shop/moves"]
     assert len(order(folded)) == 250
     assert "fold" not in fleet_part([*settled[:150], moves], NOW), "a page that can be read needs no fold"
+
+
+ELSEWHERE = Links("https://temporal.example.com/ui/", "https://argocd.example.com")
+
+
+def addresses(status: RolloutStatus, links: Links = ELSEWHERE) -> list[str]:
+    return re.findall(
+        '<a href="([^"]*)" target="_blank" rel="noopener noreferrer">', fleet_part([status], NOW, links=links)
+    )
+
+
+def test_row_leads_to_its_worker_in_temporal_and_its_application_in_argo_cd() -> None:
+    [worker] = STATUS["workers"]  # type: ignore[misc]
+    [version] = worker["versions"]
+    moved = {"identity": "twgen/prod/pay", "intent": "", "application": "pay", "at": ""}
+
+    def row(application: str, namespace: str = "prod/1") -> RolloutStatus:
+        by = {**moved, "application": application}
+        document = {**worker, "temporalNamespace": namespace}
+        return replace(
+            SETTLED,
+            worker="shop/pay",
+            document={"workers": [{**document, "versions": [{**version, "movedBy": by}]}]},
+        )
+
+    temporal = "https://temporal.example.com/ui/namespaces/prod%2F1/worker-deployments/shop%2Fpay"
+    argocd = "https://argocd.example.com/applications"
+    assert addresses(row("pay")) == [temporal, f"{argocd}/pay"]
+    assert addresses(row("team-a_pay")) == [temporal, f"{argocd}/team-a/pay"]
+    assert addresses(row('"><script>')) == [temporal, f"{argocd}/%22%3E%3Cscript%3E"]
+    assert addresses(row("", "")) == []
+    assert addresses(row("pay"), Links()) == []
+    assert addresses(SETTLED) == []
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "data:text/html,a", "//a.example", "https://a.example/?b"]
+)
+def test_operator_can_name_only_pages_of_the_web(url: str) -> None:
+    document = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "OperatorConfig",
+        "links": {"temporal": url, "argocd": url},
+    }
+    _, findings = parse_operator(document)
+    assert len(findings) == 2
 
 
 def test_page_loads_nothing_and_has_no_code_of_its_data() -> None:

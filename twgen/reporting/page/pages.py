@@ -9,7 +9,9 @@ from functools import cache
 from hashlib import sha256
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
+from twgen.model.operator import Links
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Verb
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 Offers = Callable[[RolloutStatus], Collection[Verb]]
 """The buttons of a worker, by its status."""
+_NO_LINKS = Links()
 _MOST_ROWS = 200
 """With more workers, the settled ones are behind one line."""
 _COLUMNS = {
@@ -86,17 +89,23 @@ def fleet_page(
     statuses: Sequence[RolloutStatus],
     now: datetime,
     offers: Offers = lambda _: (),
+    links: Links = _NO_LINKS,
     *,
     refreshed_every: float = 0,
 ) -> str:
     """The page of many workers as they are now; `refreshed_every` is in seconds, 0: never."""
-    fleet = _fleet(statuses, now, offers)
+    fleet = _fleet(statuses, now, offers, links)
     return _page(title="Temporal workers", now=now, refreshed_every=refreshed_every, **fleet)
 
 
-def fleet_part(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers = lambda _: ()) -> str:
+def fleet_part(
+    statuses: Sequence[RolloutStatus],
+    now: datetime,
+    offers: Offers = lambda _: (),
+    links: Links = _NO_LINKS,
+) -> str:
     """The part of that page that a refresh replaces."""
-    return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now, offers))
+    return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now, offers, links))
 
 
 def simulation_page(timeline: Timeline) -> str:
@@ -127,8 +136,10 @@ def _page(**values: Any) -> str:
     return environment.get_template("page.html").render(**values)
 
 
-def _fleet(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers) -> Mapping[str, Any]:
-    rows = sorted((_row(status, now, offers(status)) for status in statuses), key=attrgetter("order"))
+def _fleet(
+    statuses: Sequence[RolloutStatus], now: datetime, offers: Offers, links: Links
+) -> Mapping[str, Any]:
+    rows = sorted((_row(status, now, offers(status), links) for status in statuses), key=attrgetter("order"))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
     shown, folded = [row for row in rows if not row.is_quiet], [row for row in rows if row.is_quiet]
@@ -146,7 +157,7 @@ class _Row(NamedTuple):
     html: Any
 
 
-def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> _Row:
+def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> _Row:
     """The row of a worker.
 
     It is without the version data if another release or a person wrote that in another form.
@@ -155,17 +166,17 @@ def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> _Row:
 
     template = _environment().get_template("row.html")
     try:
-        row = _values(status, now, verbs)
+        row = _values(status, now, verbs, links)
         html = template.render(row=row)
     except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
         unread = "the version data in its status cannot be read"
-        row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs)
+        row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs, links)
         html = template.render(row=row)
     order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
     return _Row(order, row["look"] == "quiet", Markup(html))  # noqa: S704 - rendered here
 
 
-def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Mapping[str, Any]:
+def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
     """What `row.html` shows of a worker."""
     document: Mapping[str, Any] = next(iter(status.document.get("workers") or ()), {})
     # if the intent cannot be read, its traffic is unknown
@@ -189,10 +200,25 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Ma
         "request": request_phrase(status, now),
         "command": _command(status),
         "buttons": [(verb, _MEANING[verb].format(target=status.target)) for verb in verbs],
+        "links": list(_links(status.worker, document, links)),
         "document": document,
         "lanes": lanes_of(document, now) if is_read else Lanes((), ()),
         "changes": _changes(document, now),
     }
+
+
+def _links(worker: str, document: Mapping[str, Any], links: Links) -> Iterator[tuple[str, str]]:
+    """The pages about a worker elsewhere: their names and URLs."""
+    if links.temporal and (namespace := document.get("temporalNamespace")):
+        # newer releases of the UI have /workers/deployments, and redirect from this path
+        path = f"namespaces/{quote(namespace, safe='')}/worker-deployments/{quote(worker, safe='')}"
+        yield "Temporal", f"{links.temporal.rstrip('/')}/{path}"
+    moves = (version.get("movedBy") or {} for version in document.get("versions", ()))
+    application = next((moved["application"] for moved in moves if moved.get("application")), "")
+    if links.argocd and application:
+        # Argo CD names an application of another namespace with an underscore between the two
+        path = "/".join(quote(part, safe="") for part in application.partition("_") if part not in {"_", ""})
+        yield "Argo CD", f"{links.argocd.rstrip('/')}/applications/{path}"
 
 
 def _command(status: RolloutStatus) -> str:
