@@ -286,6 +286,8 @@ class Links(NamedTuple):
     """
     argocd: Annotated[str, _URL, Example("https://argocd.example.com")] = ""
     """The URL of Argo CD's UI. The dashboard links a worker to the application that moved its traffic."""
+    dashboard: Annotated[str, _URL, Example("https://twgen.example.com")] = ""
+    """The URL of the page that `twgen tick` serves. Argo CD links each intent to the row of its worker."""
 
 
 class TickSettings(NamedTuple):

@@ -119,6 +119,16 @@ async function copy(button) {
   }
 }
 
+// the row that the URL names, as the links of Argo CD do
+function openNamed() {
+  const row = document.getElementById(location.hash.slice(1));
+  if (!row?.matches("details.worker")) return;
+  const fold = row.closest("details.fold");
+  if (fold) fold.open = true;
+  row.open = true;
+  row.scrollIntoView();
+}
+
 if (fleet) {
   fleet.addEventListener("click", (event) => {
     if (event.target.matches("button[data-verb]")) press(event.target);
@@ -140,4 +150,6 @@ if (fleet) {
   const seconds = Number(document.body.dataset.refreshedEvery);
   if (seconds) setInterval(() => document.hidden || refresh(), seconds * 1000);
   filter();
+  addEventListener("hashchange", openNamed);
+  openNamed();
 }
