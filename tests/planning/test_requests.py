@@ -9,7 +9,7 @@ from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
-from twgen.planning.requests import refused_at_once, refused_without_job
+from twgen.planning.requests import advised, refused_at_once, refused_without_job
 
 MOVING = RolloutStatus(
     "shop/pay",
@@ -48,6 +48,29 @@ def test_aborted_rollout_takes_what_lets_it_continue() -> None:
     aborted = replace(MOVING, phase=Phase.BLOCKED, reason=Reason.ABORTED)
     refused = {verb for verb in Verb if refused_at_once(aborted, verb)}
     assert refused == {Verb.ABORT, Verb.PAUSE}
+
+
+@pytest.mark.parametrize(
+    ("reason", "verb"),
+    [
+        (Reason.PAUSED, Verb.RESUME),
+        (Reason.ABORTED, Verb.RETRY),
+        (Reason.GATE_FAILED, Verb.RETRY),
+        (Reason.ROLLOUT_ENDED, Verb.RETRY),
+        (Reason.UNTIL_PROMOTED, Verb.PROMOTE),
+        (Reason.MANUAL, Verb.PROMOTE),
+        (Reason.RAMP_PAUSED, None),
+        (Reason.FOREIGN_MANAGER, None),
+    ],
+)
+def test_advice_is_what_continues_a_rollout_that_needs_a_person(reason: Reason, verb: Verb | None) -> None:
+    status = replace(MOVING, reason=reason, resource_version="7")
+    assert advised(status) is verb
+    assert advised(replace(status, permits=())) is (Verb.RESUME if verb is Verb.RESUME else None)
+    assert advised(replace(status, resource_version="")) is None, "no rollout is in a cluster"
+    assert advised(replace(status, phase=Phase.SETTLED)) is None
+    waiting = PendingRequest(Request("r1", Verb.RETRY, "v2", NOW, "ana"), "", None, "7")
+    assert advised(replace(status, pending=waiting)) is None
 
 
 @pytest.mark.parametrize("verb", list(Verb))

@@ -9,8 +9,8 @@ from tests.planning.situations import NOW, SPEC, drained, live, routing, situati
 from tests.planning.times import DAY, HOUR
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan
-from twgen.model.policy import OnDelete
-from twgen.model.spec import AttachedResource
+from twgen.model.policy import OnDelete, PolicyStep
+from twgen.model.spec import AttachedResource, Rollout, RolloutStep, Strategy
 from twgen.model.status import Status
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.temporal import WorkerDeployment
@@ -35,6 +35,44 @@ def ours(build_id: str = "v3", **facts: Any) -> dict[str, Any]:
     manifest = live(build_id, **facts)
     manifest["metadata"]["annotations"]["twgen.io/identity"] = "me"
     return manifest
+
+
+RAMPS = Rollout(Strategy.PROGRESSIVE, tuple(RolloutStep(share, HOUR) for share in (5, 33.3, 75)))
+
+
+@pytest.mark.parametrize(
+    ("share", "places"),
+    [
+        (2, ["Ahead", "Ahead", "Ahead"]),
+        (5, ["Present", "Ahead", "Ahead"]),
+        (33.29999923706055, ["Done", "Present", "Ahead"]),
+        (50, ["Done", "Present", "Ahead"]),
+        (75, ["Done", "Done", "Present"]),
+    ],
+)
+def test_steps_of_a_ramp_have_the_place_that_the_rollout_counts_from(share: float, places: list[str]) -> None:
+    ramping = temporal(
+        version("v3", S.RAMPING), version("v1", S.CURRENT), traffic=routing("v1", ("v3", share))
+    )
+    policy = replace(SPEC.policy, steps=(PolicyStep(33.3, gate="Smoke"), PolicyStep(75, until_promoted=True)))
+    world = situation(ramping, [ours(), ours("v1")])
+    [worker] = make_status(plan_of(world, rollout=RAMPS, policy=policy), world, ME).workers
+    assert [step.place for step in worker.steps] == places
+    assert [(step.percentage, step.gate, step.until_promoted) for step in worker.steps] == [
+        (5, "", False),
+        (33.3, "Smoke", False),
+        (75, "", True),
+    ]
+
+
+def test_worker_that_does_not_ramp_or_has_no_steps_shows_none() -> None:
+    ramping = temporal(version("v3", S.RAMPING), version("v1", S.CURRENT), traffic=routing("v1", ("v3", 5)))
+    at_once = replace(RAMPS, strategy=Strategy.ALL_AT_ONCE)
+    for world, rollout in (
+        (situation(IS_CURRENT, [ours()]), RAMPS),
+        (situation(ramping, [ours(), ours("v1")]), at_once),
+    ):
+        assert not make_status(plan_of(world, rollout=rollout), world, ME).workers[0].steps
 
 
 def test_settled_plan_is_not_pending() -> None:

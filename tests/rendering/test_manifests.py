@@ -7,7 +7,7 @@ import pytest
 
 from tests.strategies import AUTOSCALER, BUDGET, NOW, a_spec, live_manifest, world
 from twgen.errors import InvalidInput
-from twgen.model.operator import Caller
+from twgen.model.operator import Caller, Links
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document
 from twgen.model.spec import AttachedResource, WorkerSpec
@@ -26,6 +26,9 @@ def workers(spec: WorkerSpec = SPEC, *live: dict[str, Any]) -> tuple[WorkerVersi
 
 def document(**metadata: Any) -> Document:
     return Document("", 0, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata})
+
+
+LINKS = Links("https://ui.example.com/base/", dashboard="https://page.example.com")
 
 
 def attached(template: dict[str, Any], *live: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +53,7 @@ def test_passthrough_comes_first_as_it_is_then_ours_in_apply_order() -> None:
 
 def test_argocd_shows_a_link_to_the_workflows_of_each_version_where_the_operator_says_where() -> None:
     live = live_manifest(SPEC, "v1", 1)
-    linked = render_manifests(workers(SPEC, live), [], ME.of, None, "https://ui.example.com/base")
+    linked = render_manifests(workers(SPEC, live), [], ME.of, None, LINKS)
     links = {
         item["metadata"]["labels"]["temporal.io/build-id"]: item["metadata"]["annotations"].pop(LINK)
         for item in linked

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import AUTOSCALER, BUDGET, NOW, STEPS, a_spec, live_manifest, with_policy, world
 from twgen.cluster.deployments import recorded_deployment
 from twgen.errors import InvalidInput
-from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
+from twgen.model.operator import CaBundle, Caller, GroupKind, Links, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.policy import Driver, OwnerReferences
 from twgen.model.problem import Document
@@ -23,7 +23,7 @@ from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, pars
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import attached_kinds, render_manifests
 from twgen.specs.attached import KINDS
-from twgen.versioning.names import PLAN_HASH, SYNC_WAVE
+from twgen.versioning.names import DASHBOARD_LINK, PLAN_HASH, SYNC_WAVE
 
 AUTOSCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
 ME = Caller("twgen/me", forced=True)
@@ -293,6 +293,16 @@ def test_certificate_of_the_control_plane_is_mounted_in_place_of_the_workers() -
 def test_pod_is_told_where_temporal_is_and_not_whose_worker_it_is() -> None:
     [container] = of_kind("Job", rendered())["spec"]["template"]["spec"]["containers"]
     assert {item["name"] for item in container["env"]} == {"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"}
+
+
+def test_intent_leads_to_its_row_of_the_page_if_the_operator_says_where_that_is() -> None:
+    versions = plan_versions([SPEC], world(None, []), NOW, ME).workers
+    links = Links(dashboard="https://page.example.com/")
+    linked = render_manifests(versions, [], ME.of, JOB, links)
+    found = of_kind("ConfigMap", linked)["metadata"]["annotations"].pop(DASHBOARD_LINK)
+    assert found == "Rollout|https://page.example.com/#shop/payments"
+    # and the link makes no new Job
+    assert linked == rendered()
 
 
 def test_warnings_of_the_render_are_in_the_intent() -> None:

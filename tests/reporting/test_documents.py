@@ -25,7 +25,7 @@ from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.marks import MarkKey
 from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
-from twgen.model.status import AttachedState, AttachedView
+from twgen.model.status import AttachedState, AttachedView, StepPlace, StepView
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.timeline import Notice, Noticing
@@ -76,13 +76,14 @@ def documents() -> dict[str, dict[str, Any]]:
         worker, plan=replace(worker.plan, judgements=judged, scheduled_actions=scheduled_actions)
     )
     later = replace(plan.workers[0].routing, action=RoutingAction.SET_RAMP, build_id="v3", percentage=5)
+    steps = (StepView(5, StepPlace.AHEAD, "", until_promoted=False),)
     [simulated] = timeline.workers
     notice = Notice(45 * MINUTE, 25, 19, 0.26)
     noticing = (Noticing("failures", notice, notice, 0.0),)
     return {
         "plan": plan_document(replace(plan, workers=(planned,))),
         "status": status_document(
-            replace(status, workers=(replace(worker, versions=versions, later=later),))
+            replace(status, workers=(replace(worker, versions=versions, later=later, steps=steps),))
         ),
         "timeline": timeline_document(replace(timeline, workers=(replace(simulated, noticing=noticing),))),
     }

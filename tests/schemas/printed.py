@@ -19,6 +19,7 @@ STATUS = {
             "waitsUntil": NOW,
             "owner": {"identity": "", "relation": "Nobody"},
             "lastModifierIdentity": "",
+            "steps": [{"percentage": 5, "place": "Present", "gate": "", "untilPromoted": False}],
             "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g", "status": "NotStarted"}],
             "analysis": [{"metric": "m", "verdict": "Passes", "value": 0.1, "bound": None, "because": "b"}],
             "draining": [

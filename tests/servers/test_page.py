@@ -112,6 +112,42 @@ def test_worker_is_found_opened_and_left_by_the_keyboard_alone(driver: Chrome, t
     assert len(shown(driver)) == 3
 
 
+def is_open(driver: Chrome, selector: str) -> bool:
+    return bool(driver.execute_script("return document.querySelector(arguments[0]).open", selector))
+
+
+def test_settled_workers_are_folded_until_the_filter_or_the_url_names_one(
+    driver: Chrome, tmp_path: Path
+) -> None:
+    many = [replace(SETTLED, worker=f"shop/worker-{number}") for number in range(250)]
+    look(driver, Look(1600, "light"))
+    opened(driver, fleet_page(many, NOW), tmp_path)
+    assert shown(driver) == []
+    field = driver.find_element(By.ID, "filter")
+    field.send_keys("worker-77")
+    assert shown(driver) == ["shop/worker-77"]
+    field.send_keys(Keys.ESCAPE)
+    assert not is_open(driver, ".fold")
+    driver.execute_script("location.hash = '#shop/worker-78'")
+    eventually(lambda: is_open(driver, "[id='shop/worker-78']"), 30)
+    assert is_open(driver, ".fold")
+    assert problems(driver) == []
+
+
+def test_command_is_selected_if_there_is_no_clipboard_and_its_row_stays_closed(
+    driver: Chrome, tmp_path: Path
+) -> None:
+    failed = {"phase": Phase.BLOCKED, "reason": "GateFailed", "permits": (Verb.RETRY,)}
+    look(driver, Look(1600, "light"))
+    opened(driver, fleet_page([replace(SETTLED, resource_version="7", **failed)], NOW), tmp_path)  # type: ignore[arg-type]
+    driver.execute_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    driver.find_element(By.CSS_SELECTOR, "button.copy").click()
+    selected = "return getSelection().toString()"
+    eventually(lambda: driver.execute_script(selected) == "twgen retry worker/a -n shop", 30)
+    assert not is_open(driver, ".worker")
+    assert problems(driver) == []
+
+
 def test_thousand_workers_are_shown_and_filtered_within_a_second(driver: Chrome, tmp_path: Path) -> None:
     ended = subprocess.run(
         [TWGEN, "status", ".", "-o", "json", "--snapshot", "snapshot.yaml"],

@@ -30,10 +30,12 @@ _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with 
     "all_namespaces", "namespace", "interval", "listen", "no_browser", "timeout", "kubeconfig", "context"
 )
 @options(
+    "operator_config",
     "quiet",
     all_namespaces="Show the rollouts of every namespace.",
     namespace="Show the rollouts of this namespace.",
     interval="Time between two reads of the cluster.",
+    operator_config="OperatorConfig file. Only its `links` are used.",
 )
 def command(interval: float, listen: str | None, no_browser: bool, **params: Any) -> None:  # noqa: FBT001
     """Show the state of every rollout of a cluster in a browser, with buttons that pause, abort and retry.
@@ -55,7 +57,9 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
     host = (listen or _LOOPBACK).rpartition(":")[0]
     # elsewhere, anyone who learns the URL would act with this account
     has_buttons = host in _NAMES_OF_LOOPBACK
-    board = Board(interval, offers=presses.offers) if has_buttons else Board(interval)
+    board = Board(interval, links=settings.operator.links)
+    if has_buttons:
+        board.offers = presses.offers
     guard = _Guard(board.answer, presses.answer, token)
     methods = ("GET", "HEAD", *(("POST",) if has_buttons else ()))
     with servers, serving("--listen", listen or _LOOPBACK, guard.answer, methods) as port:

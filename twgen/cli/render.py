@@ -92,9 +92,7 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
     if settings.input.kind == HELM and not settings.surroundings.is_plugin:
         # `kubectl apply` would run objects that Argo CD leaves to `helm test`
         passthrough = tuple(item for item in passthrough if not is_test_of_helm(item.value))
-    manifests = render_manifests(
-        plan.workers, passthrough, caller.of, jobs, settings.operator.links.temporal.rstrip("/")
-    )
+    manifests = render_manifests(plan.workers, passthrough, caller.of, jobs, settings.operator.links)
     keep(specs, plan, manifests)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if not settings.quiet:

@@ -1,5 +1,6 @@
 """Serving this process's data over HTTP: the metrics of `twgen tick`, and the page."""
 
+import gzip
 import json
 import socket
 import time
@@ -7,10 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from twgen.errors import InvalidInput
+from twgen.model.operator import Links
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import CONTENT_TYPE
@@ -112,12 +115,23 @@ class Board:
     """Why the newest read failed; empty: it did not."""
     offers: Callable[[RolloutStatus], Collection[Verb]] = lambda _: ()
     """The buttons of a worker."""
-    _rendered: dict[str, str] = field(default_factory=dict)
-    """The rendered page and part, by type, for the next requests."""
+    links: Links = field(default_factory=Links)
+    """The pages elsewhere that rows link to."""
+    _shown: tuple[object, ...] = ()
+    """Everything that the rendered bodies depend on, other than ages."""
+    _rendered: dict[tuple[str, str], "_Body"] = field(default_factory=dict)
+    """The rendered page and part, by type and failure, for the next requests."""
 
     def show(self, statuses: Sequence[RolloutStatus], now: datetime) -> None:
-        """Replace the last read."""
-        self.statuses, self.read_at, self.failure, self._rendered = statuses, now, "", {}
+        """Replace the last read. If nothing is new, the rendered bodies stay for the rest of the minute."""
+        buttons = [tuple(self.offers(status)) for status in statuses]
+        # a status is equal to one with another request
+        requests = [(status.pending, status.resource_version) for status in statuses]
+        shown = (list(statuses), requests, buttons, now.replace(second=0, microsecond=0))
+        self.statuses, self.read_at, self.failure = statuses, now, ""
+        if shown != self._shown:
+            # last: a thread that renders older statuses has the older bodies
+            self._shown, self._rendered = shown, {}
 
     def answer(self, request: Request) -> Answer:
         """The page; for a request of the open page itself, its current content."""
@@ -125,16 +139,49 @@ class Board:
 
         if not (now := self.read_at):
             return Answer("503 Service Unavailable", "text/plain", b"nothing has been read yet\n")
-        is_page = request.get("HTTP_ACCEPT") != _PART
-        rendered, kind = self._rendered, _PAGE if is_page else _PART
-        if kind not in rendered and is_page:
-            rendered[kind] = fleet_page(self.statuses, now, self.offers, refreshed_every=self.refreshed_every)
-        elif kind not in rendered:
-            rendered[kind] = fleet_part(self.statuses, now, self.offers)
-        if is_page:
-            return Answer("200 OK", _PAGE, rendered[kind].encode(), _GUARDED)
-        part = {"asOf": f"{now:%Y-%m-%d %H:%M:%S} UTC", "failure": self.failure, "fleet": rendered[kind]}
-        return Answer("200 OK", _PART, json.dumps(part).encode(), _GUARDED)
+        kind = _PART if request.get("HTTP_ACCEPT") == _PART else _PAGE
+        rendered, failure = self._rendered, self.failure
+        if not (body := rendered.get((kind, failure))):
+            if kind == _PAGE:
+                text = fleet_page(
+                    self.statuses, now, self.offers, self.links, refreshed_every=self.refreshed_every
+                )
+            else:
+                part = {"failure": failure, "fleet": fleet_part(self.statuses, now, self.offers, self.links)}
+                text = json.dumps(part, ensure_ascii=False)
+            body = rendered[kind, failure] = _Body.of(text.encode())
+        # the time of the read is a header: it is new each time, even if the body is not
+        as_of = ("As-Of", f"{now:%Y-%m-%d %H:%M:%S} UTC")
+        headers = (*_GUARDED, as_of, ("ETag", body.tag), ("Vary", "Accept, Accept-Encoding"))
+        known = request.get("HTTP_IF_NONE_MATCH", "").split(",")
+        if body.tag in map(str.strip, known):
+            return Answer("304 Not Modified", kind, b"", headers)
+        if not _takes_gzip(request):
+            return Answer("200 OK", kind, body.plain, headers)
+        return Answer("200 OK", kind, body.zipped, (*headers, ("Content-Encoding", "gzip")))
+
+
+class _Body(NamedTuple):
+    """A rendered body, compressed once for all viewers."""
+
+    plain: bytes
+    zipped: bytes
+    tag: str
+    """It changes with the body; weak, as it is the same with and without compression."""
+
+    @classmethod
+    def of(cls, plain: bytes) -> Self:
+        """The body of these bytes."""
+        return cls(plain, gzip.compress(plain, mtime=0), f'W/"{sha256(plain).hexdigest()[:32]}"')
+
+
+def _takes_gzip(request: Request) -> bool:
+    """The client takes a compressed body (https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding)."""
+    for item in request.get("HTTP_ACCEPT_ENCODING", "").lower().split(","):
+        coding, _, weight = item.replace(" ", "").partition(";q=")
+        if coding in {"gzip", "*"}:
+            return not weight or weight.strip("0.") != ""
+    return False
 
 
 @dataclass(slots=True)

@@ -89,7 +89,10 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         settings = replace(settings, namespace="")
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: a single run ends before anything can read its metrics")
-    refreshes, exposed = _refreshes(settings, params), Exposed(Board(every or 0))
+    refreshes, exposed = (
+        _refreshes(settings, params),
+        Exposed(Board(every or 0, links=settings.operator.links)),
+    )
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
     with Servers(settings) as servers, served:
         checks = _Checks(settings, servers, refreshes)

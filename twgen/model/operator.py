@@ -278,10 +278,16 @@ class AttachedKinds(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Links that Argo CD shows."""
+    """The addresses of web pages that Argo CD and the dashboard link to."""
 
     temporal: Annotated[str, _URL, Example("https://temporal.example.com")] = ""
-    """The URL of Temporal's UI. Argo CD links each Deployment and intent to its workflows there."""
+    """The URL of Temporal's UI. Argo CD links each Deployment and intent to its workflows there, and the
+    dashboard links each worker.
+    """
+    argocd: Annotated[str, _URL, Example("https://argocd.example.com")] = ""
+    """The URL of Argo CD's UI. The dashboard links a worker to the application that moved its traffic."""
+    dashboard: Annotated[str, _URL, Example("https://twgen.example.com")] = ""
+    """The URL of the page that `twgen tick` serves. Argo CD links each intent to the row of its worker."""
 
 
 class TickSettings(NamedTuple):
@@ -324,7 +330,7 @@ class Operator:
     /api/v1/query_range). twgen follows no redirect, and accepts at most a megabyte within ten seconds.
     """
     links: Links = Links()
-    """Links that Argo CD shows next to rendered objects."""
+    """The addresses of web pages that Argo CD and the dashboard link to."""
     tick: TickSettings = TickSettings()
     """What `twgen tick` may do in addition to refreshing applications of Argo CD."""
     file: Annotated[str, Mark.INTERNAL] = ""

@@ -121,6 +121,26 @@ class VersionView:
     """Its last move; None: it is not in routing, or somebody else has changed that since."""
 
 
+class StepPlace(StrEnum):
+    """Where a step is relative to the live share of the target."""
+
+    DONE = "Done"
+    PRESENT = "Present"
+    AHEAD = "Ahead"
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step of a target that ramps."""
+
+    percentage: float
+    place: StepPlace
+    gate: str
+    """The workflow type that must complete before it begins; empty: it has no gate."""
+    until_promoted: bool
+    """Only a person ends it."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerView:
     """Where one worker stands."""
@@ -131,6 +151,8 @@ class WorkerView:
     """Who changed routing last in Temporal; empty: nobody said."""
     later: RoutingPlan | None
     """The change when the waiting ends."""
+    steps: tuple[StepView, ...]
+    """Empty: the target does not ramp, or has no steps."""
     gates: tuple[GateProgress, ...]
     """Empty: no gate, or none is needed."""
     unversioned_percentage: float | None

@@ -156,6 +156,14 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
     return tuple(verb for verb in Verb if verb in verbs and makes_sense[verb])
 
 
+def advised(status: RolloutStatus) -> Verb | None:
+    """The request with which a person continues a rollout; None: it needs no person, or may not take it."""
+    continues = {Verb.RESUME, Verb.RETRY}
+    if status.reason in {RoutingReason.UNTIL_PROMOTED, RoutingReason.MANUAL}:
+        continues.add(Verb.PROMOTE)
+    return next((verb for verb in offered(status) if verb in continues), None)
+
+
 def _behind_an_abort(status: RolloutStatus, verb: Verb) -> str:
     """Why a request may not take the place of one that waits; empty: it may, or none waits."""
     waiting = status.pending.request if status.pending and not status.pending.is_answered else None

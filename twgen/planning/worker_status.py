@@ -1,13 +1,25 @@
 """The state of every worker in the world of a plan, and their order by urgency."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS
-from twgen.model.status import GateProgress, Move, Ownership, Status, VersionCount, VersionView, WorkerView
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.spec import Strategy
+from twgen.model.status import (
+    GateProgress,
+    Move,
+    Ownership,
+    Status,
+    StepPlace,
+    StepView,
+    VersionCount,
+    VersionView,
+    WorkerView,
+)
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
 from twgen.model.times import format_time
 from twgen.model.world import World
@@ -22,6 +34,14 @@ from twgen.planning.versions.plan import holds_a_place, later_actions
 
 URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 """The phases; those that need a person come first."""
+
+_FAILURES = {
+    RoutingReason.UNSERVED,
+    RoutingReason.ANALYSIS_FAILED,
+    RoutingReason.REPLAY_FAILED,
+    RoutingReason.STEP_GATE_FAILED,
+    RoutingReason.GATE_FAILED,
+}
 
 
 def make_status(
@@ -54,6 +74,7 @@ def _worker(
         ownership=_ownership(worker, caller),
         last_modifier=target.temporal.last_modifier_identity,
         later=change_when_due(target, worker.routing),
+        steps=tuple(_steps(target)),
         gates=tuple(
             GateProgress(
                 on_queue.gate.workflow_type,
@@ -72,6 +93,11 @@ def _worker(
         ),
         versions=tuple(_versions(worker, target, attached)),
     )
+
+
+def has_failed(phase: Phase, reason: str) -> bool:
+    """The target failed a check, or needs a person before it continues."""
+    return phase is Phase.BLOCKED or reason in _FAILURES
 
 
 def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
@@ -103,6 +129,23 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
     if owner in policy.adopt_from:
         return Ownership.ADOPTED
     return Ownership.OTHER if caller.on_deployments_of(policy) else Ownership.UNKNOWN
+
+
+def _steps(target: Target) -> Iterator[StepView]:
+    """The steps of a target that ramps."""
+    rollout = target.spec.rollout
+    if not target.ramp or rollout.strategy is Strategy.ALL_AT_ONCE:
+        return
+    for step in rollout.steps:
+        if step in target.steps_left:
+            place = StepPlace.AHEAD
+        else:
+            place = StepPlace.PRESENT if step == target.step else StepPlace.DONE
+        more = target.spec.policy.step(step.percentage)
+        gate = more.gate if more and more.gate else ""
+        yield StepView(
+            plain_percentage(step.percentage), place, gate, until_promoted=bool(more and more.until_promoted)
+        )
 
 
 def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None) -> list[VersionView]:

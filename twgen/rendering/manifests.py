@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from twgen.errors import InvalidInput
-from twgen.model.operator import GroupKind
+from twgen.model.operator import GroupKind, Links
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, WorkerVersions
 from twgen.model.policy import Driver, OwnerReferences, Policy
@@ -25,6 +25,7 @@ from twgen.rendering.jobs import Manifest, RolloutJobs, replay_manifests, rollou
 from twgen.specs.attached import KINDS
 from twgen.specs.kinds import RENDER_FAILED
 from twgen.versioning.names import (
+    DASHBOARD_LINK,
     HOOK,
     LINK,
     NOT_PRUNED,
@@ -54,15 +55,15 @@ def render_manifests(
     passthrough: Sequence[Document],
     identity_of: Callable[[Policy], str],
     jobs: RolloutJobs | None = None,
-    temporal_ui: str = "",
+    links: Links | None = None,
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all objects that twgen makes, sorted.
 
-    With `temporal_ui`, Argo CD shows links to the workflows of workers and versions. Without `jobs` there are
-    no objects of rollouts. Raises InvalidInput if there is nothing to render.
+    With `links`, Argo CD shows links to the workflows of workers and versions, and to the rows of workers.
+    Without `jobs` there are no objects of rollouts. Raises InvalidInput if there is nothing to render.
     """
     limit_copies(workers)
-    manifests = (_manifests(worker, identity_of, jobs, temporal_ui) for worker in workers)
+    manifests = (_manifests(worker, identity_of, jobs, links or Links()) for worker in workers)
     objects = sorted(chain.from_iterable(manifests), key=_place)
     if not objects and not passthrough:
         reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
@@ -86,13 +87,13 @@ def _manifests(
     worker: WorkerVersions,
     identity_of: Callable[[Policy], str],
     jobs: RolloutJobs | None,
-    temporal_ui: str,
+    links: Links,
 ) -> Iterator[Manifest]:
     spec, identity = worker.spec, identity_of(worker.spec.policy)
     has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
     for manifest in rollout_manifests(worker, identity, jobs) if jobs else ():
         if manifest["kind"] == "ConfigMap":
-            manifest["metadata"]["annotations"] |= _link(temporal_ui, spec)
+            manifest["metadata"]["annotations"] |= _links(links, spec)
         yield manifest
     for manifest in replay_manifests(worker, jobs) if jobs else ():
         if has_hook:
@@ -103,7 +104,7 @@ def _manifests(
     for version in worker.versions:
         manifests = [version_deployment(spec, version, identity)] if version.is_rendered else []
         for manifest in manifests:
-            manifest["metadata"]["annotations"] |= _link(temporal_ui, spec, version.build_id)
+            manifest["metadata"]["annotations"] |= _links(links, spec, version.build_id)
         manifests += attached_manifests(spec, version, has_hook=bool(has_hook))
         for manifest in manifests:
             is_first = version.build_id in at_once and manifest["kind"] in _HEALTHY_AT_ONCE
@@ -113,15 +114,18 @@ def _manifests(
             yield manifest
 
 
-def _link(temporal_ui: str, spec: WorkerSpec, build_id: str = "") -> dict[str, str]:
-    """The annotation with which Argo CD links an object to the workflows of a worker, or of one version."""
-    if not temporal_ui:
-        return {}
-    query = f'TemporalWorkerDeployment="{spec.worker_deployment}"'
-    if build_id:
-        query = f'TemporalWorkerDeploymentVersion="{spec.worker_deployment}:{build_id}"'
-    path = f"namespaces/{quote(spec.temporal_namespace, safe='')}/workflows?query={quote(query, safe='')}"
-    return {LINK: f"Workflows in Temporal|{temporal_ui}/{path}"}
+def _links(links: Links, spec: WorkerSpec, build_id: str = "") -> dict[str, str]:
+    """The annotations with which Argo CD links an object to pages about a worker, or about one version."""
+    annotations = {}
+    if links.temporal:
+        query = f'TemporalWorkerDeployment="{spec.worker_deployment}"'
+        if build_id:
+            query = f'TemporalWorkerDeploymentVersion="{spec.worker_deployment}:{build_id}"'
+        path = f"namespaces/{quote(spec.temporal_namespace, safe='')}/workflows?query={quote(query, safe='')}"
+        annotations[LINK] = f"Workflows in Temporal|{links.temporal.rstrip('/')}/{path}"
+    if links.dashboard and not build_id:
+        annotations[DASHBOARD_LINK] = f"Rollout|{links.dashboard.rstrip('/')}/#{spec.worker_deployment}"
+    return annotations
 
 
 def _applied_with_target(worker: WorkerVersions) -> set[str]:

@@ -11,7 +11,21 @@ function filter() {
     worker.hidden = !words.every((word) => text.includes(word));
     shown += !worker.hidden;
   }
+  unfold(words.length > 0);
   document.getElementById("found").textContent = words.length ? `${shown} of ${workers.length}` : "";
+}
+
+// the filter opens the line of settled workers, and closes it only if it opened it
+function unfold(isFiltered) {
+  const fold = fleet.querySelector("details.fold");
+  if (!fold || isFiltered === "byFilter" in fold.dataset) return;
+  if (isFiltered && !fold.open) {
+    fold.open = true;
+    fold.dataset.byFilter = "";
+  } else if (!isFiltered) {
+    fold.open = false;
+    delete fold.dataset.byFilter;
+  }
 }
 
 // two rows that differ only in their age are equal: only the age is replaced, so readers keep their place in the row
@@ -36,7 +50,14 @@ function show(html) {
       row.open = old.open;
     }
   }
+  const [fold, oldFold] = [next, fleet].map((parent) => parent.querySelector("details.fold"));
+  if (fold && oldFold) {
+    fold.open = oldFold.open;
+    Object.assign(fold.dataset, oldFold.dataset);
+  }
+  const isOnFold = oldFold?.firstElementChild === document.activeElement;
   fleet.replaceChildren(...next.childNodes);
+  if (isOnFold) fold?.firstElementChild.focus();
   if (focused && !document.activeElement.closest("details.worker")) {
     document.getElementById(focused)?.firstElementChild.focus();
   }
@@ -47,16 +68,21 @@ async function refresh() {
   const selection = getSelection();
   if (!selection.isCollapsed && fleet.contains(selection.anchorNode)) return;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "application/json" }, cache: "no-store" });
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    const news = await answer.json();
-    if (news.fleet !== refresh.last) {
-      show(news.fleet);
-      refresh.last = news.fleet;
-      filter();
+    const headers = { Accept: "application/json", ...(refresh.tag && { "If-None-Match": refresh.tag }) };
+    const answer = await fetch(location.href, { headers, cache: "no-store" });
+    if (!answer.ok && answer.status !== 304) throw new Error(`the server answered ${answer.status}`);
+    if (answer.ok) {
+      const news = await answer.json();
+      if (news.fleet !== refresh.last) {
+        show(news.fleet);
+        refresh.last = news.fleet;
+        filter();
+      }
+      refresh.failure = news.failure;
+      refresh.tag = answer.headers.get("ETag");
     }
-    document.getElementById("as-of").textContent = news.asOf;
-    stale.textContent = news.failure ? `not refreshed: ${news.failure}` : "";
+    document.getElementById("as-of").textContent = answer.headers.get("As-Of");
+    stale.textContent = refresh.failure ? `not refreshed: ${refresh.failure}` : "";
   } catch (error) {
     stale.textContent = `not refreshed: ${error.message}`;
   }
@@ -80,9 +106,36 @@ async function press(button) {
   }
 }
 
+// a page that is served without TLS may have no clipboard: then the text is selected, to be copied by hand
+async function copy(button) {
+  const command = button.previousElementSibling;
+  const answered = document.getElementById("answered");
+  try {
+    await navigator.clipboard.writeText(command.textContent);
+    answered.textContent = `copied: ${command.textContent}`;
+  } catch {
+    getSelection().selectAllChildren(command);
+    answered.textContent = "the command is selected: copy it with your keyboard";
+  }
+}
+
+// the row that the URL names, as the links of Argo CD do
+function openNamed() {
+  const row = document.getElementById(location.hash.slice(1));
+  if (!row?.matches("details.worker")) return;
+  const fold = row.closest("details.fold");
+  if (fold) fold.open = true;
+  row.open = true;
+  row.scrollIntoView();
+}
+
 if (fleet) {
   fleet.addEventListener("click", (event) => {
     if (event.target.matches("button[data-verb]")) press(event.target);
+    if (event.target.matches("button.copy")) {
+      event.preventDefault(); // the row stays as it is
+      copy(event.target);
+    }
   });
   input.addEventListener("input", filter);
   document.addEventListener("keydown", (event) => {
@@ -97,4 +150,6 @@ if (fleet) {
   const seconds = Number(document.body.dataset.refreshedEvery);
   if (seconds) setInterval(() => document.hidden || refresh(), seconds * 1000);
   filter();
+  addEventListener("hashchange", openNamed);
+  openNamed();
 }

@@ -1,25 +1,30 @@
 """The page: a fleet of workers, or a simulation, as one HTML document that needs nothing else."""
 
+import shlex
 from base64 import b64encode
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
+from twgen.model.operator import Links
+from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Verb
-from twgen.model.status import RolloutStatus
+from twgen.model.status import RolloutStatus, StepPlace
 from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
+from twgen.planning.requests import advised
 from twgen.planning.sentences import clock_time, plain_percentage, spoken
-from twgen.planning.worker_status import URGENCY, urgency
+from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import request_phrase
+from twgen.reporting.status.fleet import request_phrase, troubles
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, version_name
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -29,6 +34,19 @@ if TYPE_CHECKING:
 
 Offers = Callable[[RolloutStatus], Collection[Verb]]
 """The buttons of a worker, by its status."""
+_NO_LINKS = Links()
+_MOST_ROWS = 200
+"""With more workers, the settled ones are behind one line."""
+_COLUMNS = {
+    "Phase": "Settled: nothing is left to do. Moving: a change is due. Waiting: for time or a person."
+    " Blocked: a person must act.",
+    "Worker": "The namespace and the name of the worker.",
+    "Target": "The build ID of the newest version in Git.",
+    "New workflows": "The share of new workflows that each version gets, and the steps of a ramping target.",
+    "For": "The time since the phase or the reason last changed.",
+    "Reason": "What the rollout waits for, what has failed, and the command that continues it.",
+}
+"""The columns of a row, each with its meaning."""
 _MEANING = {
     Verb.PAUSE: "keep the share of {target} as it is, until somebody resumes",
     Verb.RESUME: "let the rollout of {target} continue",
@@ -49,21 +67,45 @@ class Share(NamedTuple):
     """`target`, `other` or `unversioned`."""
 
 
+class Step(NamedTuple):
+    """A step of a target that ramps."""
+
+    share: str
+    place: str
+    """`done`, `present` or `ahead`."""
+    word: str
+    """What it waits for before it begins or ends, in addition to its pause; empty: nothing."""
+
+
+class Steps(NamedTuple):
+    """The steps of a target that ramps."""
+
+    says: str
+    """The present one, in words."""
+    steps: tuple[Step, ...]
+
+
 def fleet_page(
     statuses: Sequence[RolloutStatus],
     now: datetime,
     offers: Offers = lambda _: (),
+    links: Links = _NO_LINKS,
     *,
     refreshed_every: float = 0,
 ) -> str:
     """The page of many workers as they are now; `refreshed_every` is in seconds, 0: never."""
-    fleet = _fleet(statuses, now, offers)
+    fleet = _fleet(statuses, now, offers, links)
     return _page(title="Temporal workers", now=now, refreshed_every=refreshed_every, **fleet)
 
 
-def fleet_part(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers = lambda _: ()) -> str:
+def fleet_part(
+    statuses: Sequence[RolloutStatus],
+    now: datetime,
+    offers: Offers = lambda _: (),
+    links: Links = _NO_LINKS,
+) -> str:
     """The part of that page that a refresh replaces."""
-    return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now, offers))
+    return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now, offers, links))
 
 
 def simulation_page(timeline: Timeline) -> str:
@@ -94,15 +136,29 @@ def _page(**values: Any) -> str:
     return environment.get_template("page.html").render(**values)
 
 
-def _fleet(statuses: Sequence[RolloutStatus], now: datetime, offers: Offers) -> Mapping[str, Any]:
-    rows = sorted((_row(status, now, offers(status)) for status in statuses), key=itemgetter(0))
+def _fleet(
+    statuses: Sequence[RolloutStatus], now: datetime, offers: Offers, links: Links
+) -> Mapping[str, Any]:
+    rows = sorted((_row(status, now, offers(status), links) for status in statuses), key=attrgetter("order"))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
-    return {"rows": [html for _, html in rows], "numbers": numbers}
+    shown, folded = [row for row in rows if not row.is_quiet], [row for row in rows if row.is_quiet]
+    if len(rows) <= _MOST_ROWS:
+        shown, folded = rows, []
+    html = {"rows": [row.html for row in shown], "folded": [row.html for row in folded]}
+    return {**html, "numbers": numbers, "columns": _COLUMNS.items()}
 
 
-def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> tuple[tuple[object, ...], Any]:
-    """What a worker's row is sorted by, and its HTML.
+class _Row(NamedTuple):
+    """The row of a worker."""
+
+    order: tuple[object, ...]
+    is_quiet: bool
+    html: Any
+
+
+def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> _Row:
+    """The row of a worker.
 
     It is without the version data if another release or a person wrote that in another form.
     """
@@ -110,38 +166,66 @@ def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> tuple
 
     template = _environment().get_template("row.html")
     try:
-        row = _values(status, now, verbs)
+        row = _values(status, now, verbs, links)
         html = template.render(row=row)
     except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
         unread = "the version data in its status cannot be read"
-        row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs)
+        row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs, links)
         html = template.render(row=row)
-    order = (*urgency(status.phase, is_alarm=bool(row["alarm"])), status.since, status.worker)
-    return order, Markup(html)  # noqa: S704 - rendered here
+    order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
+    return _Row(order, row["look"] == "quiet", Markup(html))  # noqa: S704 - rendered here
 
 
-def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb]) -> Mapping[str, Any]:
+def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
     """What `row.html` shows of a worker."""
     document: Mapping[str, Any] = next(iter(status.document.get("workers") or ()), {})
     # if the intent cannot be read, its traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
+    alarms = [status.failing or document.get("unserved") or "", *_troubles(document)]
+    is_failing = any(alarms) or has_failed(status.phase, status.reason)
+    is_quiet = status.phase is Phase.SETTLED and not is_failing
     return {
+        "look": "failing" if is_failing else "quiet" if is_quiet else "",
         "worker": status.worker,
         "phase": status.phase,
         "sign": SIGNS[status.phase],
-        "alarm": status.failing or document.get("unserved") or "",
+        "alarms": [alarm for alarm in alarms if alarm],
         "target": status.target,
         "shares": _shares(document, status.target) if is_read else (),
+        "steps": _steps(document, status.reason) if is_read else None,
         "length": spoken(now - status.since),
         "since": status.since,
         "reason": status.reason,
         "says": status.message,
         "request": request_phrase(status, now),
+        "command": _command(status),
         "buttons": [(verb, _MEANING[verb].format(target=status.target)) for verb in verbs],
+        "links": list(_links(status.worker, document, links)),
         "document": document,
         "lanes": lanes_of(document, now) if is_read else Lanes((), ()),
         "changes": _changes(document, now),
     }
+
+
+def _links(worker: str, document: Mapping[str, Any], links: Links) -> Iterator[tuple[str, str]]:
+    """The pages about a worker elsewhere: their names and URLs."""
+    if links.temporal and (namespace := document.get("temporalNamespace")):
+        # newer releases of the UI have /workers/deployments, and redirect from this path
+        path = f"namespaces/{quote(namespace, safe='')}/worker-deployments/{quote(worker, safe='')}"
+        yield "Temporal", f"{links.temporal.rstrip('/')}/{path}"
+    moves = (version.get("movedBy") or {} for version in document.get("versions", ()))
+    application = next((moved["application"] for moved in moves if moved.get("application")), "")
+    if links.argocd and application:
+        # Argo CD names an application of another namespace with an underscore between the two
+        path = "/".join(quote(part, safe="") for part in application.partition("_") if part not in {"_", ""})
+        yield "Argo CD", f"{links.argocd.rstrip('/')}/applications/{path}"
+
+
+def _command(status: RolloutStatus) -> str:
+    """The command with which a person continues the rollout; empty: none does."""
+    verb = advised(status)
+    namespace, _, name = status.worker.partition("/")
+    return f"twgen {verb.lower()} worker/{shlex.quote(name)} -n {shlex.quote(namespace)}" if verb else ""
 
 
 def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
@@ -154,6 +238,40 @@ def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
             drawn.append(Share(build_id or "unversioned workers", percentage, begins, kind))
             begins += percentage
     return drawn
+
+
+def _troubles(document: Mapping[str, Any]) -> Iterator[str]:
+    """The problems of the target, and of other versions that take new workflows."""
+    for version in document.get("versions", ()):
+        if version["isTarget"] or version["percentage"] is not None:
+            for trouble in troubles(version):
+                yield f"{version['buildID']}: {trouble}"
+
+
+def _steps(document: Mapping[str, Any], reason: str) -> Steps | None:
+    """The steps of the target; None: it does not ramp, or another release wrote its status."""
+    written = document.get("steps") or ()
+    steps = tuple(
+        Step(f"{step['percentage']:g}", str(step["place"]).lower(), _word(step, reason)) for step in written
+    )
+    places = [step["place"] for step in written]
+    if StepPlace.PRESENT not in places:
+        return Steps(f"before step 1 of {len(steps)}", steps) if steps else None
+    number = places.index(StepPlace.PRESENT) + 1
+    present = steps[number - 1]
+    word = f", {present.word}" if present.word else ""
+    return Steps(f"step {number} of {len(steps)}: {present.share}%{word}", steps)
+
+
+def _word(step: Mapping[str, Any], reason: str) -> str:
+    """What a step waits for in addition to its pause: a gate is before it, a person after it."""
+    is_present = step["place"] == StepPlace.PRESENT
+    if is_present and reason == RoutingReason.PAUSED:
+        return "paused"
+    words = ["gate"] if step["gate"] and step["place"] == StepPlace.AHEAD else []
+    if step["untilPromoted"] and step["place"] != StepPlace.DONE:
+        words.append("person")
+    return ", ".join(words)
 
 
 def _changes(document: Mapping[str, Any], now: datetime) -> Sequence[tuple[str, str]]:

@@ -102,6 +102,15 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
         "waitsUntil": _time(routing.due_at),
         "owner": {"identity": worker.plan.manager, "relation": worker.ownership.value},
         "lastModifierIdentity": worker.last_modifier,
+        "steps": [
+            {
+                "percentage": step.percentage,
+                "place": step.place.value,
+                "gate": step.gate,
+                "untilPromoted": step.until_promoted,
+            }
+            for step in worker.steps
+        ],
         "gates": [
             {
                 "taskQueue": gate.task_queue,

@@ -1,16 +1,17 @@
 """The state of many rollouts, from the statuses that they wrote in their cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.model.status import Ownership, RolloutStatus
+from twgen.model.status import AttachedState, Ownership, RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.diagnosis.findings import findings_of_strays
 from twgen.planning.sentences import plain_percentage, spoken
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
 
+_TROUBLES = {AttachedState.MISSING, AttachedState.FAILING}
 _RECENT = timedelta(hours=1)
 """People are shown the answer to a request for so long."""
 
@@ -38,6 +39,18 @@ def request_phrase(status: RolloutStatus, now: datetime) -> str:
         return f"{pending.request} {age} ago: {state}"
     is_recent = answer is not None and abs(now - answer.request.at) < _RECENT
     return f"{answer.request}: {answer.state}: {answer.message}" if answer and is_recent else ""
+
+
+def troubles(version: Mapping[str, Any]) -> Iterator[str]:
+    """The problems of the pods and attached objects of a version of a Status document."""
+    pods = version["pods"] or {}
+    if stalled := pods.get("stalled"):
+        yield f"its Deployment cannot progress: {stalled}"
+    if problem := pods.get("problem"):
+        yield f"its newest Pod {problem}"
+    for item in version["attached"]:
+        if item["state"] in _TROUBLES:
+            yield f"{item['kind']} {item['name']}: {item['message']}"
 
 
 def _request(status: RolloutStatus) -> dict[str, Any] | None:
@@ -108,6 +121,7 @@ def _unread(status: RolloutStatus) -> dict[str, Any]:
         "waitsUntil": None,
         "owner": {"identity": "", "relation": Ownership.UNKNOWN.value},
         "lastModifierIdentity": "",
+        "steps": [],
         "gates": [],
         "analysis": [],
         "draining": [],

@@ -1,6 +1,6 @@
 """Rollouts and their versions as trees, from the statuses that they wrote in their cluster."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -9,12 +9,12 @@ from typing import Any
 from rich.text import Text
 
 from twgen.model.plan import Phase, RoutingAction
-from twgen.model.status import AttachedState, RolloutStatus
+from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, described_change, plain_percentage, spoken
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import request_phrase
+from twgen.reporting.status.fleet import request_phrase, troubles
 from twgen.reporting.status.lines import percentage_text, status_phrase
 from twgen.reporting.status.trees import (
     STATE_STYLES,
@@ -27,7 +27,6 @@ from twgen.reporting.status.trees import (
     version_blocks,
 )
 
-_TROUBLES = {AttachedState.MISSING, AttachedState.FAILING}
 _Document = Mapping[str, Any]
 
 
@@ -97,7 +96,7 @@ def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
     warnings = map(printable, worker.get("warnings") or ())
     head = [*head_lines(title, printable(status.failing), labels, warnings, width)]
     versions = [
-        (_cells_of(version, now), [Text(printable(trouble), "red") for trouble in _troubles(version)])
+        (_cells_of(version, now), [Text(printable(trouble), "red") for trouble in troubles(version)])
         for version in worker.get("versions") or ()
     ]
     return head, version_blocks(versions, worker.get("unversionedPercentage"), width)
@@ -125,14 +124,3 @@ def _cells_of(version: _Document, now: datetime) -> list[Text]:
         Text(of_pods, "yellow" if are_missing else ""),
         Text("◀ target" if version["isTarget"] else "", "bold"),
     ]
-
-
-def _troubles(version: _Document) -> Iterator[str]:
-    pods = version["pods"] or {}
-    if stalled := pods.get("stalled"):
-        yield f"its Deployment cannot progress: {stalled}"
-    if problem := pods.get("problem"):
-        yield f"its newest Pod {problem}"
-    for item in version["attached"]:
-        if item["state"] in _TROUBLES:
-            yield f"{item['kind']} {item['name']}: {item['message']}"
