@@ -127,6 +127,9 @@ def _photograph(page: str) -> None:
             driver.get(file.as_uri())
             opened = "document.getElementById('shop/payments').open = true; document.activeElement.blur()"
             driver.execute_script(opened)
+            # a browser paints rows only once it has found that they can be seen
+            painted = "requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))"
+            driver.execute_async_script(painted)
             height = driver.execute_script(
                 "return document.querySelector('main').getBoundingClientRect().bottom"
             )
