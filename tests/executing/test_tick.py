@@ -26,6 +26,7 @@ from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
 from twgen.planning.rollout import not_begun
+from twgen.planning.unread import Unread
 from twgen.records.intent import Intent, intent_of
 from twgen.versioning.names import attached_resource_name
 
@@ -72,10 +73,10 @@ def empty(specs: Sequence[WorkerSpec]) -> World:
 def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -> None:
     others_were_read = asyncio.Event()
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         if specs[0].namespace == "a":
             await others_were_read.wait()
-            return World(NOW, {}), ["Temporal did not answer"]
+            return World(NOW, {}), [Unread("", "Temporal did not answer")]
         others_were_read.set()
         return empty(specs), []
 
@@ -85,8 +86,8 @@ def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -
 
 
 def test_workers_that_can_be_read_are_looked_at_beside_one_that_cannot() -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
-        return empty([spec for spec in specs if spec.name != "w2"]), ["it is w2"]
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return empty([spec for spec in specs if spec.name != "w2"]), [Unread("", "it is w2")]
 
     seen = look(read, *(worker("a", f"w{number}") for number in range(4)))
     assert [item.worker for item in seen.applications["a"]] == ["a/w0", "a/w1", "a/w3"]
@@ -110,7 +111,7 @@ def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluste
     [planned] = plan_versions([spec], World(NOW, {KEY: rendering}), NOW, Caller("me", forced=True)).workers
     stamped = plan_hash(planned)
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return found, []
 
     [rendered] = look(read, worker("shop", spec=spec, stamped=stamped)).applications["shop"]
@@ -134,7 +135,7 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     recorded: list[RolloutStatus] = []
 
     def look_at(world: World, told: RolloutStatus) -> TickResult:
-        async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
             return world, []
 
         return look(read, known._replace(status=told), records=recorded.append)
@@ -168,8 +169,8 @@ def test_job_that_ran_for_an_intent_that_was_deleted_makes_way_at_once_whatever_
 ) -> None:
     """Argo CD makes no other one of its name; it counts as run, and would be waited for."""
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
-        return (empty(specs), []) if reads else (World(NOW, {}), ["Temporal is away"])
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return (empty(specs), []) if reads else (World(NOW, {}), [Unread("", "Temporal is away")])
 
     older = EndedJob(JobReference("payments-0", "1"), NOW - timedelta(minutes=1), is_older=True)
     of_it = older._replace(is_older=False)
@@ -183,7 +184,7 @@ def test_look_says_who_has_the_traffic_of_a_rollout_that_has_not_begun() -> None
     versions = version("v1", VersionStatus.CURRENT), version("v3", VersionStatus.INACTIVE)
     found = situation(temporal(*versions, traffic=routing("v1")), [live("v1", 2), live("v3", 2)])
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return found, []
 
     begun = not_begun(None, "shop/payments", "v3", "it has no Job yet", NOW)
@@ -201,7 +202,7 @@ def test_freeze_of_a_worker_that_a_person_rolls_out_is_told_with_who_has_the_tra
     )
     recorded: list[RolloutStatus] = []
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return found, []
 
     known = worker("shop", spec=replace(SPEC, policy=by_hand))
@@ -218,7 +219,7 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
     found = situation(temporal(current, traffic=routing("v3")), [live("v3", 2)])
     asked: list[Mapping[str, set[GroupKind]]] = []
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return World(NOW, {each.key: found.workers[KEY] for each in specs}), []
 
     async def attached(wanted: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
@@ -280,7 +281,7 @@ ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
 def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_for_another(
     driver: Driver, ended: EndedJob | None, phase: Phase, request_: Request, answer: str
 ) -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return empty(specs), []
 
     spec = with_policy(SPEC, driver=driver)
@@ -307,7 +308,7 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
 
 
 def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return empty(specs), []
 
     async def answer(*_: object) -> None:
@@ -327,10 +328,27 @@ def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() ->
 
 
 def test_request_that_was_answered_is_left_to_the_job() -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return empty(specs), []
 
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
     pending = PendingRequest(ABORT, "", Answer(ABORT, AnswerState.DONE, "done"), "7")
     asked = worker("shop")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
     assert look(read, asked).failures == []
+
+
+def test_turns_of_a_server_that_never_answers_are_its_own() -> None:
+    others_were_read = asyncio.Event()
+    silent = replace(SPEC, connection=replace(SPEC.connection, host_port="silent:7233"))
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        if specs[0].connection.host_port == "silent:7233":
+            await others_were_read.wait()
+            return World(NOW, {}), [Unread("silent:7233", f"silent:7233 is silent for {specs[0].namespace}")]
+        others_were_read.set()
+        return empty(specs), []
+
+    of_silent = [worker(f"n{number}", spec=silent) for number in range(50)]
+    seen = look(read, *of_silent, worker("z"))
+    assert list(seen.applications) == ["z"]
+    assert len(seen.failures) == 50

@@ -4,20 +4,24 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
 
+from testing.faults import hanging
 from tests.planning.situations import SPEC
 from tests.strategies import NOW
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.world import World
+from twgen.planning.unread import unread_lines
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.silence import Silences
 from twgen.reading.world import Reading, read_each, read_world
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
@@ -56,7 +60,8 @@ class Cluster(KubernetesClient):
 def read(cluster: Cluster) -> tuple[World, list[str]]:
     async def story() -> tuple[World, list[str]]:
         temporal, lists = SharedReads(Temporal(), Deadline(30)), SharedLists(cluster, Deadline(30))
-        return await read_each(SPECS, Reading(temporal, lists, NOW, for_routing=False, read_at=NOW))
+        world, unread = await read_each(SPECS, Reading(temporal, lists, NOW, for_routing=False, read_at=NOW))
+        return world, unread_lines(unread)
 
     return asyncio.run(asyncio.wait_for(story(), 30))
 
@@ -116,3 +121,43 @@ def test_count_that_fails_fails_for_all_that_were_counted_together() -> None:
     for end in asyncio.run(asyncio.wait_for(story(), 30)):
         assert end.subgroup(TwgenError) if isinstance(end, ExceptionGroup) else isinstance(end, TwgenError)
     assert clients.counted == 2, "the first by itself, and all that came meanwhile"
+
+
+class OneHangs(Temporal):
+    """The same, but calls to one address go there."""
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:
+        if call.connection.host_port == SPEC.connection.host_port:
+            return await super().ask(call, deadline)
+        return await TemporalClients.ask(self, call, deadline)
+
+
+def test_workers_of_a_server_that_never_answers_have_one_line_and_hold_up_no_other() -> None:
+    timeout = 0.5
+    with hanging() as address:
+        silent = [
+            replace(
+                spec, namespace=f"team-{index % 20}", connection=replace(spec.connection, host_port=address)
+            )
+            for spec in SPECS
+            for index in range(20)
+        ]
+
+        async def story() -> tuple[World, list[str], float]:
+            shared = SharedReads(OneHangs(), AnswerDeadline(timeout), Silences())
+            reading = Reading(shared, None, NOW, for_routing=False, read_at=NOW)
+            others = asyncio.create_task(read_each(SPECS, reading))
+            began = monotonic()
+            _, first = await read_each(silent[:200], reading)
+            _, later = await read_each(silent[200:], reading)
+            seconds = monotonic() - began
+            world, unread = await others
+            return world, unread_lines([*first, *later, *unread]), seconds
+
+        world, lines, seconds = asyncio.run(asyncio.wait_for(story(), 30))
+    assert seconds < 2 * timeout + 0.5
+    assert len(world.workers) == len(SPECS) - 1
+    of_silent, of_refused = lines
+    assert of_silent.startswith(f"400 workers of {address} were not read: Temporal at {address}, namespace")
+    assert f"did not answer within {timeout:g} s" in of_silent
+    assert of_refused == "w2 is refused"

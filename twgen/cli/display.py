@@ -1,14 +1,16 @@
 """Showing workers while they are watched or rolled out: a tree that is repainted, or lines."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from twgen.cli.observer import Observation
 from twgen.cli.output import is_terminal, say, wants_colour, warn, width, write, writes_unicode
 from twgen.cli.settings import clock
+from twgen.model.status import Status
 from twgen.model.times import format_time
 from twgen.planning.sentences import spoken
 from twgen.reporting.printable import printable
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 FRAME_SECONDS = 1.0
 """From one frame to the next; ages on the screen count seconds."""
+_REST = 9
+"""How much longer than a frame takes to paint the next one waits: a large fleet must also be worked on."""
 
 
 @contextmanager
@@ -79,26 +83,40 @@ class Screen:
         self._live, self._color, self._leaving = live, color, leaving
         self._detailed = detailed
         self._size = live.console.size
-        self._shown: tuple[Paintable, str] | None = None
+        self._shown: tuple[Callable[[], Paintable], str] | None = None
+        self._due = 0.0
+        """When the next frame may be painted, by the clock of `monotonic`."""
 
     def show(self, reading: Paintable, failure: str = "") -> None:
         """Paint the last read, as of now, and why a newer one failed (empty: none did)."""
-        self._shown = reading, failure
+        self._shown = (lambda: reading), failure
+        self._paint()
+
+    def show_part(self, _: Observation, whole: Callable[[], Observation]) -> None:
+        """Paint the `whole` of all workers, one of which was read, unless frames are too costly for that."""
+        self._shown = whole, ""
         self.repaint()
 
     def repaint(self) -> None:
-        """Paint the last read again, as of now."""
-        console = self._live.console
+        """Paint the last read again, as of now, unless the last frame was costly."""
+        if monotonic() >= self._due:
+            self._paint()
+
+    def _paint(self) -> None:
+        began, console = monotonic(), self._live.console
         if self._size != console.size:  # the terminal has wrapped the last frame's lines again
             console.clear()
             self._size = console.size
         if self._shown:
-            self._live.update(self._frame(*self._shown), refresh=True)
+            whole, failure = self._shown
+            self._live.update(self._frame(whole(), failure), refresh=True)
+        ended = monotonic()
+        self._due = ended + _REST * (ended - began)
 
     def leave(self) -> None:
         """Paint the last frame, without the hint how to leave."""
         self._leaving = ""
-        self.repaint()
+        self._paint()
 
     def say(self, line: str) -> None:
         """Print a line that stays, above the painted frame."""
@@ -130,6 +148,9 @@ class Log:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._printed: list[StatusLine] = []
+        self._parts: dict[str, list[StatusLine]] = {}
+        """The last lines of each worker that is shown by itself."""
+        self._of_all: list[StatusLine] = []
         self._failure = ""
 
     def show(self, observation: Observation, failure: str = "") -> None:
@@ -141,9 +162,19 @@ class Log:
         self._failure = failure
         status = observation.status
         before, self._printed = self._printed, status_lines(status)
-        changes = news(before, self._printed)
+        self._print(news(before, self._printed), status, lambda: status)
+
+    def show_part(self, part: Observation, whole: Callable[[], Observation]) -> None:
+        """Print the changes of one worker; as JSON, the `whole` of all workers if there are any."""
+        [worker] = part.plan.workers
+        name, lines = worker.spec.worker_deployment, status_lines(part.status)
+        changes = news([*self._parts.get(name, ()), *self._of_all], lines)
+        self._parts[name], self._of_all = lines, [line for line in lines if line.is_of_all]
+        self._print(changes, part.status, lambda: whole().status)
+
+    def _print(self, changes: list[str], status: Status, whole: Callable[[], Status]) -> None:
         if changes and self._as_json:
-            write(json.dumps(status_document(status), ensure_ascii=False) + "\n")
+            write(json.dumps(status_document(whole()), ensure_ascii=False) + "\n")
         elif changes:
             write("".join(f"{format_time(status.now)} {printable(line)}\n" for line in changes))
 

@@ -49,6 +49,7 @@ from twgen.planning.draining.schedule import begun_mark, scheduled_as
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_versions, worker_world
 from twgen.planning.routing.target import Target
+from twgen.planning.unread import unread_lines
 from twgen.planning.visibility import still_open
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.pinned_workflows import Draining
@@ -178,7 +179,7 @@ async def _drain_report(
 
     workers = await asyncio.gather(*map(in_use, plan.workers))
     workers_in_use = tuple(worker for worker in workers if isinstance(worker, WorkerInUse))
-    unread = (*failures, *(failure for failure in workers if isinstance(failure, str)))
+    unread = (*unread_lines(failures), *(failure for failure in workers if isinstance(failure, str)))
     return DrainReport(now, window, workers_in_use, unread)
 
 

@@ -39,6 +39,7 @@ from twgen.planning.diagnosis.rights import (
     service_account,
 )
 from twgen.planning.plan import make_plan
+from twgen.planning.unread import unread_lines
 from twgen.reading.installation.api_server import (
     absent_accounts,
     clock_ahead,
@@ -190,7 +191,7 @@ class Examination:
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
             for spec in workers
         ]
-        world, failures = await self.servers.read_each(
+        world, unread = await self.servers.read_each(
             self.opened, specs, for_routing=True, most_refusals=_BUSY
         )
         if recorded_specs:
@@ -207,7 +208,7 @@ class Examination:
         names = {spec.key for spec in sound}
         sound_worlds = {key: worker for key, worker in world.workers.items() if key in names}
         plan = make_plan(sound, replace(world, workers=sound_worlds), now, caller)
-        return plan, world, [*failures, *unplanned]
+        return plan, world, [*unread_lines(unread), *unplanned]
 
     @property
     def _deadline(self) -> AnswerDeadline:

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
@@ -229,7 +229,8 @@ class Memory:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._documents: tuple[Document, ...] = ()
-        self._ledger: Mapping[tuple[str, str], RecordedDeployment] = {}
+        self._ledger: dict[str, dict[tuple[str, str], RecordedDeployment]] = {}
+        """By worker, since a rollout recalls one worker at each look."""
         self._histories: dict[tuple[str, str, frozenset[str]], GitHistory] = {}
 
     def recall(self, specs: Specs, world: World) -> World:
@@ -239,9 +240,14 @@ class Memory:
             from twgen.records.ledger import recorded_versions
 
             # in this order, because rollouts of several workers call this in threads
-            self._ledger = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
+            self._ledger = {}
+            recorded = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
+            for (worker_deployment, build_id), deployment in recorded.items():
+                own = self._ledger.setdefault(worker_deployment, {})
+                own[worker_deployment, build_id] = deployment
             self._documents = specs.ledgers
-        world = world.remembering(self._ledger if specs.ledgers else {})
+        own_entries = (self._ledger.get(name, {}) for name, _ in world.workers) if specs.ledgers else ()
+        world = world.remembering(dict(chain.from_iterable(own.items() for own in own_entries)))
         now, ends = settings.now or world.taken_at, time.monotonic() + _MOST_FOR_HISTORY
         # versions with work come first, for every worker: the time may run out
         for to_look_for in (versions_to_look_for, left_overs_to_look_for):

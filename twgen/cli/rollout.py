@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -80,10 +81,10 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         reads = _Observations(specs, caller, view)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            make = partial(rollout_of, show=reads.show, say=view.say, recall=partial(memory.recall, specs))
+            make = partial(rollout_of, show=reads.show, say=view.say)
             workers = [
                 replace(
-                    make(spec, caller, settings, servers, opened),
+                    make(spec, caller, settings, servers, opened, recall=recalling(memory, specs, spec)),
                     report_failure=partial(reads.fail, spec),
                 )
                 for spec in specs.workers
@@ -106,6 +107,12 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     return judge(outcomes)
 
 
+def recalling(memory: Memory, specs: Specs, spec: WorkerSpec) -> Callable[[World], World]:
+    """Adds old versions of this worker from Git, without a look at all others."""
+    own_specs = specs._replace(workers=(spec,))
+    return lambda world: memory.recall(own_specs, world)
+
+
 class _Observations:
     """The last read of each worker by the rollouts of one command, and its plan; shown together."""
 
@@ -120,14 +127,20 @@ class _Observations:
         self._failures[spec.key] = failure
 
     async def show(self, plan: Plan, world: World) -> None:
-        """Remember a read of one of the workers, and show all."""
+        """Remember a read of one of the workers, and show it beside the others."""
         for worker in plan.workers:
             self._failures.pop(worker.spec.key, None)
         self._worlds.update(world.workers)
         self._plans.update((worker.spec.key, worker) for worker in plan.workers)
-        plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
-        together, worlds = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
-        self._view.show(Observation(worlds, self._caller, together, clock()))
+        read_at = clock()
+
+        def whole() -> Observation:
+            # only when it is shown: with many workers, this costs more than a look at one
+            plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
+            together, worlds = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
+            return Observation(worlds, self._caller, together, read_at)
+
+        self._view.show_part(Observation(world, self._caller, plan, read_at), whole)
 
     def unsettled(self) -> list[str]:
         """The workers that were not settled at the last read, with the reason and the failure since then."""

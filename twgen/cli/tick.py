@@ -37,6 +37,7 @@ from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.silence import Silences
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable
@@ -190,7 +191,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         for intent, spec in specs
     ]
     tick = Tick(
-        read=partial(checks.servers.read_each, opened),
+        read=partial(checks.servers.read_each, opened, silences=Silences()),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
         record=partial(_write_status, client, timeout, checks.forbidden),
         answer=partial(_answer, client, timeout, checks.forbidden),

@@ -41,12 +41,13 @@ from twgen.planning.refresh import (
 from twgen.planning.requests import refused_without_job
 from twgen.planning.rollout import brought_up_to_date, since_its_hook, since_when
 from twgen.planning.routing.target import Target
+from twgen.planning.unread import Unread, unread_lines
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
 from twgen.reporting.status.document import is_news, rollout_status
 
 _NAMESPACES_AT_ONCE = 8
-"""Several, so that a server that never answers does not delay the others."""
+"""Of each Temporal server, so that one that never answers does not delay the others."""
 
 
 _PRUNED_AT_ONCE = 10
@@ -75,6 +76,8 @@ class TickResult:
     unmoved: dict[str, RolloutStatus] = field(default_factory=dict)
     """The statuses of the workers whose traffic nothing in the cluster moves now."""
     failures: list[str] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    """The workers that could not be read; `failures` has lines about them at the end of the check."""
 
     @contextmanager
     def whatever_fails(self) -> Iterator[None]:
@@ -142,7 +145,7 @@ class ReadWorkers(Protocol):
 
     async def __call__(
         self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
-    ) -> tuple[World, Sequence[str]]:
+    ) -> tuple[World, Sequence[Unread]]:
         """With `for_routing`, also task queues, gates and all other input of decisions about traffic."""
 
 
@@ -173,10 +176,12 @@ class Tick:
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Delete the Jobs that must run again, and write the statuses that no Job writes."""
-        result, turns = TickResult(), asyncio.Semaphore(_NAMESPACES_AT_ONCE)
-        by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
+        result = TickResult()
+        turns: defaultdict[str, asyncio.Semaphore]
+        turns = defaultdict(lambda: asyncio.Semaphore(_NAMESPACES_AT_ONCE))
+        by_place: defaultdict[tuple[str, str], list[Worker]] = defaultdict(list)
         for worker in workers:
-            by_namespace[worker.intent.namespace].append(worker)
+            by_place[worker.spec.connection.host_port, worker.intent.namespace].append(worker)
             if worker.ended and worker.ended.is_older:
                 # without reading Temporal: no Job has run for this intent yet
                 with result.whatever_fails():
@@ -184,7 +189,7 @@ class Tick:
                     await self._delete(worker, worker.ended, why)
 
         async def check_namespace(group: Sequence[Worker]) -> None:
-            async with turns:
+            async with turns[group[0].spec.connection.host_port]:
                 unsettled = []
                 for observation in await self._read(group, result):
                     worker, by_hand = observation.worker, observation.worker.intent.is_rolled_out_by_hand
@@ -206,15 +211,16 @@ class Tick:
                             await self._run_again(observation)
                         await self._drain(observation, result)
 
-        await asyncio.gather(*map(check_namespace, by_namespace.values()))
+        await asyncio.gather(*map(check_namespace, by_place.values()))
+        result.failures.extend(unread_lines(result.unread))
         return result
 
     async def _read(
         self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False
     ) -> list[_Observation]:
         """Observe the workers that can be read."""
-        world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
-        result.failures.extend(failures)
+        world, unread = await self.read([worker.spec for worker in workers], for_routing=for_routing)
+        result.unread.extend(unread)
         attached: dict[str, AttachedRead] = {}
         observations, plans = [], []
         for worker in workers:

@@ -1,7 +1,7 @@
 """Reading rollouts in a cluster: whether one may continue, and the statuses that all of them wrote."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -232,11 +232,21 @@ async def rollouts_in_cluster(
             unusable.append(str(error))
     intent_of = {_worker_of(intent): intent for intent in intents}
     status_of = {status.worker: status for status in statuses}
+    of_worker = of_intent = None
     if jobs is not None:
-        statuses = [_with_its_jobs(status, jobs, intent_of.get(status.worker)) for status in statuses]
+        of_worker, of_intent = _grouped(jobs, "labels", ROLLOUT), _grouped(jobs, "annotations", INTENT_HASH)
+        statuses = [
+            _with_its_jobs(status, of_worker[_key_of(status)], intent_of.get(status.worker))
+            for status in statuses
+        ]
     by_worker = {status.worker: status for status in statuses}
     waiting = {
-        worker: _not_begun(intent, status_of.get(worker), jobs, applied[intent.namespace, intent.hash])
+        worker: _not_begun(
+            intent,
+            status_of.get(worker),
+            None if of_intent is None else of_intent[intent.namespace, intent.hash],
+            applied[intent.namespace, intent.hash],
+        )
         for worker, intent in intent_of.items()
         if not intent.is_rolled_out_by_hand and not (worker in status_of and is_of(status_of[worker], intent))
     }
@@ -253,6 +263,22 @@ async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: 
     """The workers of a namespace whose rollouts the cluster carries out."""
     labels = [item["metadata"]["labels"] async for item in _config_maps(client, namespace, deadline)]
     return sorted({str(own[ROLLOUT]) for own in labels})
+
+
+def _grouped(
+    jobs: Iterable[Mapping[str, Any]], of_metadata: str, name: str
+) -> Mapping[tuple[str, str], list[Mapping[str, Any]]]:
+    """Jobs by namespace and by the value of a label or an annotation, each group in their order."""
+    groups: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for job in jobs:
+        if value := value_at(job, "metadata", of_metadata, name):
+            groups[job["metadata"]["namespace"], str(value)].append(job)
+    return groups
+
+
+def _key_of(status: RolloutStatus) -> tuple[str, str]:
+    namespace, _, worker = status.worker.partition("/")
+    return namespace, worker
 
 
 def _created(item: Mapping[str, Any]) -> datetime:
@@ -274,12 +300,13 @@ def _sorted(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
 def _not_begun(
     intent: Intent,
     earlier: RolloutStatus | None,
-    jobs: Iterable[Mapping[str, Any]] | None,
+    own_jobs: Sequence[Mapping[str, Any]] | None,
     applied: Mapping[str, Any],
 ) -> RolloutStatus:
     """The status of a worker whose Job has not begun with its intent, or ended before its first read.
 
-    `earlier` is the status that an earlier Job wrote, and `applied` the ConfigMap of the intent.
+    `earlier` is the status that an earlier Job wrote, `own_jobs` are the Jobs of the intent (None: not read),
+    and `applied` is the ConfigMap of the intent.
     """
     worker, since = _worker_of(intent), max(earlier.since if earlier else _LONG_AGO, _created(applied))
     # from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals
@@ -289,14 +316,8 @@ def _not_begun(
         f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, start a full sync"
     )
     begin = partial(not_begun, earlier, worker, intent.target)
-    if jobs is None:
+    if own_jobs is None:
         return begin("its Job cannot be read", since)
-    key = intent.namespace, intent.hash
-    own_jobs = [
-        job
-        for job in jobs
-        if (job["metadata"]["namespace"], value_at(job, "metadata", "annotations", INTENT_HASH)) == key
-    ]
     if not own_jobs:
         return begin(no_job, since)
     metadata, created = own_jobs[-1]["metadata"], _created(own_jobs[-1])
@@ -350,15 +371,9 @@ def _ended(
 
 
 def _with_its_jobs(
-    status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
+    status: RolloutStatus, own_jobs: Sequence[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
     """The status that a rollout wrote, or that no Job works on it: a killed Job cannot write that."""
-    namespace, _, worker = status.worker.partition("/")
-    own_jobs = [
-        job
-        for job in jobs
-        if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
-    ]
     ends = [end for job in own_jobs if (end := end_of_job(job))]
     is_by_hand = intent is not None and intent.is_rolled_out_by_hand
     if is_by_hand or len(ends) < len(own_jobs) or not needs_a_rollout(status.phase, status.reason):

@@ -14,6 +14,7 @@ from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import further_reads, versions_to_describe
 from twgen.planning.routing.registration import may_be_called
+from twgen.planning.unread import Unread
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring
@@ -73,7 +74,7 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
     return World(reading.now, {worker.key: worker for worker in [*strays, *workers]})
 
 
-async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[str]]:
+async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[Unread]]:
     """The same for the workers that can be read, and why the others cannot be."""
 
     async def read(spec: WorkerSpec) -> WorkerWorld:
@@ -81,16 +82,17 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
         return await _read_worker(spec, reading)
 
     workers: dict[WorkerKey, WorkerWorld] = {}
-    failures: dict[str, None] = {}
-    for outcome in await asyncio.gather(*map(read, specs), return_exceptions=True):
+    unread: list[Unread] = []
+    outcomes = await asyncio.gather(*map(read, specs), return_exceptions=True)
+    for spec, outcome in zip(specs, outcomes, strict=True):
         if isinstance(outcome, WorkerWorld):
             workers[outcome.key] = outcome
             continue
         failure = first_failure(outcome)
         if not isinstance(failure, TwgenError):
             raise failure
-        failures[str(failure)] = None  # many workers may have the same failure
-    return World(reading.now, workers), list(failures)
+        unread.append(Unread(spec.connection.host_port, str(failure)))
+    return World(reading.now, workers), unread
 
 
 async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:

@@ -17,6 +17,7 @@ from twgen.planning.routing.registration import MOST_COUNTED
 from twgen.planning.visibility import pinned_to, quoted_text, still_open
 from twgen.reading.temporal import answers
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, Polled, moment
+from twgen.reading.temporal.silence import Silences
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
@@ -63,8 +64,11 @@ class PinnedCount(NamedTuple):
 class SharedReads:
     """The connections and the deadline of one reading, and the answers that its workers share."""
 
-    def __init__(self, clients: TemporalClients, deadline: Deadline) -> None:
+    def __init__(
+        self, clients: TemporalClients, deadline: Deadline, silences: Silences | None = None
+    ) -> None:
         self._clients = clients
+        self._silences = silences or Silences()
         self._deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
         """The answers for several workers, by subject and place."""
@@ -91,7 +95,9 @@ class SharedReads:
         call = Call(
             connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
         )
-        return await self._clients.ask(call, self._deadline)
+        return await self._silences.unless_silent(
+            connection.host_port, lambda: self._clients.ask(call, self._deadline)
+        )
 
     async def wait_until_remembered(self) -> bool:
         """Wait until a server may know a worker again; False, at once: too many workers have waited."""

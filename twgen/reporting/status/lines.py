@@ -4,6 +4,7 @@ The texts that a phrase is made of have been made printable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
@@ -178,13 +179,15 @@ class StatusLine:
     meaning: tuple[object, ...]
     version: str = ""
     """The worker and build ID that it is about; empty: about no single version."""
+    is_of_all: bool = False
+    """It is about no single worker."""
 
 
 def status_lines(status: Status) -> list[StatusLine]:
     """A line for each worker, each of its versions and each warning."""
     status = printable_copy(status)
     lines = [line for worker in status.workers for line in _worker(worker, status.now)]
-    return lines + [_line("warning", text) for text in status.warnings]
+    return lines + [replace(_line("warning", text), is_of_all=True) for text in status.warnings]
 
 
 def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:

@@ -1,0 +1,130 @@
+"""What a fleet costs: four times the rollouts cost about four times the time."""
+
+import asyncio
+import gc
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsResponse
+
+from tests.cli.test_fleet import left_by
+from tests.planning.situations import SPEC
+from twgen.cli import live
+from twgen.cli.live import Connections, Servers
+from twgen.cli.main import twgen
+from twgen.cli.status import command as status_command
+from twgen.clients.deadline import Deadline
+from twgen.clients.profiles import Profiles
+from twgen.clients.prometheus import PrometheusServers
+from twgen.clients.temporal import Call, TemporalClients
+from twgen.records.intent import intent_of, write_intent
+from twgen.records.rollout_status import write_rollout_status
+from twgen.versioning.names import INTENT_HASH, ROLLOUT
+
+IN_A_NAMESPACE = 25
+MOST_TIMES = 5
+"""For four times the work; a product of two lists would be sixteen."""
+CREATED = "2026-11-21T12:00:00Z"
+
+
+class Fleet:
+    """An API server with so many rollouts, each with an intent, a status and a Job that has ended."""
+
+    def __init__(self, number: int) -> None:
+        self._jobs, self._config_maps = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
+        left = left_by("v1.0.0-0000", 25)
+        for index in range(number):
+            name, namespace = f"worker-{index}", f"team-{index // IN_A_NAMESPACE}"
+            spec = replace(SPEC, namespace=namespace, name=name)
+            manifest = write_intent(intent_of(spec, "twgen/me"))
+            intent_hash = manifest["metadata"]["annotations"][INTENT_HASH]
+            metadata = {"uid": name, "namespace": namespace, "creationTimestamp": CREATED}
+            annotated = metadata | {"labels": {ROLLOUT: name}, "annotations": {INTENT_HASH: intent_hash}}
+            self._config_maps.append({**manifest, "metadata": {**metadata, **manifest["metadata"]}})
+            data = write_rollout_status(replace(left, worker=spec.worker_deployment))
+            self._config_maps.append({"metadata": {**metadata, "name": f"{name}-status"}, "data": data})
+            end = {"type": "Failed", "status": "True", "lastTransitionTime": CREATED}
+            self._jobs.append({"metadata": {**annotated, "name": name}, "status": {"conditions": [end]}})
+
+    async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
+        """The list that was asked for."""
+        items = {"jobs": self._jobs, "configmaps": self._config_maps}
+        return 200, {"items": items.get(path.rpartition("/")[2], [])}
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def seconds_of_status(number: int, monkeypatch: pytest.MonkeyPatch, output: str) -> float:
+    fleet = Fleet(number)
+    monkeypatch.setattr(live, "KubernetesClient", lambda _: fleet)
+    gc.collect()
+    gc.disable()  # as the program does
+    began = process_time()
+    ended = CliRunner().invoke(status_command, ["--from-cluster", "-A", "-o", output, "--kubeconfig", "none"])
+    seconds = process_time() - began
+    gc.enable()
+    assert ended.exit_code == 0, ended
+    assert "worker-0" in ended.stdout
+    assert f"worker-{number - 1}" in ended.stdout
+    assert "has ended as Failed" in ended.stdout
+    return seconds
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_status_of_a_fleet_costs_what_its_rollouts_cost(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    seconds_of_status(50, monkeypatch, output)
+    small, large = (seconds_of_status(number, monkeypatch, output) for number in (1000, 4000))
+    assert large / small <= MOST_TIMES
+
+
+class Temporal(TemporalClients):
+    """Knows no worker."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: Profiles(allow_unlisted=True), {})
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - nothing is late here
+        """Nothing is there."""
+        is_list = call.method == "list_worker_deployments"
+        return call.value(ListWorkerDeploymentsResponse() if is_list else None)
+
+
+def write_workers(folder: Path, number: int) -> None:
+    """Specs of so many workers, and of their one Connection."""
+    documents = [SPEC.connection.document.value]
+    for index in range(number):
+        document = deepcopy(dict(SPEC.document.value))
+        document["metadata"] |= {"name": f"worker-{index}", "namespace": "shop"}
+        documents.append(document)
+    folder.mkdir()
+    (folder / "specs.yaml").write_text("---\n".join(f"{json.dumps(item)}\n" for item in documents))
+
+
+def seconds_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The time of one look at each of so many workers, with all that the command does once."""
+    write_workers(folder / str(number), number)
+    runner = asyncio.Runner()
+    opened = Connections(runner, Temporal(), None, lambda: PrometheusServers((), ""))
+    monkeypatch.setattr(Servers, "_open", lambda *_: opened)
+    gc.collect()
+    began = process_time()
+    ended = CliRunner().invoke(twgen, ["rollout", str(folder / str(number)), "--once", "--no-cluster"])
+    seconds = process_time() - began
+    assert f"worker-{number - 1}: Waiting" in ended.stdout, ended.output
+    return seconds
+
+
+def test_look_of_a_rollout_costs_what_its_worker_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds_of_a_look(tmp_path, 10, monkeypatch)
+    small, large = (seconds_of_a_look(tmp_path, number, monkeypatch) for number in (100, 400))
+    assert large / small <= MOST_TIMES
