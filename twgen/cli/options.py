@@ -31,6 +31,7 @@ from twgen.cli.option_forms import (
     VALUES,
     Choice,
     Form,
+    PathsOrName,
 )
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
@@ -402,21 +403,9 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
     return Option(("-o", "--output"), "Print in this format.", Choice(formats), first).decorator("output")
 
 
-class _PathsOrName(Form):
-    """PATHs, or `worker/NAME`, of which a shell completes the names in the cluster."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        from twgen.cli.by_name import names_in_cluster
-
-        names = names_in_cluster(ctx.params, incomplete)
-        return [*map(CompletionItem, names), *super().shell_complete(ctx, param, incomplete)]
-
-
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
 """Files and folders; `.` by default, `-` for stdin."""
-paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PathsOrName("PATH"))
+paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=PathsOrName("PATH"))
 """The same, or `worker/NAME`."""
 
 
