@@ -81,7 +81,9 @@ def seconds_of_status(number: int, monkeypatch: pytest.MonkeyPatch, output: str)
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_status_of_a_fleet_costs_what_its_rollouts_cost(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
     seconds_of_status(50, monkeypatch, output)
-    small, large = (seconds_of_status(number, monkeypatch, output) for number in (1000, 4000))
+    small, large = (
+        min(seconds_of_status(number, monkeypatch, output) for _ in range(2)) for number in (1000, 4000)
+    )
     assert large / small <= MOST_TIMES
 
 
@@ -104,7 +106,7 @@ def write_workers(folder: Path, number: int) -> None:
         document = deepcopy(dict(SPEC.document.value))
         document["metadata"] |= {"name": f"worker-{index}", "namespace": "shop"}
         documents.append(document)
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "specs.yaml").write_text("---\n".join(f"{json.dumps(item)}\n" for item in documents))
 
 
@@ -115,9 +117,11 @@ def seconds_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
     opened = Connections(runner, Temporal(), None, lambda: PrometheusServers((), ""))
     monkeypatch.setattr(Servers, "_open", lambda *_: opened)
     gc.collect()
+    gc.freeze()  # what the test has made is no part of the fleet
     began = process_time()
     ended = CliRunner().invoke(twgen, ["rollout", str(folder / str(number)), "--once", "--no-cluster"])
     seconds = process_time() - began
+    gc.unfreeze()
     assert f"worker-{number - 1}: Waiting" in ended.stdout, ended.output
     return seconds
 
@@ -126,5 +130,42 @@ def test_look_of_a_rollout_costs_what_its_worker_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds_of_a_look(tmp_path, 10, monkeypatch)
-    small, large = (seconds_of_a_look(tmp_path, number, monkeypatch) for number in (100, 400))
+    small, large = (
+        min(seconds_of_a_look(tmp_path / f"{again}", number, monkeypatch) for again in range(2))
+        for number in (200, 800)
+    )
     assert large / small <= MOST_TIMES
+
+
+class Paced(Temporal):
+    """A Temporal whose rate limit lets one call through in each tenth of a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = asyncio.Lock()
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:
+        """Wait for a turn, then answer in time."""
+        of_answer = deadline.for_answer()
+
+        async def take_turn() -> None:
+            async with self._turn:
+                await asyncio.sleep(0.1)
+
+        async def answer() -> Any:
+            await of_answer.turn(take_turn())
+            return await Temporal.ask(self, call, of_answer)
+
+        return await of_answer.bound("Temporal", answer())
+
+
+@pytest.mark.parametrize("command", ["status", "plan"])
+def test_fleet_is_read_for_as_long_as_its_rate_limit_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    write_workers(tmp_path / "specs", 8)
+    opened = Connections(asyncio.Runner(), Paced(), None, lambda: PrometheusServers((), ""))
+    monkeypatch.setattr(Servers, "_open", lambda *_: opened)
+    options = ["--no-cluster", "--timeout", "0.5s"]
+    ended = CliRunner().invoke(twgen, [command, str(tmp_path / "specs"), *options])
+    assert ended.exit_code == 0, ended.output

@@ -41,3 +41,10 @@ def test_nobody_is_told_before_a_second_is_over(told: list[str], monkeypatch: py
 def test_file_and_who_wants_it_quiet_are_told_nothing(told: list[str]) -> None:
     assert (counted(Terminal(), quiet=True), told) == (["a", "b"], [])
     assert (counted(io.StringIO()), told) == (["a", "b"], [])
+
+
+def test_work_that_is_done_at_the_same_time_is_counted_too(told: list[str]) -> None:
+    with redirect_stderr(Terminal()), progress.counting("workers are read", 2, quiet=False) as count:
+        for _ in range(3):
+            count()
+    assert told == ["0 of 2 workers are read", "1 of 2 workers are read", ""]

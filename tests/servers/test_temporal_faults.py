@@ -75,7 +75,7 @@ def test_slow_answers_are_waited_for(server: TemporalServer, tmp_path: Path) -> 
 
 
 def test_answers_that_are_too_slow(server: TemporalServer, tmp_path: Path) -> None:
-    with forwarding(server.address, Trouble(pause=0.4)) as slow:
+    with forwarding(server.address, Trouble(pause=2)) as slow:
         ended = run_against(slow.address, tmp_path, "plan", timeout=1)
     is_one_clean_line(ended, slow.address, 1, OUT_OF_TIME)
 

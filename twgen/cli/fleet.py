@@ -11,7 +11,6 @@ from twgen.cli.following import Patience, Standing, follow
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import is_terminal, wants_tree, warn, write
 from twgen.cli.settings import Settings, clock
-from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
@@ -149,7 +148,7 @@ def read_fleet(servers: Servers, settings: Settings, namespace: str, warned: set
 
 
 async def _read(client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
-    records = await rollouts_in_cluster(client, namespace, Deadline(settings.timeout))
+    records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
     warn(line for line in records.unusable if line not in warned)
     warned.update(records.unusable)
     return records.shown
@@ -159,7 +158,7 @@ async def _left_behind(
     client: KubernetesClient, settings: Settings, namespace: str, statuses: Statuses
 ) -> Sequence[str]:
     """Lines about Deployments whose workers have no intent any more; none if they may not be listed."""
-    workers, deadline = {status.worker for status in statuses}, Deadline(settings.timeout)
+    workers, deadline = {status.worker for status in statuses}, settings.reading_deadline()
     try:
         return stray_lines(await read_strays(client, [namespace], workers, deadline))
     except (StateUnavailable, OutOfTime) as error:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from twgen.cli.output import warn
+from twgen.cli.progress import counting
 from twgen.cli.settings import Settings, clock
 from twgen.cli.surroundings import usual_kubeconfig
 from twgen.clients.deadline import AnswerDeadline, Deadline
@@ -73,19 +74,30 @@ class Servers:
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
         """The current state of the workers in Temporal and Kubernetes; raises if one read fails."""
-        return self.run(workers, lambda opened: self.read_soon(opened, workers, for_routing=for_routing))
+        noun = "workers are read"
+        with counting(noun, len(workers), quiet=self._settings.quiet) as count:
+            return self.run(
+                workers,
+                lambda opened: self.read_soon(opened, workers, for_routing=for_routing, count=count),
+            )
 
     async def read_soon(
-        self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool, goes_on: bool = False
+        self,
+        opened: Connections,
+        workers: Sequence[WorkerSpec],
+        *,
+        for_routing: bool,
+        goes_on: bool = False,
+        count: Callable[[], None] = lambda: None,
     ) -> World:
-        """As `read`, for a coroutine that `run` runs; `goes_on` as in a Reading."""
-        deadline = Deadline(self._settings.timeout)
+        """As `read`, for a coroutine that `run` runs; `goes_on` and `count` as in a Reading."""
+        deadline = self._settings.reading_deadline()
         namespace = "" if workers else self._settings.namespace_rule.default
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
         read_at = clock()
         now, prometheus = self._settings.now or read_at, partial(_reader, opened, deadline)
-        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, prometheus)
+        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, prometheus, count)
         # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
         # and an asyncio.timeout around it does not end with TimeoutError
         return await asyncio.create_task(read_world(workers, reading))

@@ -91,11 +91,10 @@ class Observer:
         kinds = attached_to_read(worker.versions for worker in plan.workers)
         if not self._servers or not kinds:
             return {}
-        from twgen.clients.deadline import Deadline
         from twgen.reading.attached_objects import read_attached
 
         async def story(opened: "Connections") -> Mapping[str, AttachedRead]:
-            deadline = Deadline(self._settings.timeout)
+            deadline = self._settings.reading_deadline()
             return await read_attached(opened.cluster_for("status"), kinds, deadline)
 
         return self._servers.run((), story)

@@ -127,9 +127,9 @@ OPTIONS: Mapping[str, Option] = {
     "now": Option(("--now",), "Plan as of this time, instead of the snapshot's time or the clock.", TIME),
     "timeout": Option(
         ("--timeout",),
-        "Time limit for reading all servers (20s; 40s in Argo CD).",
+        "Time limit for each answer of a server (20s); in Argo CD, for all answers together (40s).",
         READING_TIME,
-        short="Time limit for reading all servers (20s).",
+        short="Time limit for each answer of a server (20s).",
     ),
     "identity": Option(
         ("--identity",),

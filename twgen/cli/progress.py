@@ -27,6 +27,14 @@ def progress(noun: str, *, quiet: bool) -> Iterator[Callable[[Sequence[Any]], Se
             say_for_now("")
 
 
+@contextmanager
+def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """The same for work that is done at the same time: calls count its `total` items."""
+    with progress(noun, quiet=quiet) as shown:
+        items = iter(shown(range(total)))
+        yield lambda: next(items, None) and None
+
+
 class _Counted(Sequence[Any]):
     def __init__(self, items: Sequence[Any], noun: str) -> None:
         self._items = items

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from twgen.reading.documents import Sources
 from twgen.reading.input import DIRECTORY, HELM, Input
 
 if TYPE_CHECKING:
+    from twgen.clients.deadline import Deadline
     from twgen.specs.spec_document import NamespaceRule
 
 
@@ -38,7 +40,7 @@ class Settings:
     operator: Operator
     input: Input
     timeout: float
-    """Seconds."""
+    """Seconds for each answer of a server; in Argo CD, which stops a render, for all of them."""
     via: Mapping[str, str]
     """The address to use instead of a Temporal server's address, by that address."""
     ca_files: Mapping[str, str]
@@ -63,6 +65,16 @@ class Settings:
     def namespace_rule(self) -> "NamespaceRule":
         """The rule that gives a document its namespace."""
         return self.surroundings.namespace_rule(self.namespace)
+
+    def reading_deadline(self) -> "Deadline":
+        """The deadline of a read that a command waits for, from now on.
+
+        At a terminal, each answer has its own: a rate limit may make the read of a fleet take long. A server
+        that is over its limit is asked again until the answer's deadline.
+        """
+        from twgen.clients.deadline import AnswerDeadline, Deadline
+
+        return Deadline(self.timeout) if self.surroundings.is_plugin else AnswerDeadline(self.timeout, inf)
 
     def usable_prometheus(self, mounted: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
         """The Prometheus servers that a command may ask.

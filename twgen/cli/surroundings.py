@@ -33,7 +33,7 @@ class Terminal:
     """A person's shell, or a job of CI."""
 
     timeout = 20.0
-    """Seconds for all reading."""
+    """Seconds for each answer."""
     is_plugin = False
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     release = ""

@@ -177,7 +177,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     """Do everything that is due and possible; the statuses of all rollouts, and the failures."""
     settings, timeout = checks.settings, checks.settings.timeout
     client = opened.cluster_for("tick")
-    records = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
+    records = await rollouts_in_cluster(client, settings.namespace, AnswerDeadline(timeout))
     status_of = {status.worker: status for status in records.statuses}
     specs, unusable = specs_of_intents(records.intents)
     failures = [*records.unusable, *unusable]

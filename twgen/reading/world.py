@@ -43,6 +43,8 @@ class Reading:
     """Reads that only explain a wait may fail: a waiting rollout must not fail because of them."""
     prometheus: "Callable[[], PrometheusReader] | None" = None
     """Makes the reader of Prometheus; None: its metrics cannot be read."""
+    count: Callable[[], None] = lambda: None
+    """Called for each worker that was read."""
 
     @property
     def for_people(self) -> bool:
@@ -97,7 +99,9 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
 
 async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
     """All reads of a worker; a failure is raised inside an ExceptionGroup."""
-    return await _read_further(spec, await _read_versions(spec, reading), reading)
+    worker = await _read_further(spec, await _read_versions(spec, reading), reading)
+    reading.count()
+    return worker
 
 
 async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
