@@ -105,7 +105,9 @@ def test_worker_is_found_opened_and_left_by_the_keyboard_alone(driver: Chrome, t
     driver.switch_to.active_element.send_keys("PAY settled")
     assert shown(driver) == ["shop/pay"]
     assert driver.find_element(By.ID, "found").text == "1 of 3"
-    driver.switch_to.active_element.send_keys(Keys.TAB)
+    # behind the meaning of the columns
+    for _ in range(2):
+        driver.switch_to.active_element.send_keys(Keys.TAB)
     driver.switch_to.active_element.send_keys(Keys.ENTER)
     assert driver.find_element(By.ID, "shop/pay").get_attribute("open") is not None
     driver.find_element(By.ID, "filter").send_keys(Keys.ESCAPE)
