@@ -103,8 +103,9 @@ class Forwarder:
         return found
 
     async def _die(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._listening)
-        self._listening.close()
+        if self._listening.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listening)
+            self._listening.close()
         for writer in self._writers:
             writer.transport.abort()
 
