@@ -7,7 +7,7 @@ import pytest
 
 from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR, ago
-from tests.strategies import NOW
+from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
 from twgen.model.temporal import Version, VersionStatus
 from twgen.model.world import WorkerWorld
@@ -43,6 +43,12 @@ def test_version_that_drained_within_its_delays_is_kept() -> None:
     assert names(world(drained(None, "unknown")), keep=0) == []
 
 
+def test_version_to_which_a_rollback_returns_at_once_is_kept() -> None:
+    for hours, found in ((29, ["old0"]), (31, [])):
+        spec = with_policy(SPEC, rollback_window=hours * HOUR)
+        assert [record.build_id for record in old_records(spec, world(OLD[0]), NOW, 0)] == found
+
+
 @pytest.mark.parametrize("replicas", [0, 1])
 def test_version_with_a_deployment_is_kept(replicas: int) -> None:
     assert names(world(*OLD, deployments=[live("old7", replicas)]), keep=0)[0] == "old6"
@@ -68,6 +74,13 @@ def test_record_goes_only_if_no_open_workflow_was_counted_on_it() -> None:
     records = old_records(SPEC, world(*OLD), NOW, 5)
     assert without_workflows(records, {"old7": 0, "old6": 1}) == records[:1]
     assert records[0].drained_for == timedelta(hours=37)
+
+
+@pytest.mark.parametrize(("keep", "warned"), [(70, True), (74, False), (None, True)])
+def test_plan_warns_if_more_are_left_than_a_policy_keeps(keep: int | None, *, warned: bool) -> None:
+    many = [drained(30 * HOUR, f"old{index}", created_at=ago(20 * DAY)) for index in range(74)]
+    warnings = full_warnings(with_policy(SPEC, keep_records=keep), world(*many), NOW)
+    assert bool(warnings) == warned
 
 
 @pytest.mark.parametrize(("number", "warned"), [(72, False), (74, True), (98, True)])

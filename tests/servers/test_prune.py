@@ -93,7 +93,7 @@ def test_old_records_go_and_those_with_open_workflows_and_the_newest_stay(
     cluster: Cluster, tmp_path: Path, release: str
 ) -> None:
     with drained_versions(cluster, tmp_path, release) as story:
-        story.write()
+        story.write(policy_document("greeter", rollbackWindow="1s"))
         options = ("--kubeconfig", str(cluster.kubeconfig), "--keep", str(KEPT), *PATIENT)
         eventually(story.is_over, SOON)
         story.hold()
@@ -116,7 +116,7 @@ def test_tick_deletes_what_a_policy_no_longer_keeps_where_its_operator_lets_it(
     cluster: Cluster, tmp_path: Path, release: str
 ) -> None:
     with drained_versions(cluster, tmp_path, release) as story:
-        story.write(policy_document("greeter", keepRecords=KEPT))
+        story.write(policy_document("greeter", rollbackWindow="1s", keepRecords=KEPT))
         operator = tmp_path / "operator.json"
 
         def lets(*, prunes: bool) -> None:

@@ -79,8 +79,8 @@ def full_warnings(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[
     registered = len(world.temporal.versions) if world.temporal else 0
     if registered < MOST_VERSIONS * _NEARLY_FULL or world.deployments is None:
         return ()
-    old = old_records(spec, world, now, KEPT)
-    if not old or spec.policy.keep_records is not None:
+    old = old_records(spec, world, now, spec.policy.keep_records or KEPT)
+    if not old:
         return ()
     command = f"twgen prune worker/{spec.name} -n {spec.namespace}"
     why = f"{len(old)} of them have been drained for long: `{command}` deletes their records"
@@ -92,7 +92,9 @@ def _is_over(facts: VersionFacts) -> bool:
     # its record also says how Temporal starts its workers
     is_serverless = facts.version is not None and facts.version.serverless
     is_drained = facts.status is VersionStatus.DRAINED and facts.is_left_over
-    return is_drained and not (facts.is_target or is_deployed or is_serverless)
+    # a rollback within the window goes to the version that was current, at once
+    may_return = facts.drained_for is None or facts.drained_for <= facts.spec.policy.rollback_window
+    return is_drained and not may_return and not (facts.is_target or is_deployed or is_serverless)
 
 
 def _created(facts: VersionFacts) -> tuple[bool, datetime, str]:
