@@ -1,6 +1,7 @@
 """`make bench-fleet`: a fleet at rest on two real servers, without pods: what a look costs, and its calls."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,10 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 from benchmarks.measuring import TWGEN, Cost, Row, measured
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.processes import eventually, free_ports, running
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import DeployedWorker
 from twgen.yaml.reader import read_documents
@@ -27,6 +30,7 @@ _TEMPORAL_NAMESPACES = 5
 _IN_A_NAMESPACE = 10
 """Workers of one Kubernetes namespace."""
 _AT_ONCE = 8
+_LOOKS = 5
 _MOST_GROWTH = 1.3
 """How much faster than its size the cost of a command may grow."""
 
@@ -136,6 +140,7 @@ def fleet(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Row]:
             # the first look writes the status of every worker
             subprocess.run(known.commands["a look of tick"], check=True, capture_output=True)
             known.check_all_settled(end)
+            yield _at_rest(known, folder / "tick.log", end)
             for name, command in known.commands.items():
                 asked = known.calls()
                 [cost] = measured(command, rounds=1)
@@ -145,6 +150,48 @@ def fleet(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Row]:
                 calls = f"{temporal} calls to Temporal, {kubernetes} to Kubernetes"
                 yield _row(f"{name}, {end} workers", cost, calls, before.get(name), end)
                 before[name] = end, cost
+
+
+def _at_rest(known: Fleet, log: Path, size: int) -> Row:
+    """What a look of a tick that stays costs, after its first look."""
+    [port] = free_ports(1)
+    command = [*known.commands["a look of tick"], "--every", "1s", "--metrics", f"127.0.0.1:{port}"]
+    with running(command, log) as process:
+        eventually(lambda: _looks(port) >= 1)
+        began, asked, looks = _cpu_seconds(process.pid), known.calls(), _looks(port)
+        # before the tenth, which describes every worker
+        eventually(lambda: _looks(port) >= looks + _LOOKS)
+        seconds, looks = _cpu_seconds(process.pid) - began, _looks(port) - looks
+        temporal, kubernetes = (now - then for now, then in zip(known.calls(), asked, strict=True))
+        [kib] = re.findall(r"^VmHWM:\s+(\d+) kB$", _of_process(process.pid, "status"), re.MULTILINE)
+    most = 5 + size // 20
+    return Row(
+        f"a look of tick at rest, {size} workers",
+        f"{temporal / looks:.0f} calls to Temporal, {kubernetes / looks:.0f} to Kubernetes,"
+        f" {seconds / looks:.2f} s of CPU; {int(kib) / 1024:.0f} MiB at most",
+        f"{most} calls to Temporal",
+        holds=temporal / looks <= most,
+    )
+
+
+def _looks(port: int) -> int:
+    """How many looks a tick has made."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            [number] = re.findall(r"^twgen_tick_looks_total (\d+)", answer.read().decode(), re.MULTILINE)
+            return int(number)
+    except OSError:
+        return 0
+
+
+def _cpu_seconds(process: int) -> float:
+    """What it has used so far."""
+    fields = _of_process(process, "stat").rpartition(") ")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def _of_process(process: int, name: str) -> str:
+    return Path(f"/proc/{process}/{name}").read_text()
 
 
 def _row(what: str, cost: Cost, calls: str, before: tuple[int, Cost] | None, size: int) -> Row:

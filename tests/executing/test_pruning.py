@@ -43,6 +43,7 @@ class Pruning:
         self.refuses: dict[str, str] = {}
         self.holds: set[str] = set()
         self.fails = False
+        self.read_for_routing = 0
         self.tick = Tick(
             self._read, self._never, self._never, self._never, self.said.append, prune=self._prune
         )
@@ -52,7 +53,7 @@ class Pruning:
         return asyncio.run(self.tick.act([self.worker]))
 
     async def _read(self, _: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:
-        assert not for_routing
+        self.read_for_routing += for_routing
         return self.world, []
 
     async def _never(self, *_: Intent | JobReference | RolloutStatus | object) -> None:
@@ -79,6 +80,7 @@ def test_records_go_ten_at_a_look_the_longest_drained_first_until_the_newest_are
     assert pruning.tried == [LONGEST_DRAINED_FIRST[:10], LONGEST_DRAINED_FIRST[10:]]
     assert pruning.said[0] == "shop/payments old13: deleted its record in Temporal, as its RolloutPolicy says"
     assert len(pruning.said) == len(LONGEST_DRAINED_FIRST)
+    assert pruning.read_for_routing == 2, "each time by facts of then, and no longer once all are gone"
 
 
 @pytest.mark.parametrize(

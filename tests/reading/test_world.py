@@ -20,8 +20,8 @@ from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.world import World
 from twgen.planning.unread import unread_lines
 from twgen.reading.kubernetes import SharedLists
+from twgen.reading.temporal.looks import Look
 from twgen.reading.temporal.reader import SharedReads
-from twgen.reading.temporal.silence import Silences
 from twgen.reading.world import Reading, read_each, read_world
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
@@ -144,7 +144,7 @@ def test_workers_of_a_server_that_never_answers_have_one_line_and_hold_up_no_oth
         ]
 
         async def story() -> tuple[World, list[str], float]:
-            shared = SharedReads(OneHangs(), AnswerDeadline(timeout), Silences())
+            shared = SharedReads(OneHangs(), AnswerDeadline(timeout), Look())
             reading = Reading(shared, None, NOW, for_routing=False, read_at=NOW)
             others = asyncio.create_task(read_each(SPECS, reading))
             began = monotonic()

@@ -23,8 +23,8 @@ from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.unread import Unread
 from twgen.reading.kubernetes import SharedLists
+from twgen.reading.temporal.looks import Look
 from twgen.reading.temporal.reader import SharedReads
-from twgen.reading.temporal.silence import Silences
 from twgen.reading.world import Reading, read_each, read_world
 
 if TYPE_CHECKING:
@@ -109,15 +109,15 @@ class Servers:
         *,
         for_routing: bool,
         most_refusals: float = 3,
-        silences: Silences | None = None,
+        look: Look | None = None,
     ) -> tuple[World, list[Unread]]:
         """The workers that can be read, however many, and why the others cannot be.
 
         Every answer has its own deadline: the rate limit of a server may make the whole read take long.
-        `most_refusals` as in a deadline; `silences` are those of one look, for all of its readings.
+        `most_refusals` as in a deadline; `look` is the one that this reading is part of.
         """
         deadline = AnswerDeadline(self._settings.timeout, most_refusals)
-        temporal = SharedReads(opened.temporal, deadline, silences)
+        temporal = SharedReads(opened.temporal, deadline, look)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
         now, prometheus = clock(), partial(_reader, opened, deadline)
         reading = Reading(temporal, cluster, now, for_routing, now, goes_on=True, prometheus=prometheus)

@@ -3,7 +3,7 @@
 import gc
 import os
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -35,9 +35,9 @@ from twgen.planning.pruning import NextTry, OldRecord, without_workflows
 from twgen.planning.routing.target import Target
 from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
+from twgen.reading.temporal.looks import Look, Memory
 from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import SharedReads
-from twgen.reading.temporal.silence import Silences
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable
@@ -96,7 +96,9 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     )
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
     with Servers(settings) as servers, served:
-        checks = _Checks(settings, servers, refreshes)
+        # the first look describes every worker, and one alone needs no memory
+        next_look = Look if every is None else Memory().look
+        checks = _Checks(settings, servers, refreshes, next_look)
         if every is None:
             if failures := checks.check():
                 raise StateUnavailable("; ".join(failures))
@@ -109,8 +111,15 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
 class _Checks:
     """The checks of one process, with their results and counts."""
 
-    def __init__(self, settings: Settings, servers: Servers, refreshes: Refreshes | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        servers: Servers,
+        refreshes: Refreshes | None,
+        next_look: Callable[[], Look],
+    ) -> None:
         self.settings, self.servers, self.refreshes = settings, servers, refreshes
+        self.next_look = next_look
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
@@ -191,7 +200,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         for intent, spec in specs
     ]
     tick = Tick(
-        read=partial(checks.servers.read_each, opened, silences=Silences()),
+        read=partial(checks.servers.read_each, opened, look=checks.next_look()),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
         record=partial(_write_status, client, timeout, checks.forbidden),
         answer=partial(_answer, client, timeout, checks.forbidden),

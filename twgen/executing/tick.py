@@ -198,9 +198,9 @@ class Tick:
                     with result.whatever_fails():
                         observation.note(result)
                         # reads for routing are only made if there may be something to do
-                        await self._prune(observation, result)
                         moves = not observation.target.has_all_traffic and (worker.ended or by_hand)
-                        if moves or (self.drain and self._may_end(observation)):
+                        ends = self.drain and self._may_end(observation)
+                        if moves or ends or self._records_due(observation):
                             unsettled.append(worker)
                         else:
                             await self._write_status(observation, result)
@@ -209,6 +209,8 @@ class Tick:
                         with result.whatever_fails():
                             await self._write_status(observation, result)
                             await self._run_again(observation)
+                        with result.whatever_fails():
+                            await self._prune(observation, result)
                         await self._drain(observation, result)
 
         await asyncio.gather(*map(check_namespace, by_place.values()))
@@ -301,20 +303,28 @@ class Tick:
         job_ids = old_enough(target.spec, target.temporal, target.now)
         return any(self.begun.get(job_id, now) <= now for job_id in job_ids)
 
-    async def _prune(self, observation: _Observation, result: TickResult) -> None:
-        """Delete some of the records that the policy of a worker no longer keeps."""
-        target = observation.target
+    def _records_due(self, observation: _Observation) -> list[OldRecord]:
+        """Some of the records that the policy of a worker no longer keeps; none if it is not allowed."""
         if not self.prune:
-            return
-        worker, now = target.spec.worker_deployment, target.now
-        tried = {record: self.kept.get((worker, record.build_id)) for record in records_to_prune(target)}
-        due = [record for record, again in tried.items() if not again or again.at <= now][:_PRUNED_AT_ONCE]
-        if not due:
+            return []
+        worker, now = observation.target.spec.worker_deployment, observation.target.now
+
+        def is_due(record: OldRecord) -> bool:
+            again = self.kept.get((worker, record.build_id))
+            return again is None or again.at <= now
+
+        return list(filter(is_due, records_to_prune(observation.target)))[:_PRUNED_AT_ONCE]
+
+    async def _prune(self, observation: _Observation, result: TickResult) -> None:
+        """Delete the records that are due, by facts of now."""
+        worker, now = observation.target.spec.worker_deployment, observation.target.now
+        if not self.prune or not (due := self._records_due(observation)):
             return
         # before it is tried: a failure in the middle is no reason to try the same ones at every check
         for record in due:
-            self.kept[worker, record.build_id] = NextTry.after(tried[record], now)
-        pruned = await self.prune(target, due)
+            key = worker, record.build_id
+            self.kept[key] = NextTry.after(self.kept.get(key), now)
+        pruned = await self.prune(observation.target, due)
         for build_id in pruned.deleted:
             del self.kept[worker, build_id]
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")

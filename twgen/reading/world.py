@@ -108,12 +108,12 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
     """The worker's routing, versions and Deployments."""
     temporal, cluster = TemporalReader(spec, reading.temporal), reading.cluster_of(spec)
     async with TaskGroup() as group:
-        describing = group.create_task(temporal.deployment())
+        describing = group.create_task(temporal.deployment(for_routing=reading.for_routing))
         listing = group.create_task(cluster.deployments()) if cluster else None
     deployment, live = describing.result(), listing.result() if listing else None
     # if nothing is deployed, an unknown worker is a new one
     if not deployment and (live is None or live) and await reading.temporal.wait_until_remembered():
-        deployment = await temporal.deployment()
+        deployment = await temporal.deployment(for_routing=reading.for_routing)
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
     if not deployment:
         return world

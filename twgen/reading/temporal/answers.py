@@ -143,6 +143,12 @@ def listed_workers(answer: "ListWorkerDeploymentsResponse") -> tuple[list[OtherW
     return workers, answer.next_page_token
 
 
+def summaries(answer: "ListWorkerDeploymentsResponse") -> tuple[list[tuple[str, bytes]], bytes]:
+    """What a page says of each Worker Deployment, as bytes to compare, and the token of the next page."""
+    items = answer.worker_deployments
+    return [(item.name, item.SerializeToString(deterministic=True)) for item in items], answer.next_page_token
+
+
 def other_workers(worker: str, polled: Mapping[TaskQueue, Polled]) -> list[OtherWorker]:
     """The recent pollers of a worker's task queues that are not versions of the worker."""
     return sorted(

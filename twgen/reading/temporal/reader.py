@@ -17,11 +17,12 @@ from twgen.planning.routing.registration import MOST_COUNTED
 from twgen.planning.visibility import pinned_to, quoted_text, still_open
 from twgen.reading.temporal import answers
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, Polled, moment
-from twgen.reading.temporal.silence import Silences
+from twgen.reading.temporal.looks import Look
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+    from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsResponse
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
@@ -33,6 +34,9 @@ _MOST_LISTED = 8
 """Versions in a Temporal namespace whose open workflows one reading lists."""
 PAGE = 1000
 """Workflows in one call; a server returns no more."""
+_SUMMARIES = 100
+"""Workers in one call; a server returns no more."""
+_MOST_PAGES = 100
 _FORGOTTEN_FOR = 0.3
 """Seconds; after one in thirty changes of routing, 1.29.1 reports for some 50 ms that a worker is unknown."""
 _MOST_WAITS = 10
@@ -64,11 +68,10 @@ class PinnedCount(NamedTuple):
 class SharedReads:
     """The connections and the deadline of one reading, and the answers that its workers share."""
 
-    def __init__(
-        self, clients: TemporalClients, deadline: Deadline, silences: Silences | None = None
-    ) -> None:
+    def __init__(self, clients: TemporalClients, deadline: Deadline, look: Look | None = None) -> None:
         self._clients = clients
-        self._silences = silences or Silences()
+        self.look = look or Look()
+        """The look that this reading is part of."""
         self._deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
         """The answers for several workers, by subject and place."""
@@ -95,7 +98,7 @@ class SharedReads:
         call = Call(
             connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
         )
-        return await self._silences.unless_silent(
+        return await self.look.silences.unless_silent(
             connection.host_port, lambda: self._clients.ask(call, self._deadline)
         )
 
@@ -133,21 +136,33 @@ class SharedReads:
 
         In at most two calls; since 1.32.0 a page may contain fewer than requested.
         """
+        return await self._once(
+            ("workers", *_namespace_of(spec)),
+            lambda: self._listed_workers(spec, answers.listed_workers, MOST_COUNTED // 2, most_pages=2),
+        )
+
+    async def summaries(self, spec: InTemporal) -> Mapping[str, bytes]:
+        """What the list of a Temporal namespace says of each worker; it may be some seconds old."""
+        return dict(await self._listed_workers(spec, answers.summaries, _SUMMARIES, _MOST_PAGES))
+
+    async def _listed_workers(
+        self,
+        spec: InTemporal,
+        value: Callable[["ListWorkerDeploymentsResponse"], tuple[list[Answer], bytes]],
+        page_size: int,
+        most_pages: int,
+    ) -> list[Answer]:
+        """Something about each Worker Deployment of a Temporal namespace, as far as these pages have them."""
         from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
 
-        async def ask() -> list[OtherWorker]:
-            workers, page = list[OtherWorker](), b""
-            for _ in range(2):
-                request = ListWorkerDeploymentsRequest(
-                    namespace=spec.temporal_namespace, page_size=MOST_COUNTED // 2, next_page_token=page
-                )
-                more, page = await self.ask(spec, "list_worker_deployments", request, answers.listed_workers)
-                workers += more
-                if not page:
-                    break
-            return workers
-
-        return await self._once(("workers", *_namespace_of(spec)), ask)
+        listed = list[Answer]()
+        request = ListWorkerDeploymentsRequest(namespace=spec.temporal_namespace, page_size=page_size)
+        for _ in range(most_pages):
+            more, request.next_page_token = await self.ask(spec, "list_worker_deployments", request, value)
+            listed += more
+            if not request.next_page_token:
+                break
+        return listed
 
     async def reports_problems(self, spec: InTemporal) -> bool:
         """The server can list workflows in the worker's namespace by the problems of their workflow tasks."""
@@ -320,8 +335,17 @@ class TemporalReader:
         self._spec = spec
         self._shared = shared
 
-    async def deployment(self) -> WorkerDeployment | None:
-        """The worker's routing and its list of versions; None: Temporal does not know it."""
+    async def deployment(self, *, for_routing: bool = True) -> WorkerDeployment | None:
+        """The worker's routing and its list of versions; None: Temporal does not know it.
+
+        Without `for_routing`, a look with a memory may know them from an earlier look.
+        """
+        spec, shared = self._spec, self._shared
+        return await shared.look.deployment(
+            spec, lambda: shared.summaries(spec), self._described, for_routing=for_routing
+        )
+
+    async def _described(self) -> WorkerDeployment | None:
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
         request = DescribeWorkerDeploymentRequest(

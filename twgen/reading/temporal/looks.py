@@ -1,0 +1,92 @@
+"""Looks at many workers, again and again: a worker is described only if something may have changed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+from twgen.errors import StateUnavailable
+from twgen.model.spec import InTemporal
+from twgen.model.temporal import UpdateState, VersionStatus, WorkerDeployment
+from twgen.reading.temporal.silence import Silences
+
+_ALL_AGAIN = 10
+"""One look of so many describes every worker: a list tells neither of managers nor of most versions."""
+_STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, VersionStatus.DRAINED}
+"""Versions that change only with what a list tells, or with what each look counts."""
+
+Place = tuple[str, str]
+"""The address of a server, and a Temporal namespace."""
+
+
+class Memory:
+    """The descriptions of workers, each with what the list of its namespace said before it was made."""
+
+    def __init__(self) -> None:
+        self._described: dict[tuple[Place, str], tuple[bytes, WorkerDeployment]] = {}
+        self._looks = 0
+
+    def look(self) -> "Look":
+        """The next look."""
+        if self._looks % _ALL_AGAIN == 0:
+            self._described.clear()
+        self._looks += 1
+        return Look(self._described)
+
+
+class Look:
+    """One look, in as many readings as it takes; without a memory every worker is described."""
+
+    def __init__(
+        self, described: dict[tuple[Place, str], tuple[bytes, WorkerDeployment]] | None = None
+    ) -> None:
+        self.silences = Silences()
+        self._described = described
+        self._new: dict[tuple[Place, str], WorkerDeployment] = {}
+        """What this look has described."""
+        self._lists: dict[Place, asyncio.Task[Mapping[str, bytes]]] = {}
+
+    async def deployment(
+        self,
+        spec: InTemporal,
+        list_all: Callable[[], Coroutine[Any, Any, Mapping[str, bytes]]],
+        describe: Callable[[], Awaitable[WorkerDeployment | None]],
+        *,
+        for_routing: bool,
+    ) -> WorkerDeployment | None:
+        """The worker as Temporal describes it: now if it decides on traffic, else when it last changed."""
+        place = spec.connection.host_port, spec.temporal_namespace
+        key = place, spec.worker_deployment
+        if key in self._new:
+            return self._new[key]
+        summary, memory = b"", self._described
+        if memory is not None and not for_routing:
+            summary = (await self._listed(place, list_all)).get(spec.worker_deployment, b"")
+            before, answer = memory.get(key, (b"", None))
+            if summary and summary == before:
+                return answer
+        described = await describe()
+        if described:
+            self._new[key] = described
+        if memory is not None:
+            memory.pop(key, None)
+            if described and summary and _is_still(described):
+                memory[key] = summary, described
+        return described
+
+    async def _listed(
+        self, place: Place, list_all: Callable[[], Coroutine[Any, Any, Mapping[str, bytes]]]
+    ) -> Mapping[str, bytes]:
+        """What the list says of each worker; nothing if the account may not list."""
+        if place not in self._lists:
+            self._lists[place] = asyncio.create_task(list_all())
+        try:
+            # a worker that is cancelled must not cancel the list for the others
+            return await asyncio.shield(self._lists[place])
+        except StateUnavailable:
+            return {}
+
+
+def _is_still(worker: WorkerDeployment) -> bool:
+    """It changes only with what a list tells."""
+    is_told = worker.routing.update_state is not UpdateState.IN_PROGRESS
+    return is_told and all(version.status in _STILL for version in worker.versions)
