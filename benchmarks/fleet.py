@@ -178,8 +178,8 @@ def _looks(port: int) -> int:
     """How many looks a tick has made."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-            [number] = re.findall(r"^twgen_tick_looks_total (\d+)", answer.read().decode(), re.MULTILINE)
-            return int(number)
+            numbers = re.findall(r"^twgen_tick_looks_total (\d+)", answer.read().decode(), re.MULTILINE)
+            return int(numbers[0]) if numbers else 0
     except OSError:
         return 0
 

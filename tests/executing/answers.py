@@ -24,6 +24,7 @@ from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentVersionResponse,
     DescribeWorkflowExecutionResponse,
     GetSystemInfoResponse,
+    ListWorkerDeploymentsResponse,
     SetWorkerDeploymentManagerResponse,
 )
 
@@ -92,6 +93,18 @@ def describe_worker_deployment(model: TemporalModel, _: Any, token: bytes) -> An
         ],
     )
     return DescribeWorkerDeploymentResponse(conflict_token=token, worker_deployment_info=info)
+
+
+def list_worker_deployments(model: TemporalModel, _: Any, token: bytes) -> Any:
+    found = describe_worker_deployment(model, None, token)
+    if not found:
+        return ListWorkerDeploymentsResponse()
+    info = found.worker_deployment_info
+    newest = max(info.version_summaries, key=lambda version: version.create_time.seconds, default=None)
+    summary = ListWorkerDeploymentsResponse.WorkerDeploymentSummary(
+        name=info.name, routing_config=info.routing_config, latest_version_summary=newest
+    )
+    return ListWorkerDeploymentsResponse(worker_deployments=[summary])
 
 
 def describe_worker_deployment_version(model: TemporalModel, request: Any, _: bytes) -> Any:
