@@ -150,7 +150,7 @@ def test_command_is_selected_if_there_is_no_clipboard_and_its_row_stays_closed(
     assert problems(driver) == []
 
 
-def test_thousand_workers_are_shown_and_filtered_within_a_second(driver: Chrome, tmp_path: Path) -> None:
+def test_thousand_workers_are_shown_and_filtered_within_seconds(driver: Chrome, tmp_path: Path) -> None:
     ended = subprocess.run(
         [TWGEN, "status", ".", "-o", "json", "--snapshot", "snapshot.yaml"],
         cwd=EXAMPLE,
@@ -171,9 +171,10 @@ def test_thousand_workers_are_shown_and_filtered_within_a_second(driver: Chrome,
         opened(driver, page, tmp_path)
         return rendered, float(eventually(lambda: driver.execute_script(timing))) / 1000
 
-    # the best of several: other tests have the machine too, and a quiet one loads it in a third of a second
+    # the best of several: other tests have the machine too; a quiet one renders the page in half a second,
+    # and loads it in a third
     rendered, loaded = map(min, zip(*(seconds() for _ in range(5)), strict=True))
-    assert (rendered < 1, loaded < 3) == (True, True), (rendered, loaded)
+    assert (rendered < 2, loaded < 3) == (True, True), (rendered, loaded)
     filtered = driver.execute_script(
         "const began = performance.now(); const input = document.getElementById('filter');"
         "input.value = 'worker-77'; input.dispatchEvent(new Event('input'));"
