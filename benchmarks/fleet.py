@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+from benchmarks.live import served
 from benchmarks.measuring import TWGEN, Cost, Row, measured
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
@@ -85,9 +86,7 @@ class Fleet:
 
     def calls(self) -> tuple[int, int]:
         """How many calls Temporal and the API server have answered so far."""
-        served = self.cluster.kubectl("get", "--raw", "/metrics")
-        counts = re.findall(r"^apiserver_request_total\{.*\} (\d+)$", served, re.MULTILINE)
-        return sum(self.temporal.calls().values()), sum(map(int, counts))
+        return sum(self.temporal.calls().values()), served(self.cluster)
 
     def _register(self, number: int) -> None:
         worker = DeployedWorker(

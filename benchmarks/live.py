@@ -42,12 +42,15 @@ def live(folder: Path) -> Iterator[Row]:
 
 
 def _lists(cluster: Cluster) -> int:
-    """How often the API server has listed the Deployments of one namespace, by its own count."""
-    counts = re.findall(
-        r"^apiserver_request_total\{(.*)\} (\d+)$", cluster.kubectl("get", "--raw", "/metrics"), re.MULTILINE
-    )
-    ours = ('resource="deployments"', 'verb="LIST"', 'scope="namespace"')
-    return sum(int(count) for labels, count in counts if all(label in labels for label in ours))
+    """How often the API server has listed the Deployments of one namespace."""
+    return served(cluster, 'resource="deployments"', 'verb="LIST"', 'scope="namespace"')
+
+
+def served(cluster: Cluster, *labels: str) -> int:
+    """How many requests with these labels the API server has answered, by its own count."""
+    metrics = cluster.kubectl("get", "--raw", "/metrics")
+    counts = re.findall(r"^apiserver_request_total\{(.*)\} (\d+)$", metrics, re.MULTILINE)
+    return sum(int(count) for found, count in counts if all(label in found for label in labels))
 
 
 def _write_specs(folder: Path, address: str) -> Path:

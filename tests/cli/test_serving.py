@@ -85,6 +85,13 @@ def test_failure_is_news_and_so_is_its_end(board: Board) -> None:
     assert shown(board, HTTP_IF_NONE_MATCH=failing)[:2] == (200, tag)
 
 
+def test_failures_in_other_words_keep_no_bodies_of_before(board: Board) -> None:
+    for number in range(20):
+        board.failure = f"the cluster is away, attempt {number}"
+        assert json.loads(shown(board)[3])["failure"] == board.failure
+    assert len(board._rendered) == 1  # noqa: SLF001
+
+
 def test_page_and_part_lead_where_the_operator_says() -> None:
     board = Board(5, links=Links("https://temporal.example.com"))
     board.show([replace(SETTLED, document=STATUS)], NOW)

@@ -74,8 +74,7 @@ class Servers:
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
         """The current state of the workers in Temporal and Kubernetes; raises if one read fails."""
-        noun = "workers are read"
-        with counting(noun, len(workers), quiet=self._settings.quiet) as count:
+        with counting("workers are read", len(workers), quiet=self._settings.quiet) as count:
             return self.run(
                 workers,
                 lambda opened: self.read_soon(opened, workers, for_routing=for_routing, count=count),

@@ -32,7 +32,11 @@ def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Callable[[], Non
     """The same for work that is done at the same time: calls count its `total` items."""
     with progress(noun, quiet=quiet) as shown:
         items = iter(shown(range(total)))
-        yield lambda: next(items, None) and None
+
+        def count() -> None:
+            next(items, None)
+
+        yield count
 
 
 class _Counted(Sequence[Any]):

@@ -1,5 +1,6 @@
 """`twgen prune`: deletes the records of versions that are over, in Temporal."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from twgen.errors import NegativeAnswer
 from twgen.executing.pruning import Pruned, delete_records
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.problem import counted
+from twgen.model.spec import WorkerSpec
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
 from twgen.planning.pruning import KEPT, OldRecord, old_records, without_workflows
@@ -46,11 +48,8 @@ def command(output: str, keep: int | None, **params: Any) -> None:
         async def read() -> tuple[tuple[OldRecord, ...], str]:
             world = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
             records = old_records(spec, world, clock(), kept)
-            shared = SharedReads(opened.temporal, Deadline(settings.timeout))
-            open_workflows = await shared.open_workflows(spec, [record.build_id for record in records])
-            return without_workflows(records, open_workflows), acting_identity(
-                spec, world, settings.planning_caller
-            )
+            unneeded = await without_open_workflows(spec, records, opened, settings.timeout)
+            return unneeded, acting_identity(spec, world, settings.planning_caller)
 
         records, identity = await read()
         if not records:
@@ -75,3 +74,15 @@ def command(output: str, keep: int | None, **params: Any) -> None:
         write(f"{spec.worker_deployment}: deleted {counted(len(deleted), 'record')}\n")
     if refused:
         raise NegativeAnswer(f"{spec.worker_deployment}: not all were deleted: {refused[0]}")
+
+
+async def without_open_workflows(
+    spec: WorkerSpec,
+    records: Sequence[OldRecord],
+    opened: Connections,
+    timeout: float,  # noqa: ASYNC109 - of all answers
+) -> tuple[OldRecord, ...]:
+    """The records on which no workflow is open now."""
+    shared = SharedReads(opened.temporal, Deadline(timeout))
+    open_workflows = await shared.open_workflows(spec, [record.build_id for record in records])
+    return without_workflows(records, open_workflows)

@@ -119,8 +119,8 @@ class Board:
     """The pages elsewhere that rows link to."""
     _shown: tuple[object, ...] = ()
     """Everything that the rendered bodies depend on, other than ages."""
-    _rendered: dict[tuple[str, str], "_Body"] = field(default_factory=dict)
-    """The rendered page and part, by type and failure, for the next requests."""
+    _rendered: dict[tuple[str, bool], tuple[str, "_Body"]] = field(default_factory=dict)
+    """The rendered page and part for the next requests, each with and without a failure: the newest one."""
 
     def show(self, statuses: Sequence[RolloutStatus], now: datetime) -> None:
         """Replace the last read. If nothing is new, the rendered bodies stay for the rest of the minute."""
@@ -141,7 +141,8 @@ class Board:
             return Answer("503 Service Unavailable", "text/plain", b"nothing has been read yet\n")
         kind = _PART if request.get("HTTP_ACCEPT") == _PART else _PAGE
         rendered, failure = self._rendered, self.failure
-        if not (body := rendered.get((kind, failure))):
+        rendered_with, body = rendered.get((kind, bool(failure)), ("", None))
+        if not body or rendered_with != failure:
             if kind == _PAGE:
                 text = fleet_page(
                     self.statuses, now, self.offers, self.links, refreshed_every=self.refreshed_every
@@ -149,7 +150,8 @@ class Board:
             else:
                 part = {"failure": failure, "fleet": fleet_part(self.statuses, now, self.offers, self.links)}
                 text = json.dumps(part, ensure_ascii=False)
-            body = rendered[kind, failure] = _Body.of(text.encode())
+            body = _Body.of(text.encode())
+            rendered[kind, bool(failure)] = failure, body
         # the time of the read is a header: it is new each time, even if the body is not
         as_of = ("As-Of", f"{now:%Y-%m-%d %H:%M:%S} UTC")
         headers = (*_GUARDED, as_of, ("ETag", body.tag), ("Vary", "Accept, Accept-Encoding"))

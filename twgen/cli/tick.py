@@ -15,6 +15,7 @@ import click
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
+from twgen.cli.prune import without_open_workflows
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
@@ -31,7 +32,7 @@ from twgen.model.operator import GroupKind
 from twgen.model.requests import Answer
 from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
-from twgen.planning.pruning import NextTry, OldRecord, without_workflows
+from twgen.planning.pruning import NextTry, OldRecord
 from twgen.planning.routing.target import Target
 from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
@@ -90,10 +91,8 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         settings = replace(settings, namespace="")
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: a single run ends before anything can read its metrics")
-    refreshes, exposed = (
-        _refreshes(settings, params),
-        Exposed(Board(every or 0, links=settings.operator.links)),
-    )
+    refreshes = _refreshes(settings, params)
+    exposed = Exposed(Board(every or 0, links=settings.operator.links))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
     with Servers(settings) as servers, served:
         # the first look describes every worker, and one alone needs no memory
@@ -241,10 +240,9 @@ async def _prune(
     records: Sequence[OldRecord],
 ) -> Pruned:
     """Delete the records on which no workflow is open."""
-    shared = SharedReads(opened.temporal, Deadline(timeout))
-    open_workflows = await shared.open_workflows(target.spec, [record.build_id for record in records])
+    unneeded = await without_open_workflows(target.spec, records, opened, timeout)
     writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
-    return await delete_records(writer, without_workflows(tuple(records), open_workflows))
+    return await delete_records(writer, unneeded)
 
 
 async def _attached(

@@ -1,6 +1,6 @@
 """Which records of drained versions Temporal no longer needs to keep."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -46,10 +46,8 @@ def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) 
 
 def records_to_prune(target: Target) -> tuple[OldRecord, ...]:
     """The records that the policy of a worker no longer keeps, as long as its manager may delete them."""
-    spec, world, manager = target.spec, target.world, target.temporal.manager_identity
-    is_ours = bool(target.identity) and manager == target.identity
-    keep = spec.policy.keep_records
-    if keep is None or not is_ours or world.deployments is None or world.rollout.is_paused:
+    spec, world, keep = target.spec, target.world, target.spec.policy.keep_records
+    if keep is None or not target.is_ours or world.deployments is None or world.rollout.is_paused:
         return ()
     return old_records(spec, world, target.now, keep)
 
@@ -68,7 +66,7 @@ class NextTry(NamedTuple):
 
 
 def without_workflows(
-    records: tuple[OldRecord, ...], open_workflows: Mapping[str, int]
+    records: Sequence[OldRecord], open_workflows: Mapping[str, int]
 ) -> tuple[OldRecord, ...]:
     """The records on which no open workflow was counted; one that was not counted stays."""
     return tuple(record for record in records if open_workflows.get(record.build_id) == 0)

@@ -236,7 +236,7 @@ async def rollouts_in_cluster(
     if jobs is not None:
         of_worker, of_intent = _grouped(jobs, "labels", ROLLOUT), _grouped(jobs, "annotations", INTENT_HASH)
         statuses = [
-            _with_its_jobs(status, of_worker[_key_of(status)], intent_of.get(status.worker))
+            _with_its_jobs(status, of_worker[status.worker], intent_of.get(status.worker))
             for status in statuses
         ]
     by_worker = {status.worker: status for status in statuses}
@@ -244,7 +244,7 @@ async def rollouts_in_cluster(
         worker: _not_begun(
             intent,
             status_of.get(worker),
-            None if of_intent is None else of_intent[intent.namespace, intent.hash],
+            None if of_intent is None else of_intent[f"{intent.namespace}/{intent.hash}"],
             applied[intent.namespace, intent.hash],
         )
         for worker, intent in intent_of.items()
@@ -267,18 +267,13 @@ async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: 
 
 def _grouped(
     jobs: Iterable[Mapping[str, Any]], of_metadata: str, name: str
-) -> Mapping[tuple[str, str], list[Mapping[str, Any]]]:
-    """Jobs by namespace and by the value of a label or an annotation, each group in their order."""
-    groups: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+) -> Mapping[str, list[Mapping[str, Any]]]:
+    """Jobs by `NAMESPACE/VALUE`, with the value of a label or an annotation; each group in their order."""
+    groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for job in jobs:
         if value := value_at(job, "metadata", of_metadata, name):
-            groups[job["metadata"]["namespace"], str(value)].append(job)
+            groups[f"{job['metadata']['namespace']}/{value}"].append(job)
     return groups
-
-
-def _key_of(status: RolloutStatus) -> tuple[str, str]:
-    namespace, _, worker = status.worker.partition("/")
-    return namespace, worker
 
 
 def _created(item: Mapping[str, Any]) -> datetime:

@@ -79,8 +79,7 @@ def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetim
 
 def may_end_workflows(target: Target) -> bool:
     """The manager of the worker is the identity of the plan, and the worker neither ramps nor is paused."""
-    is_ours = bool(target.identity) and target.temporal.manager_identity == target.identity
-    return is_ours and not _why_nothing_ends(target)
+    return target.is_ours and not _why_nothing_ends(target)
 
 
 def _why_nothing_ends(target: Target) -> str:

@@ -218,6 +218,11 @@ class Target:
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
 
     @property
+    def is_ours(self) -> bool:
+        """The identity of the plan is the manager of the worker."""
+        return bool(self.identity) and self.temporal.manager_identity == self.identity
+
+    @property
     def is_held(self) -> bool:
         """Its rollout may give it no traffic: another rollout, another manager or a person must act first."""
         rollout = self.world.rollout

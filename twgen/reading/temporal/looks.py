@@ -18,6 +18,11 @@ Place = tuple[str, str]
 """The address of a server, and a Temporal namespace."""
 
 
+def place_of(spec: InTemporal) -> Place:
+    """Where a worker is."""
+    return spec.connection.host_port, spec.temporal_namespace
+
+
 class Memory:
     """The descriptions of workers, each with what the list of its namespace said before it was made."""
 
@@ -54,7 +59,7 @@ class Look:
         for_routing: bool,
     ) -> WorkerDeployment | None:
         """The worker as Temporal describes it: now if it decides on traffic, else when it last changed."""
-        place = spec.connection.host_port, spec.temporal_namespace
+        place = place_of(spec)
         key = place, spec.worker_deployment
         if key in self._new:
             return self._new[key]

@@ -17,7 +17,7 @@ from twgen.planning.routing.registration import MOST_COUNTED
 from twgen.planning.visibility import pinned_to, quoted_text, still_open
 from twgen.reading.temporal import answers
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, Polled, moment
-from twgen.reading.temporal.looks import Look
+from twgen.reading.temporal.looks import Look, Place, place_of
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
@@ -75,8 +75,8 @@ class SharedReads:
         self._deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
         """The answers for several workers, by subject and place."""
-        self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
-        self._listed: Counter[tuple[str, str]] = Counter()
+        self._counts: defaultdict[Place, _Counts] = defaultdict(_Counts)
+        self._listed: Counter[Place] = Counter()
         self._waits = 0
 
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
@@ -137,7 +137,7 @@ class SharedReads:
         In at most two calls; since 1.32.0 a page may contain fewer than requested.
         """
         return await self._once(
-            ("workers", *_namespace_of(spec)),
+            ("workers", *place_of(spec)),
             lambda: self._listed_workers(spec, answers.listed_workers, MOST_COUNTED // 2, most_pages=2),
         )
 
@@ -174,7 +174,7 @@ class SharedReads:
             return bool(answer.namespace_info.capabilities.reported_problems_search_attribute)
 
         return await self._once(
-            ("problems", *_namespace_of(spec)),
+            ("problems", *place_of(spec)),
             lambda: self.ask(spec, "describe_namespace", request, value),
         )
 
@@ -219,7 +219,7 @@ class SharedReads:
         """
         if not build_ids:
             return {}
-        counts = self._counts[_namespace_of(spec)]
+        counts = self._counts[place_of(spec)]
         versions = [(spec.worker_deployment, build_id) for build_id in build_ids]
         counts.waiting += versions
         async with counts.turn:
@@ -247,7 +247,7 @@ class SharedReads:
 
         After a few versions of a namespace no more are asked for: the server lists only ten times a second.
         """
-        key = _namespace_of(spec)
+        key = place_of(spec)
         self._listed[key] += 1
         if self._listed[key] > _MOST_LISTED:
             return PinnedCount()
@@ -444,7 +444,3 @@ def _subject(spec: InTemporal) -> str:
         if spec.document.source
         else spec.worker_deployment
     )
-
-
-def _namespace_of(spec: InTemporal) -> tuple[str, str]:
-    return spec.connection.host_port, spec.temporal_namespace
