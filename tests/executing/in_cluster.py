@@ -20,8 +20,8 @@ from twgen.errors import TwgenError
 from twgen.executing.cluster import restart_job
 from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
-from twgen.model.policy import Driver
 from twgen.model.requests import AnswerState, Request, Verb
+from twgen.model.rollout import Driver
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.times import format_time
 from twgen.records.intent import Intent, write_intent

@@ -19,8 +19,7 @@ from twgen.executing.adjustments import Adjustments
 from twgen.executing.cluster import ClusterWriter
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
-from twgen.model.policy import Driver
-from twgen.model.rollout import RolloutInCluster
+from twgen.model.rollout import Driver, RolloutInCluster
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.plan import make_plan

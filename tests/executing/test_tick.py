@@ -14,9 +14,9 @@ from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Tick, TickResult, Worker
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase
-from twgen.model.policy import Driver, HistorySource
+from twgen.model.policy import HistorySource
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
-from twgen.model.rollout import EndedJob, JobReference
+from twgen.model.rollout import Driver, EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus

@@ -9,11 +9,19 @@ import pytest
 from tests.planning.situations import NOW, live, routing, situation, temporal, version
 from tests.strategies import STEPS, a_spec, with_policy
 from twgen.errors import InvalidInput
-from twgen.model.operator import Caller
-from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.operator import Caller, Operator, RolloutPod, TickSettings
+from twgen.model.policy import OwnerReferences
+from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, AttachedWhile, Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.planning.drivers import LEFT_OUT, driver_of_render, rollout_driver, tracks_jobs, warned_of_image
+from twgen.planning.drivers import (
+    NEEDS_IMAGE,
+    NEEDS_TICK,
+    driver_of_render,
+    rollout_driver,
+    tracks_jobs,
+    warned_of_drivers,
+)
 from twgen.planning.plan import make_plan
 
 SPEC = a_spec()
@@ -21,6 +29,10 @@ HOOKED = with_policy(SPEC, driver=Driver.HOOK)
 BY_HAND = with_policy(SPEC, driver=Driver.NONE)
 ME, NOBODY = Caller("twgen/me"), Caller()
 IMAGE = "registry.example.com/twgen:1"
+NONE = Operator()
+WITH_IMAGE = Operator(rollout=RolloutPod(image=IMAGE))
+WITH_TICK = Operator(tick=TickSettings(rollouts=True))
+BY_TICK = with_policy(SPEC, driver=Driver.TICK)
 SLOW = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
 QUICK = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, (replace(STEPS[0], pause=timedelta(minutes=1)),)))
 GATED = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Check")))
@@ -71,47 +83,68 @@ def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> 
 @pytest.mark.parametrize("driver", [Driver.AUTO, Driver.JOB, Driver.HOOK])
 def test_rollout_in_argo_cd_needs_an_image(driver: Driver) -> None:
     with pytest.raises(InvalidInput, match="payments: its rollout is a Job that needs an image"):
-        driver_of_render([BY_HAND, with_policy(SPEC, driver=driver)], ME, "", needs_image=True)
+        driver_of_render([BY_HAND, with_policy(SPEC, driver=driver)], ME, NONE, leaves_none_out=True)
 
 
 @pytest.mark.parametrize(
-    ("driver", "image", "is_warned"),
+    ("driver", "operator", "warning"),
     [
-        (Driver.HOOK, "", True),
-        (Driver.JOB, "", True),
-        (Driver.JOB, IMAGE, False),
-        (Driver.AUTO, "", False),
-        (Driver.NONE, "", False),
+        (Driver.HOOK, NONE, NEEDS_IMAGE),
+        (Driver.JOB, WITH_TICK, NEEDS_IMAGE),
+        (Driver.JOB, WITH_IMAGE, ""),
+        (Driver.AUTO, NONE, ""),
+        (Driver.NONE, NONE, ""),
+        (Driver.TICK, WITH_IMAGE, NEEDS_TICK),
+        (Driver.TICK, WITH_TICK, ""),
     ],
 )
 def test_plan_warns_of_rollout_objects_that_a_render_leaves_out(
-    driver: Driver, image: str, *, is_warned: bool
+    driver: Driver, operator: Operator, warning: str
 ) -> None:
     spec = with_policy(SPEC, driver=driver)
     says = temporal(version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
     plan = make_plan([spec], situation(says, [live("v3")]), NOW, ME)
-    warned = warned_of_image(plan, image)
-    assert (LEFT_OUT in warned.workers[0].versions.warnings) is is_warned
+    before = plan.workers[0].versions.warnings
+    warned = warned_of_drivers(plan, operator).workers[0].versions.warnings
+    said = f"a render omits its rollout objects, and fails in Argo CD: {warning}"
+    assert warned == ((*before, said) if warning else before)
 
 
 @pytest.mark.parametrize(
-    ("specs", "needs_image"), [([SPEC], False), ([HOOKED], False), ([BY_HAND], True), ([], True)]
+    ("specs", "leaves_none_out"), [([SPEC], False), ([HOOKED], False), ([BY_HAND], True), ([], True)]
 )
-def test_nobody_needs_an_image_where_people_roll_out(specs: list[WorkerSpec], *, needs_image: bool) -> None:
-    assert driver_of_render(specs, NOBODY, "", needs_image=needs_image) is Driver.JOB
+def test_nobody_needs_an_image_where_people_roll_out(
+    specs: list[WorkerSpec], *, leaves_none_out: bool
+) -> None:
+    assert driver_of_render(specs, NOBODY, NONE, leaves_none_out=leaves_none_out) is Driver.JOB
 
 
-def test_rollout_in_the_cluster_needs_an_identity() -> None:
+def test_rollout_by_tick_in_argo_cd_needs_permission_and_no_image() -> None:
+    assert driver_of_render([BY_TICK], ME, WITH_TICK, leaves_none_out=True) is Driver.JOB
+    with pytest.raises(InvalidInput, match="payments: its driver is Tick, but .* set tick.rollouts"):
+        driver_of_render([BY_TICK], ME, WITH_IMAGE, leaves_none_out=True)
+
+
+def test_rollout_by_tick_delays_no_sync() -> None:
+    slow = with_policy(SLOW, driver=Driver.TICK)
+    in_argocd = replace(ME, application="shop")
+    both = replace(WITH_IMAGE, tick=TickSettings(rollouts=True))
+    assert driver_of_render([HOOKED, slow], in_argocd, both, leaves_none_out=True) is Driver.HOOK
+
+
+@pytest.mark.parametrize(("spec", "operator"), [(SPEC, WITH_IMAGE), (BY_TICK, WITH_TICK)])
+def test_rollout_in_the_cluster_needs_an_identity(spec: WorkerSpec, operator: Operator) -> None:
     with pytest.raises(InvalidInput, match="payments: its rollout needs a manager identity"):
-        driver_of_render([SPEC], NOBODY, IMAGE, needs_image=False)
-    assert driver_of_render([BY_HAND], NOBODY, IMAGE, needs_image=False) is Driver.JOB
-    named = with_policy(SPEC, identity="prod")
-    assert driver_of_render([named], NOBODY, IMAGE, needs_image=False) is Driver.JOB
+        driver_of_render([spec], NOBODY, operator, leaves_none_out=False)
+    assert driver_of_render([BY_HAND], NOBODY, operator, leaves_none_out=False) is Driver.JOB
+    named = with_policy(spec, identity="prod")
+    assert driver_of_render([named], NOBODY, operator, leaves_none_out=False) is Driver.JOB
 
 
 def test_hook_is_for_a_render_of_argo_cd() -> None:
-    assert driver_of_render([SPEC], replace(ME, application="shop"), IMAGE, needs_image=True) is Driver.HOOK
-    assert driver_of_render([SPEC], ME, IMAGE, needs_image=True) is Driver.JOB
+    in_argocd = replace(ME, application="shop")
+    assert driver_of_render([SPEC], in_argocd, WITH_IMAGE, leaves_none_out=True) is Driver.HOOK
+    assert driver_of_render([SPEC], ME, WITH_IMAGE, leaves_none_out=True) is Driver.JOB
 
 
 @pytest.mark.parametrize(
@@ -122,6 +155,7 @@ def test_hook_is_for_a_render_of_argo_cd() -> None:
         ([with_policy(SPEC, driver=Driver.JOB)], "", True),
         ([SPEC], IMAGE, False),
         ([BY_HAND], IMAGE, False),
+        ([BY_TICK], IMAGE, False),
         ([with_policy(SLOW, driver=Driver.NONE), SPEC], IMAGE, False),
     ],
 )

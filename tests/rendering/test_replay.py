@@ -9,7 +9,7 @@ import pytest
 from tests.planning.situations import live, planned, routing, situation, temporal, version
 from tests.specs.parsing import CONNECTION, parsed, policy, worker
 from twgen.model.operator import CaBundle, RolloutPod
-from twgen.model.policy import Driver
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.rendering.jobs import RolloutJobs, replay_manifests

@@ -14,8 +14,9 @@ from twgen.cluster.deployments import recorded_deployment
 from twgen.errors import InvalidInput
 from twgen.model.operator import CaBundle, Caller, GroupKind, Links, RolloutPod
 from twgen.model.plan import WorkerVersions
-from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.policy import OwnerReferences
 from twgen.model.problem import Document
+from twgen.model.rollout import Driver
 from twgen.model.spec import Connection, Gate, GateInput, Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import CurrentVersion, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions

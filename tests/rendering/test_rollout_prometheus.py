@@ -11,7 +11,7 @@ from tests.strategies import with_policy
 from twgen.errors import InvalidInput
 from twgen.model.analysis import Analysis, Metric, NoData, OnFailure, PrometheusQuery
 from twgen.model.operator import PrometheusServer
-from twgen.model.policy import Driver
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.records.intent import intent_of, parse_intent
 

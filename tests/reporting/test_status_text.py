@@ -23,7 +23,7 @@ from tests.planning.situations import (
 from tests.reporting.statuses import of_situation, of_story, tree
 from tests.strategies import AUTOSCALER, BUDGET
 from twgen.model.operator import Caller, GroupKind
-from twgen.model.policy import Driver
+from twgen.model.rollout import Driver
 from twgen.model.spec import Gate
 from twgen.model.status import Status
 from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType

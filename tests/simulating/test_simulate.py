@@ -22,7 +22,8 @@ from tests.strategies import NOW, a_spec, analysis_of, with_policy
 from twgen.model.analysis import FailureCount, Failures, Measurement, OnFailure
 from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.operator import Caller
-from twgen.model.policy import ConnectionChanges, Driver, HistorySource
+from twgen.model.policy import ConnectionChanges, HistorySource
+from twgen.model.rollout import Driver
 from twgen.model.spec import Rollout, Strategy, Sunset
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.timeline import Happening, Outcome, Stage, Traffic, WorkerTimeline

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.strategies import BUDGET, NOW, a_spec, live_manifest, world
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction, WorkerVersions
-from twgen.model.policy import Driver
 from twgen.model.problem import Document
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import CurrentVersion, Drainage, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions

@@ -79,7 +79,7 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
             remedy = "raise the memory limit (`ulimit -d`, `ulimit -v`, or the limit of its container)"
             return _NO_MEMORY, [f"twgen: out of memory: {remedy}, or read fewer files at once"]
         case _:
-            return _BUG, _bug_lines(error)
+            return _BUG, bug_lines(error)
 
 
 def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
@@ -110,7 +110,8 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
             return [f"twgen: {message}{hint}"]
 
 
-def _bug_lines(error: BaseException) -> Sequence[str]:
+def bug_lines(error: BaseException) -> Sequence[str]:
+    """The lines about an unexpected error, which name the file with its report."""
     import tempfile
 
     report, head = bug_report(error), f"twgen: a bug ({type(error).__name__}); please report"

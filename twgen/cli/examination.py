@@ -24,9 +24,9 @@ from twgen.model.diagnosis import (
 )
 from twgen.model.operator import GroupKind, Operator
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.model.policy import Driver, MissingTemplate
+from twgen.model.policy import MissingTemplate
 from twgen.model.reasons.routing import RoutingReason
-from twgen.model.rollout import EndedJob
+from twgen.model.rollout import Driver, EndedJob
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
@@ -354,7 +354,7 @@ def application_of(intent: Intent) -> str:
 def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
     """The rights that a worker's Jobs need; without a Job yet, only if the account is the team's own."""
     spec, own_account = item.spec, item.spec.policy.service_account_name
-    if spec.policy.driver is Driver.NONE or not (intent or (own_account and operator.rollout.image)):
+    if not spec.policy.driver.has_job or not (intent or (own_account and operator.rollout.image)):
         return
     name, purpose = rollout_name(spec.name), f"the Jobs of {spec.worker_deployment}"
     if own_account:

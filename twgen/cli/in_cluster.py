@@ -1,8 +1,10 @@
 """`twgen rollout --intent`: one worker's rollout as a Job in its own cluster."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twgen.cli.display import Log
 from twgen.cli.live import Connections, Servers, usable_prometheus
@@ -15,12 +17,16 @@ from twgen.executing.cluster import ClusterWriter, restart_job
 from twgen.executing.unattended import Access, Unattended, carry_out
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
+from twgen.model.requests import PendingRequest
 from twgen.model.world import World
 from twgen.reading.attached_objects import attached_objects
 from twgen.reading.rollouts import RolloutReader, read_intent, read_request, read_status, specs_of
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_SECRETS, replay_selector
+
+if TYPE_CHECKING:
+    from twgen.clients.prometheus import PrometheusServers
 
 _TERMINATION_LOG = Path("/dev/termination-log")
 """The default file from which Kubernetes reads a container's termination message."""
@@ -42,43 +48,61 @@ def roll_out_intent(
     try:
         with Servers(settings) as servers:
 
+            def prometheus(intent: Intent) -> "Callable[[], PrometheusServers]":
+                return usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
+
             async def story(opened: Connections) -> WorkerPlan | None:
-                return await carry_out(
-                    _unattended(settings, place, log, servers, opened), intent_hash, within
-                )
+                base = unattended(settings, place, servers, opened, prometheus, log.say)
+
+                def access(intent: Intent) -> Access:
+                    async def show(plan: Plan, world: World) -> None:
+                        log.show(Observation(world, intent.caller, plan, clock()))
+
+                    return shown(base.access(intent), show)
+
+                return await carry_out(replace(base, access=access), intent_hash, within)
 
             plan = servers.run((), story)
         judge([plan] if plan else [])
     except TwgenError as error:
         _leave_message(str(error))
         raise
-    superseded = "superseded: its intent has changed or is gone"
-    message = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
+    message = how_it_ended(plan)
     log.say(message)
     _leave_message(message)
 
 
-def _unattended(
-    settings: Settings, place: tuple[str, str], log: Log, servers: Servers, opened: Connections
+def unattended(  # noqa: PLR0913, PLR0917 - what all rollouts of a process share, and what is of each
+    settings: Settings,
+    place: tuple[str, str],
+    servers: Servers,
+    opened: Connections,
+    prometheus: "Callable[[Intent], Callable[[], PrometheusServers]]",
+    say: Callable[[str], None],
 ) -> Unattended:
-    """The access of an intent's rollout to its servers, over these connections."""
-    client, timeout = opened.cluster_for("--intent"), settings.timeout
+    """The access of an intent's rollout to its servers, over these connections; it shows nothing."""
+    client, timeout = opened.cluster_for("a rollout in its cluster"), settings.timeout
 
     def access(intent: Intent) -> Access:
         [spec] = specs_of(intent).workers
         reader = RolloutReader(client, intent)
-        connections = replace(
-            opened, prometheus=usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
-        )
+        connections = replace(opened, prometheus=prometheus(intent))
 
         async def show(plan: Plan, world: World) -> None:
-            log.show(Observation(world, intent.caller, plan, clock()))
+            pass
+
+        async def pending() -> PendingRequest | None:
+            return await read_request(client, intent, Deadline(timeout))
+
+        async def is_asked() -> bool:
+            return await pending() is not None
 
         return Access(
-            rollout=rollout_of(spec, intent.caller, settings, servers, connections, show=show, say=log.say),
+            rollout=rollout_of(spec, intent.caller, settings, servers, connections, show=show, say=say),
             state=lambda: reader.read(Deadline(timeout)),
             attached=lambda: attached_objects(client, intent, Deadline(timeout)),
-            pending=lambda: read_request(client, intent, Deadline(timeout)),
+            pending=pending,
+            is_asked=is_asked,
             replay_again=lambda: restart_job(
                 client, intent.namespace, replay_selector(intent.worker), Deadline(timeout)
             ),
@@ -92,8 +116,20 @@ def _unattended(
         writer=lambda intent: ClusterWriter(client, intent, timeout),
         clock=clock,
         sleep=sleep,
-        say=log.say,
+        say=say,
     )
+
+
+def shown(access: Access, show: Callable[[Plan, World], Awaitable[None]]) -> Access:
+    """The same access to a rollout that shows what it reads."""
+    return access._replace(rollout=replace(access.rollout, show=show))
+
+
+def how_it_ended(plan: WorkerPlan | None) -> str:
+    """The end of a rollout, by its last plan; None: its intent no longer existed."""
+    if not plan:
+        return "superseded: its intent has changed or is gone"
+    return f"{plan.routing.phase}: {plan.routing.because}"
 
 
 def mounted_prometheus(intent: Intent) -> list[PrometheusServer]:

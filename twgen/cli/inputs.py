@@ -16,8 +16,8 @@ from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
-from twgen.model.policy import Driver
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
@@ -97,12 +97,12 @@ def _is_of_policy(unknown_field: Problem) -> bool:
 def parse(settings: Settings, documents: Documents) -> Specs:
     """The specs in the documents, with the problems that follow from the operator's choices."""
     operator = settings.operator
-    drivers = drivers_with_objects(operator.rollout.image)
     specs = parse_specs(
         documents.documents,
         settings.namespace_rule,
         operator.attached.kinds,
-        drivers,
+        drivers_with_objects(operator),
+        default_driver=operator.rollout.driver,
         some_are_missing=bool(documents.unreadable),
     )
     context = settings.surroundings
@@ -277,11 +277,14 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
     """How the cluster carries out the rollouts of a render; raises the errors of `driver_of_render`."""
     operator, is_plugin = settings.operator, settings.surroundings.is_plugin
     image = operator.rollout.image
-    driver = driver_of_render(workers, settings.rendering_caller, image, needs_image=is_plugin)
+    driver = driver_of_render(workers, settings.rendering_caller, operator, leaves_none_out=is_plugin)
     if not image and not operator.file and not settings.quiet:
         warn(_lines(tuple(replays_without_image(workers)), settings.sources))
     prometheus = settings.surroundings.prometheus(operator)
-    return RolloutJobs(driver, image, operator.attached.kinds, operator.rollout, prometheus)
+    by_tick = operator.tick.rollouts
+    return RolloutJobs(
+        driver, image, operator.attached.kinds, operator.rollout, prometheus, is_tick_allowed=by_tick
+    )
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -166,6 +166,10 @@ class Servers:
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
         return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))
 
+    def renewed(self, opened: Connections) -> Connections:
+        """New connections in the same event loop; whoever uses the old ones keeps them."""
+        return replace(self._open(()), runner=opened.runner)
+
     def close(self) -> None:
         """Close the connections: the next read opens new ones."""
         opened, self._connections = self._connections, None
@@ -177,16 +181,21 @@ class Servers:
 
 
 def usable_prometheus(
-    settings: Settings, mounted: Sequence[PrometheusServer] = (), remedy: str = ""
+    settings: Settings,
+    mounted: Sequence[PrometheusServer] = (),
+    remedy: str = "",
+    among: Collection[str] | None = None,
 ) -> "Callable[[], PrometheusServers]":
-    """The clients of the servers that a command may ask, made once one is needed."""
+    """The clients of the servers that a command may ask, made once one is needed; `among` these names."""
 
     @cache
     def clients() -> "PrometheusServers":
         from twgen.clients.prometheus import PrometheusServers
 
         what_to_do = remedy or settings.surroundings.prometheus_remedy(settings.operator)
-        return PrometheusServers(settings.usable_prometheus(mounted), what_to_do)
+        usable = settings.usable_prometheus(mounted)
+        servers = tuple(server for server in usable if among is None or server.name in among)
+        return PrometheusServers(servers, what_to_do)
 
     return clients
 

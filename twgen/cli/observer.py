@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 from twgen.cli.inputs import Memory, load_specs, load_world, planning_time
 from twgen.cli.settings import Settings
-from twgen.model.operator import Caller
+from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan
 from twgen.model.status import Status
 from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.attached_status import AttachedRead, attached_to_read
-from twgen.planning.drivers import warned_of_image
+from twgen.planning.drivers import warned_of_drivers
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 
@@ -32,8 +32,7 @@ class Observation:
     plan: Plan
     read_at: datetime
     """By the clock of this machine; the plan of a rollout may use a slower one."""
-    rollout_image: str = ""
-    """The operator's image for rollouts; empty: none."""
+    operator: Operator = field(default_factory=Operator)
     attached: Mapping[str, AttachedRead] = field(default_factory=dict)
     """The attached objects that were read, by namespace."""
 
@@ -46,7 +45,7 @@ class Observation:
         """The state of every worker at a later time by this machine's clock, from the same read."""
         specs = [worker.spec for worker in self.plan.workers]
         plan = make_plan(specs, self.world, self.plan.now + (now - self.read_at), self.caller)
-        plan = warned_of_image(plan, self.rollout_image)
+        plan = warned_of_drivers(plan, self.operator)
         return make_status(plan, self.world, self.caller, self.attached)
 
     def tree(self, now: datetime, layout: "Layout") -> str:
@@ -82,9 +81,8 @@ class Observer:
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
         now, caller = planning_time(settings, world), settings.planning_caller
-        image = settings.operator.rollout.image
-        plan = warned_of_image(make_plan(specs.workers, world, now, caller), image)
-        return Observation(world, caller, plan, now, image, self._attached(plan))
+        plan = warned_of_drivers(make_plan(specs.workers, world, now, caller), settings.operator)
+        return Observation(world, caller, plan, now, settings.operator, self._attached(plan))
 
     def _attached(self, plan: Plan) -> Mapping[str, AttachedRead]:
         """The state of objects attached to live versions; nothing without a cluster."""

@@ -21,7 +21,7 @@ from twgen.cli.output import is_terminal, keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
-from twgen.planning.drivers import warned_of_image
+from twgen.planning.drivers import warned_of_drivers
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
 from twgen.reporting.json_text import json_text
@@ -64,7 +64,7 @@ def command(output: str, color: str, exit_code: bool, verbose: bool, **params: A
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
     warned = with_references(settings, specs, (worker.versions for worker in plan.workers))
     workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, warned, strict=True))
-    plan = warned_of_image(replace(plan, workers=workers), settings.operator.rollout.image)
+    plan = warned_of_drivers(replace(plan, workers=workers), settings.operator)
     keep(specs, world, plan)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:

@@ -29,7 +29,7 @@ from twgen.cli.options import (
 from twgen.cli.output import keep, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput
-from twgen.planning.drivers import drivers_with_objects, versions_warned_of_image
+from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
 from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
 from twgen.reading.input import HELM
 from twgen.rendering.jobs import Manifest
@@ -75,9 +75,10 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
         plan = plan._replace(workers=with_references(settings, specs, plan.workers))
         if jobs:
-            plan = plan._replace(workers=versions_warned_of_image(plan.workers, jobs.image))
+            plan = plan._replace(workers=versions_warned_of_drivers(plan.workers, settings.operator))
         keep(world)
-        refuse_collisions(settings, specs, plan.workers, drivers_with_objects(jobs.image) if jobs else ())
+        drivers = drivers_with_objects(settings.operator) if jobs else ()
+        refuse_collisions(settings, specs, plan.workers, drivers)
     if settings.surroundings.is_plugin:
         # other warnings about the world are in the intents: a version that is left behind must not prevent
         # the render of others, and a reached cap must not prevent the renders that get below it Argo CD shows

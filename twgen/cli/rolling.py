@@ -53,7 +53,7 @@ def rollout_of(  # noqa: PLR0913 - values that all rollouts of a command share, 
         return await asyncio.to_thread(recall, world)
 
     async def conflict_token() -> str:
-        began, shared = monotonic(), SharedReads(opened.temporal, Deadline(settings.timeout))
+        began, shared = monotonic(), SharedReads(opened.temporal, settings.reading_deadline())
         temporal = await TemporalReader(spec, shared).deployment()
         slowest.saw(temporal.routing.changed_at if temporal else None, began)
         return temporal.conflict_token if temporal else ""

@@ -3,12 +3,13 @@
 import gc
 import os
 import time
+from asyncio import TaskGroup
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -16,6 +17,8 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.prune import without_open_workflows
+from twgen.cli.rolling import sleep
+from twgen.cli.rollouts_by_tick import RolloutsByTick
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
@@ -94,17 +97,17 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     refreshes = _refreshes(settings, params)
     exposed = Exposed(Board(every or 0, links=settings.operator.links))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
+    if settings.operator.tick.rollouts and every is None:
+        raise InvalidInput("tick.rollouts of the OperatorConfig needs --every: a rollout takes many checks")
     with Servers(settings) as servers, served:
-        # the first look describes every worker, and one alone needs no memory
-        next_look = Look if every is None else Memory().look
-        checks = _Checks(settings, servers, refreshes, next_look)
         if every is None:
-            if failures := checks.check():
+            # the first look describes every worker, and one alone needs no memory
+            alone = partial(_Checks, settings, servers, refreshes=refreshes, next_look=Look)
+            if failures := servers.run((), lambda opened: alone(opened).check()):
                 raise StateUnavailable("; ".join(failures))
             return
-        while True:
-            _check_and_report(checks, exposed, every)
-            time.sleep(every)
+        many = partial(_Checks, settings, servers, refreshes=refreshes, next_look=Memory().look)
+        servers.run((), lambda opened: _check_for_ever(many(opened), exposed, every))
 
 
 class _Checks:
@@ -114,11 +117,17 @@ class _Checks:
         self,
         settings: Settings,
         servers: Servers,
+        opened: Connections,
+        *,
         refreshes: Refreshes | None,
         next_look: Callable[[], Look],
     ) -> None:
         self.settings, self.servers, self.refreshes = settings, servers, refreshes
         self.next_look = next_look
+        self.opened = opened
+        """The connections of the next check."""
+        self.rollouts: RolloutsByTick | None = None
+        """The rollouts that this process carries out; None: it may carry out none."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
@@ -129,15 +138,25 @@ class _Checks:
         self.kept: dict[tuple[str, str], NextTry] = {}
         """Both as in a Tick."""
 
-    def check(self) -> list[str]:
+    async def check(self) -> list[str]:
         """Check all rollouts, do everything that is due, and return the failures."""
         try:
-            self.statuses, failures = self.servers.run((), lambda opened: _check(self, opened))
+            self.statuses, failures = await _check(self, self.opened)
             self.done += 1
         except TwgenError as error:
             failures = [str(error)]
         self.errors += len(failures)
         return failures
+
+    def renew(self) -> None:
+        """Use new connections from now on: a key or a certificate may have been renewed since it was read."""
+        try:
+            self.opened = self.servers.renewed(self.opened)
+        except TwgenError as error:
+            warn([str(error)])
+            return
+        if self.rollouts:
+            self.rollouts.opened = self.opened
 
     def metrics(self, seconds: float) -> bytes:
         """The metrics in OpenMetrics format, after a check that took `seconds`."""
@@ -146,15 +165,28 @@ class _Checks:
         return openmetrics(self.statuses, clock(), counts, seconds)
 
 
-def _check_and_report(checks: _Checks, exposed: Exposed, every: float) -> None:
+async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> NoReturn:
+    """Check again and again, and carry out rollouts meanwhile."""
+    async with TaskGroup() as group:
+        if checks.settings.operator.tick.rollouts:
+            checks.rollouts = RolloutsByTick(checks.settings, checks.servers, checks.opened)
+        while True:
+            await _check_and_report(checks, exposed, every)
+            if checks.rollouts and checks.done and not checks.rollouts.is_followed:
+                # the first check has told which rollouts an earlier process has ended
+                group.create_task(checks.rollouts.follow())
+            await sleep(timedelta(seconds=every))
+
+
+async def _check_and_report(checks: _Checks, exposed: Exposed, every: float) -> None:
     """Check once, print the failures, and update the metrics and the page."""
     began, done_before = time.monotonic(), checks.done
-    failures = checks.check()
+    failures = await checks.check()
     seconds = time.monotonic() - began
     if checks.done > done_before:
         exposed.healthy_until = time.monotonic() + _MISSED * (every + max(seconds, checks.settings.timeout))
     if failures:
-        checks.servers.close()  # a key or a certificate may have been renewed since it was read
+        checks.renew()
     warn(failures)
     if seconds > every:
         warn([f"a check took {seconds:.0f} s, longer than --every: changes are noticed that much later"])
@@ -189,11 +221,14 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     status_of = {status.worker: status for status in records.statuses}
     specs, unusable = specs_of_intents(records.intents)
     failures = [*records.unusable, *unusable]
+    if checks.rollouts:
+        checks.rollouts.remember(records)
     workers = [
         Worker(
             intent,
             spec,
-            records.ended.get((intent.namespace, intent.hash)),
+            (checks.rollouts.ended(intent) if checks.rollouts else None)
+            or records.ended.get((intent.namespace, intent.hash)),
             status_of.get(spec.worker_deployment),
         )
         for intent, spec in specs
@@ -204,6 +239,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         record=partial(_write_status, client, timeout, checks.forbidden),
         answer=partial(_answer, client, timeout, checks.forbidden),
         say=_print,
+        begin_again=checks.rollouts.begin_again if checks.rollouts else None,
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
         prune=partial(_prune, opened, timeout) if settings.operator.tick.prunes else None,
         attached=partial(_attached, client, timeout, checks.unlisted),

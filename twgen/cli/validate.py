@@ -13,7 +13,7 @@ from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem, counted
-from twgen.planning.drivers import LEFT_OUT, lacking_image
+from twgen.planning.drivers import left_out
 from twgen.reading.documents import Documents, located
 from twgen.reading.input import DIRECTORY, Input, NotRendered, read_input
 from twgen.reporting.problems import (
@@ -106,7 +106,7 @@ def _report(validation: Validation, settings: Settings, output: str, failed: str
 def _validation(settings: Settings, documents: Documents, specs: Specs) -> Validation:
     """The problems of the specs, each with its line."""
     sources = settings.sources
-    doubts = [*specs.warnings, *_drivers_without_image(settings, specs)]
+    doubts = [*specs.warnings, *_drivers_left_out(settings, specs)]
     return Validation(
         files=tuple(dict.fromkeys(document.source for document in documents.documents)),
         unreadable=documents.unreadable,
@@ -119,12 +119,13 @@ def _validation(settings: Settings, documents: Documents, specs: Specs) -> Valid
     )
 
 
-def _drivers_without_image(settings: Settings, specs: Specs) -> Iterator[Problem]:
-    """A warning for each policy whose Job has no image, if the operator's file was given."""
+def _drivers_left_out(settings: Settings, specs: Specs) -> Iterator[Problem]:
+    """A warning for each policy whose driver cannot work, if the operator's file was given."""
     operator = settings.operator
-    lacking = lacking_image(specs.workers, operator.rollout.image) if operator.file else []
-    for document in {id(spec.policy.document): spec.policy.document for spec in lacking}.values():
-        yield Problem.at(document, "spec.driver", LEFT_OUT)
+    of_policy = {id(spec.policy.document): spec for spec in specs.workers if operator.file}
+    for spec in of_policy.values():
+        if why := left_out(spec, operator):
+            yield Problem.at(spec.policy.document, "spec.driver", why)
 
 
 def _in_files(validation: Validation, input_settings: Input, folder: str, failed: str) -> Validation:

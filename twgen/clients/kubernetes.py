@@ -35,6 +35,8 @@ _PASSING = (429, 502, 503, 504)
 _MOST_ATTEMPTS = 7
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
+_PARTIAL = "PartialObjectMetadataList"
+_ONLY_METADATA = f"application/json;as={_PARTIAL};g=meta.k8s.io;v=v1,application/json"
 _DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _ADVICE = {
@@ -133,7 +135,7 @@ class KubernetesClient:
         except ValueError:
             raise StateUnavailable(f"{subject} cannot be read: key {key} is not base64") from None
 
-    async def ask(
+    async def ask(  # noqa: PLR0913 - each is a part of a request
         self,
         method: str,
         path: str,
@@ -141,11 +143,17 @@ class KubernetesClient:
         *,
         query: Mapping[str, str] | None = None,
         body: Any = None,
+        only_metadata: bool = False,
     ) -> tuple[int, Mapping[str, Any]]:
-        """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch."""
+        """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch.
+
+        With `only_metadata` the objects of a list have no other fields, if the server can leave them out.
+        """
         subject = f"Kubernetes ({self._access.described}), {path}"
         deadline, budget = deadline.for_answer(), Budget(WORLD)
         request = _request(subject, deadline, method, path, query or {}, body)
+        if only_metadata:
+            request = request._replace(headers={**request.headers, "Accept": _ONLY_METADATA})
 
         async def ask() -> tuple[int, Mapping[str, Any]]:
             session = await self._session()
@@ -156,7 +164,8 @@ class KubernetesClient:
                 if document is None:
                     why = f"check its address ({answer.message(None, 'message')})"
                     raise StateUnavailable(f"{subject}: the answer is not from an API server: {why}")
-                if method in {"GET", "PATCH"} and (wrong := wrong_answer(path, document)):
+                is_partial = only_metadata and document.get("kind") == _PARTIAL
+                if method in {"GET", "PATCH"} and not is_partial and (wrong := wrong_answer(path, document)):
                     raise StateUnavailable(f"{path} cannot be read: {wrong}")
             elif document is None or document.get("message"):
                 document = {**(document or {}), "message": answer.message(document, "message")}

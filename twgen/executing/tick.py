@@ -161,6 +161,8 @@ class Tick:
     """Answers a request in place of that resource version of the status."""
     say: Callable[[str], None]
     """Gets every change that was made."""
+    begin_again: Callable[[Intent], None] | None = None
+    """Begins a rollout by this process that has ended; None: it carries out none."""
     drain: Callable[[Target, ScheduledAction], Awaitable[bool]] | None = None
     """Starts a policy's action on the workflows of a version, if it can; None: it is not allowed."""
     attached: Callable[[Mapping[str, set[GroupKind]]], Awaitable[Mapping[str, AttachedRead]]] | None = None
@@ -186,7 +188,7 @@ class Tick:
                 # without reading Temporal: no Job has run for this intent yet
                 with result.whatever_fails():
                     why = "it ran for an earlier intent, which was deleted"
-                    await self._delete(worker, worker.ended, why)
+                    await self._start_again(worker, worker.ended, why)
 
         async def check_namespace(group: Sequence[Worker]) -> None:
             async with turns[group[0].spec.connection.host_port]:
@@ -257,12 +259,12 @@ class Tick:
             await self.record(worker.intent, status)
 
     async def _run_again(self, observation: _Observation) -> None:
-        """Delete a Job that Argo CD tracks, has ended, and has something to do again."""
+        """Start a rollout again that has ended and has something to do: Argo CD makes a tracked Job anew."""
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
         if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
             return
         if runs_again(plan, ended.ended_at, observation.plan.now):
-            await self._delete(worker, ended, plan.routing.because)
+            await self._start_again(worker, ended, plan.routing.because)
 
     async def _answer(self, worker: Worker, now: datetime) -> None:
         """Refuse a request that no Job will take, or let a Job that has ended run again for it."""
@@ -270,8 +272,8 @@ class Tick:
         pending = status.pending if status else None
         if not status or not pending or pending.is_answered or not pending.request:
             return
-        if not by_hand and not ended:
-            return  # its Job takes it
+        if worker.intent.is_by_tick or (not by_hand and not ended):
+            return  # its rollout takes it
         is_hook = ended is not None and ended.is_hook
         why = refused_without_job(pending.request, status, now, by_hand=by_hand, is_hook=is_hook)
         if why:
@@ -289,11 +291,16 @@ class Tick:
                 return
             self.say(f"{status.worker}: refused {pending.request}: {why}")
         elif ended:
-            await self._delete(worker, ended, f"it is to take a request: {pending.request}")
+            await self._start_again(worker, ended, f"it is to take a request: {pending.request}")
 
-    async def _delete(self, worker: Worker, ended: EndedJob, because: str) -> None:
+    async def _start_again(self, worker: Worker, ended: EndedJob, because: str) -> None:
+        name = worker.spec.worker_deployment
+        if worker.intent.is_by_tick and self.begin_again:
+            self.begin_again(worker.intent)
+            self.say(f"{name}: its rollout, which had ended, goes on: {because}")
+            return
         await self.delete(worker.intent, ended.job)
-        self.say(f"{worker.spec.worker_deployment}: deleted Job {ended.job.name}, which has ended: {because}")
+        self.say(f"{name}: deleted Job {ended.job.name}, which has ended: {because}")
 
     def _may_end(self, observation: _Observation) -> bool:
         """A batch operation may be due; after one that has started, the next may be due only later."""

@@ -49,6 +49,8 @@ class Access(NamedTuple):
     """Reads the objects that twgen attached to the worker's versions."""
     pending: Callable[[], Awaitable[PendingRequest | None]]
     """Reads what a person requests of the rollout; None: nothing."""
+    is_asked: Callable[[], Awaitable[bool]]
+    """Whether there may be a request, or another intent; one cheap call, or none."""
     replay_again: Callable[[], Awaitable[str]]
     """Starts its replay again; what was done or is left to do."""
 
@@ -185,7 +187,7 @@ class _Reads:
     async def is_asked(self) -> bool:
         """There is a request; if it cannot be read, the next look reports that."""
         with suppress(TwgenError):
-            return await self._access.pending() is not None
+            return await self._access.is_asked()
         return False
 
 

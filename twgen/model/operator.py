@@ -10,6 +10,7 @@ from twgen.model.paths import value_at
 from twgen.model.problem import quoted
 from twgen.model.record_shapes import Each, Example, Mark, Name
 from twgen.model.requests import Verb
+from twgen.model.rollout import Driver
 from twgen.model.shapes import choice, text
 from twgen.model.values import dataclass
 
@@ -173,6 +174,8 @@ _ALWAYS_TAKEN = "; Pause, Resume and Abort are always taken"
 class RolloutPod(NamedTuple):
     """The Jobs that carry out rollouts in the cluster."""
 
+    driver: Annotated[Driver, choice(Driver.AUTO, Driver.JOB, Driver.TICK)] = Driver.AUTO
+    """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`."""
     image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
     """The twgen image of the Jobs, preferably with a digest. It must be the release that renders, since both
     compute the build ID. Without it, renders in Argo CD fail unless every driver is None.
@@ -297,6 +300,10 @@ class TickSettings(NamedTuple):
     """true: it ends workflows of draining versions as the `draining` lists of RolloutPolicies say."""
     prunes: bool = False
     """true: it deletes old versions in Temporal as `keepRecords` of RolloutPolicies says."""
+    rollouts: bool = False
+    """true: it carries out the rollouts of workers with driver Tick. Its account then moves all their
+    traffic, and needs the rights of deploy/tick/rollouts.
+    """
 
 
 _INSTANCE = text(

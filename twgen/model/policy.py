@@ -12,6 +12,7 @@ from twgen.model.forms import BUILD_ID, IDENTITY, LINE, MOST_STEPS, NAME, RAMP_P
 from twgen.model.histories import Replay
 from twgen.model.problem import Document
 from twgen.model.record_shapes import Each, Example, Mark, Named
+from twgen.model.rollout import Driver
 from twgen.model.shapes import POSITIVE, duration, number, whole_number, word
 from twgen.model.values import dataclass
 
@@ -20,15 +21,6 @@ MOST_VERSIONS = 100
 
 POLLERS_ARE_LISTED = timedelta(minutes=5)
 """How long Temporal tells who polled, `matching.PollerHistoryTTL`, unless it is changed."""
-
-
-class Driver(StrEnum):
-    """What runs a rollout in the cluster."""
-
-    AUTO = "Auto"
-    HOOK = "Hook"
-    JOB = "Job"
-    NONE = "None"
 
 
 class ConnectionChanges(StrEnum):
@@ -169,9 +161,10 @@ class Policy:
     """Other managers that twgen may take the worker over from, such as the controller. Give each full
     identity."""
     driver: Driver = Driver.AUTO
-    """How the rollout runs. Job: a tracked Job. Hook: a hook that holds up the sync of Argo CD. None: a
-    person or CI runs it. Auto: Hook in Argo CD if every worker of the render settles within holdFor and none
-    has an autoscaler, a gate, a replay or the strategy Manual. Otherwise Job."""
+    """How the rollout runs. Job: a tracked Job. Hook: a hook that holds up the sync of Argo CD. Tick:
+    `twgen tick`, without a Job; the operator must allow it. None: a person or CI runs it. Auto: what the
+    operator chose; otherwise Hook in Argo CD if every worker of the render settles within holdFor and none
+    has an autoscaler, a gate, a replay or the strategy Manual; otherwise Job."""
     hold_for: timedelta = timedelta(minutes=5)
     """How long a rollout may hold up a sync. If a rollout takes longer, Auto uses a Job, and a hook fails."""
     service_account_name: Annotated[str, NAME] = ""

@@ -1,9 +1,25 @@
 """What a cluster says of a rollout that is carried out in it, and of its Jobs."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from twgen.model.values import dataclass
+
+
+class Driver(StrEnum):
+    """What runs a rollout in the cluster."""
+
+    AUTO = "Auto"
+    HOOK = "Hook"
+    JOB = "Job"
+    TICK = "Tick"
+    NONE = "None"
+
+    @property
+    def has_job(self) -> bool:
+        """A Job in the namespace of the worker runs it."""
+        return self not in {Driver.TICK, Driver.NONE}
 
 
 class JobReference(NamedTuple):
@@ -22,6 +38,23 @@ class EndedJob(NamedTuple):
     """Only a sync makes it again."""
     is_older: bool = False
     """Its intent was created after it: the intent that it ran for was deleted."""
+
+
+class Glimpse(NamedTuple):
+    """What the metadata of its ConfigMaps tells of a rollout that `twgen tick` carries out."""
+
+    namespace: str
+    name: str
+    """Of the ConfigMap with the intent."""
+    intent_hash: str
+    uid: str
+    """Of that ConfigMap."""
+    is_asked: bool
+    """Somebody requests something of it."""
+
+    def is_of(self, other: "Glimpse") -> bool:
+        """Both are of the same intent."""
+        return (self.intent_hash, self.uid) == (other.intent_hash, other.uid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from twgen.errors import InvalidInput
-from twgen.model.operator import Caller
+from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan, WorkerVersions
-from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.policy import OwnerReferences
+from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.planning.sentences import listed
 
@@ -15,12 +16,15 @@ NEEDS_IMAGE = (
     " rolls it out instead, say so in spec.driver of a RolloutPolicy"
 )
 """Why Argo CD does not render a worker whose rollout is a Job."""
-LEFT_OUT = f"a render omits its rollout objects, and fails in Argo CD: {NEEDS_IMAGE}"
-"""The warning about a worker that `lacking_image` returns."""
+NEEDS_TICK = (
+    "its driver is Tick, but `twgen tick` carries out no rollouts: set tick.rollouts in the OperatorConfig,"
+    " or set spec.driver of a RolloutPolicy to Job"
+)
+"""Why Argo CD does not render a worker that tick should roll out."""
 
 
 def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
-    """Hook or Job, for every worker whose policy does not set the driver None.
+    """Hook or Job, for workers that Jobs roll out.
 
     Only Argo CD runs hooks. Raises InvalidInput if policies contradict each other: a sync with a hook
     also waits for the Jobs of the other workers.
@@ -41,43 +45,57 @@ def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
     return Driver.HOOK
 
 
-def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *, needs_image: bool) -> Driver:
-    """As `rollout_driver`, if the Job has its image, and an identity to act as.
+def driver_of_render(
+    specs: Sequence[WorkerSpec], caller: Caller, operator: Operator, *, leaves_none_out: bool
+) -> Driver:
+    """As `rollout_driver`, if the rollouts have all that they need: an image or tick, and an identity.
 
-    Without an image, people or CI do the rollouts; if `needs_image` excludes that, it raises InvalidInput. It
-    also raises without an identity.
+    Without the former, people or CI do the rollouts; if `leaves_none_out` excludes that, it raises
+    InvalidInput. It also raises without an identity.
     """
-    driven = _driven(specs)
-    if driven and needs_image and not image:
-        raise InvalidInput(f"{driven[0].worker_deployment}: {NEEDS_IMAGE}")
-    if not image:
+    for spec in specs if leaves_none_out else ():
+        if why := why_not_driven(spec, operator):
+            raise InvalidInput(f"{spec.worker_deployment}: {why}")
+    driven = [spec for spec in specs if spec.policy.driver is not Driver.NONE]
+    for spec in driven:
+        if not (why_not_driven(spec, operator) or caller.of(spec.policy)):
+            raise InvalidInput(
+                f"{spec.worker_deployment}: its rollout needs a manager identity: use --identity, or"
+                " set spec.identity of a RolloutPolicy"
+            )
+    if not operator.rollout.image:
         return Driver.JOB
-    if nameless := [spec for spec in driven if not caller.of(spec.policy)]:
-        raise InvalidInput(
-            f"{nameless[0].worker_deployment}: its rollout needs a manager identity: use --identity, or"
-            " set spec.identity of a RolloutPolicy"
-        )
-    return rollout_driver(driven, in_argocd=bool(caller.application))
+    return rollout_driver(_with_jobs(specs), in_argocd=bool(caller.application))
 
 
-def lacking_image(specs: Sequence[WorkerSpec], image: str) -> list[WorkerSpec]:
-    """The workers whose policy names a driver that runs as a Job, if there is no image for it."""
-    return [] if image else [spec for spec in _driven(specs) if spec.policy.driver is not Driver.AUTO]
+def why_not_driven(spec: WorkerSpec, operator: Operator) -> str:
+    """Why a render cannot let the cluster roll out a worker; empty: it can, or a person or CI does."""
+    if spec.policy.driver is Driver.TICK:
+        return "" if operator.tick.rollouts else NEEDS_TICK
+    return NEEDS_IMAGE if spec.policy.driver.has_job and not operator.rollout.image else ""
 
 
-def warned_of_image(plan: Plan, image: str) -> Plan:
+def left_out(spec: WorkerSpec, operator: Operator) -> str:
+    """The warning about a worker whose driver is named but cannot roll it out; empty: there is none."""
+    why = "" if spec.policy.driver is Driver.AUTO else why_not_driven(spec, operator)
+    return f"a render omits its rollout objects, and fails in Argo CD: {why}" if why else ""
+
+
+def warned_of_drivers(plan: Plan, operator: Operator) -> Plan:
     """The plan, with a warning for each worker whose rollout objects a render leaves out."""
-    warned = versions_warned_of_image([worker.versions for worker in plan.workers], image)
+    warned = versions_warned_of_drivers([worker.versions for worker in plan.workers], operator)
     paired = zip(plan.workers, warned, strict=True)
     return replace(plan, workers=tuple(replace(worker, versions=versions) for worker, versions in paired))
 
 
-def versions_warned_of_image(workers: Sequence[WorkerVersions], image: str) -> tuple[WorkerVersions, ...]:
+def versions_warned_of_drivers(
+    workers: Sequence[WorkerVersions], operator: Operator
+) -> tuple[WorkerVersions, ...]:
     """The versions of workers, with the same warning."""
-    lacking = {spec.key for spec in lacking_image([worker.spec for worker in workers], image)}
+    warnings = [left_out(worker.spec, operator) for worker in workers]
     return tuple(
-        replace(worker, warnings=(*worker.warnings, LEFT_OUT)) if worker.spec.key in lacking else worker
-        for worker in workers
+        replace(worker, warnings=(*worker.warnings, why)) if why else worker
+        for worker, why in zip(workers, warnings, strict=True)
     )
 
 
@@ -86,20 +104,21 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
 
     A policy may ask for Jobs before the operator names an image. Raises as `rollout_driver` does.
     """
-    driven = _driven(specs)
+    driven = _with_jobs(specs)
     if not image and not any(spec.policy.driver is Driver.JOB for spec in driven):
         return False
     return bool(driven) and rollout_driver(driven, in_argocd=True) is Driver.JOB
 
 
-def drivers_with_objects(image: str) -> frozenset[Driver]:
+def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
     """The drivers with which a worker gets objects for its rollout."""
-    return frozenset(Driver if image else {Driver.NONE})
+    by_job = {driver for driver in Driver if driver.has_job and operator.rollout.image}
+    return frozenset({Driver.NONE, *by_job, *([Driver.TICK] if operator.tick.rollouts else [])})
 
 
-def _driven(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
-    """The workers whose rollout runs in the cluster."""
-    return [spec for spec in specs if spec.policy.driver is not Driver.NONE]
+def _with_jobs(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
+    """The workers that Jobs in the cluster roll out."""
+    return [spec for spec in specs if spec.policy.driver.has_job]
 
 
 def _takes_long(spec: WorkerSpec) -> bool:

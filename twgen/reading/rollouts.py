@@ -16,7 +16,7 @@ from twgen.model.paths import value_at
 from twgen.model.policy import MissingTemplate
 from twgen.model.problem import Document
 from twgen.model.requests import PendingRequest
-from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
+from twgen.model.rollout import Driver, EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
@@ -40,6 +40,7 @@ from twgen.yaml.limits import Budget, Limits
 
 _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_BY_TICK = "`twgen tick` begins it within seconds if tick.rollouts of its OperatorConfig is true"
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
@@ -86,7 +87,8 @@ def specs_of(intent: Intent) -> Specs:
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
     # the render has checked them against the operator's list of kinds that may be attached
     kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
-    specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
+    driver = Driver.TICK if intent.is_by_tick else Driver.AUTO
+    specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds, default_driver=driver)
     if specs.problems:
         problems = problem_lines([(problem, None) for problem in specs.problems])
         raise UnusableIntent(str(InvalidDocuments(problems)), intent)
@@ -311,8 +313,8 @@ def _not_begun(
         f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, start a full sync"
     )
     begin = partial(not_begun, earlier, worker, intent.target)
-    if own_jobs is None:
-        return begin("its Job cannot be read", since)
+    if intent.is_by_tick or own_jobs is None:
+        return begin(_BY_TICK if intent.is_by_tick else "its Job cannot be read", since)
     if not own_jobs:
         return begin(no_job, since)
     metadata, created = own_jobs[-1]["metadata"], _created(own_jobs[-1])
@@ -370,8 +372,8 @@ def _with_its_jobs(
 ) -> RolloutStatus:
     """The status that a rollout wrote, or that no Job works on it: a killed Job cannot write that."""
     ends = [end for job in own_jobs if (end := end_of_job(job))]
-    is_by_hand = intent is not None and intent.is_rolled_out_by_hand
-    if is_by_hand or len(ends) < len(own_jobs) or not needs_a_rollout(status.phase, status.reason):
+    has_no_job = intent is not None and (intent.is_by_tick or intent.is_rolled_out_by_hand)
+    if has_no_job or len(ends) < len(own_jobs) or not needs_a_rollout(status.phase, status.reason):
         return status
     if not own_jobs:
         return left_alone(status, "it has no Job", status.since)

@@ -11,12 +11,13 @@ from twgen.errors import InvalidInput
 from twgen.model.analysis import PrometheusQuery
 from twgen.model.operator import Caller, GroupKind, PrometheusServer
 from twgen.model.paths import value_at
-from twgen.model.policy import Driver
 from twgen.model.problem import Document
 from twgen.model.requests import Verb
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.values import dataclass
 from twgen.versioning.names import (
+    DRIVER,
     INSTANCE,
     INTENT_HASH,
     PAUSED,
@@ -59,6 +60,8 @@ class Intent:
     """The requests that its Job takes beside those that slow it down. No part of what is hashed."""
     prometheus: tuple[PrometheusServer, ...] = ()
     """Those that its metrics may mean and whoever rendered it may use."""
+    is_by_tick: bool = False
+    """`twgen tick` carries it out, and no Job."""
     uid: str = field(default="", compare=False)
     """Of the ConfigMap; empty: it is not in a cluster."""
     application: str = field(default="", compare=False)
@@ -84,6 +87,8 @@ class Intent:
         content: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
         if self.prometheus:  # whoever could edit these would be sent what their Secrets hold
             content.append(_lines_of(self.prometheus))
+        if self.is_by_tick:  # a Job of the same rollout must end
+            content.append(Driver.TICK.value)
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -166,7 +171,10 @@ def write_intent(intent: Intent) -> dict[str, Any]:
             "name": rollout_name(intent.worker),
             "namespace": intent.namespace,
             "labels": rollout_labels(intent.worker),
-            "annotations": {INTENT_HASH: intent.hash},
+            "annotations": {
+                INTENT_HASH: intent.hash,
+                **({DRIVER: Driver.TICK.value} if intent.is_by_tick else {}),
+            },
         },
         "data": {
             "worker": intent.worker,
@@ -219,6 +227,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         or "",
         plan_hash=annotations.get(PLAN_HASH, ""),
         is_paused=is_annotated_as_paused(annotations),
+        is_by_tick=annotations.get(DRIVER) == Driver.TICK.value,
     )
     if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
         message = f"{where} has no {' and no '.join(missing)}: it is not the intent of a rollout"

@@ -12,7 +12,8 @@ from typing import Any
 from twgen.model.histories import Replay
 from twgen.model.operator import GroupKind, PrometheusServer, RolloutPod
 from twgen.model.plan import WorkerVersions
-from twgen.model.policy import Driver, EnvironmentNames
+from twgen.model.policy import EnvironmentNames
+from twgen.model.rollout import Driver
 from twgen.model.spec import Connection, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.planning.routing.replay import replay_of
@@ -90,6 +91,8 @@ class RolloutJobs:
     pod: RolloutPod = field(default_factory=RolloutPod)
     prometheus: tuple[PrometheusServer, ...] = ()
     """The servers that this render may use."""
+    is_tick_allowed: bool = False
+    """Workers with driver Tick get an intent, which `twgen tick` carries out."""
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Warnings that an intent repeats in addition to those of its plan, by worker deployment."""
 

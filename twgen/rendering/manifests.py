@@ -11,8 +11,9 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import GroupKind, Links
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, WorkerVersions
-from twgen.model.policy import Driver, OwnerReferences, Policy
+from twgen.model.policy import OwnerReferences, Policy
 from twgen.model.problem import Document
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.refresh import plan_hash
@@ -90,7 +91,7 @@ def _manifests(
     links: Links,
 ) -> Iterator[Manifest]:
     spec, identity = worker.spec, identity_of(worker.spec.policy)
-    has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
+    has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver.has_job
     for manifest in rollout_manifests(worker, identity, jobs) if jobs else ():
         if manifest["kind"] == "ConfigMap":
             manifest["metadata"]["annotations"] |= _links(links, spec)
@@ -184,19 +185,23 @@ FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_d
 
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The objects that carry out the rollout of a worker; only its intent if a person or CI does that.
+    """The objects that carry out the rollout of a worker; only its intent if tick, a person or CI does that.
 
     `tick` needs the intent of every worker.
     """
-    spec = worker.spec
-    by_hand = spec.policy.driver is Driver.NONE
-    if not (identity if by_hand else jobs.image):
+    spec, driver = worker.spec, worker.spec.policy.driver
+    is_possible = jobs.image if driver.has_job else driver is Driver.NONE or jobs.is_tick_allowed
+    if not (is_possible and (identity or driver.has_job)):
         return
     warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
     kinds = attached_kinds(worker, jobs.more_kinds)
     intent = intent_of(spec, identity, warnings, kinds, jobs.prometheus)
-    is_hook = jobs.driver is Driver.HOOK and not by_hand
-    intent = replace(intent, applies_autoscalers=is_hook, requests=jobs.pod.requests)
+    intent = replace(
+        intent,
+        applies_autoscalers=jobs.driver is Driver.HOOK and driver.has_job,
+        requests=jobs.pod.requests,
+        is_by_tick=driver is Driver.TICK,
+    )
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
     size = sum(len(text.encode()) for text in manifest["data"].values())
@@ -207,7 +212,7 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
             " smaller"
         )
     yield manifest
-    if by_hand:
+    if not driver.has_job:
         return
     account = spec.policy.service_account_name
     if not account:

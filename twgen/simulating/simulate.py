@@ -8,7 +8,7 @@ from twgen.model.analysis import Analysis, WorkflowFailures
 from twgen.model.histories import ReplayState
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.policy import Driver
+from twgen.model.rollout import Driver
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from twgen.model.operator import CLUSTER_SCOPED, GroupKind, api_group
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
-from twgen.model.policy import Driver
 from twgen.model.problem import Document, Place, Problem, path_in_file
 from twgen.model.reasons.versions import VersionReason
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import (
     attached_resource_name,
@@ -66,7 +66,7 @@ def target_objects(spec: WorkerSpec, drivers: Collection[Driver] = ()) -> Iterat
 def _rollout(spec: WorkerSpec) -> Iterator[GeneratedObject]:
     intent, maker = rollout_name(spec.name), f"the rollout of worker {spec.worker_deployment}"
     objects = [("", "ConfigMap", intent), ("", "ConfigMap", rollout_status_name(spec.name))]
-    if not (spec.policy.service_account_name or spec.policy.driver is Driver.NONE):
+    if spec.policy.driver.has_job and not spec.policy.service_account_name:
         objects += [("", "ServiceAccount", intent), (_RBAC, "Role", intent), (_RBAC, "RoleBinding", intent)]
     for group, kind, name in objects:
         remedy = f"rename worker {spec.worker_deployment}"

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.policy import Driver, Policy
+from twgen.model.policy import Policy
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
+from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import ATTACHED, parse_attached
@@ -87,24 +88,26 @@ class _Sorted:
     """
 
 
-def parse_specs(
+def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the past say differently
     documents: Sequence[Document],
     rule: NamespaceRule,
     attached_kinds: tuple[GroupKind, ...] = (),
     drivers: Collection[Driver] = (),
     *,
+    default_driver: Driver = Driver.AUTO,
     some_are_missing: bool = False,
 ) -> Specs:
     """Read every document; the workers are complete only when there are no problems.
 
     `attached_kinds` are those that the operator allows beside the kinds that twgen knows; workers whose
-    policy has one of `drivers` also get objects for their rollout. What a reference names may be among those
-    that `some_are_missing` tells of: a file that could not be read.
+    policy has one of `drivers` also get objects for their rollout. `default_driver` is that of workers whose
+    policy does not choose one. What a reference names may be among those that `some_are_missing` tells of: a
+    file that could not be read.
     """
     sorted_documents = _sorted(documents, rule)
     if some_are_missing:
         sorted_documents.uncertain |= _SPEC_KINDS
-    workers = _workers(sorted_documents, attached_kinds)
+    workers = _workers(sorted_documents, attached_kinds, default_driver)
     specs = sorted_documents.specs
     warn_of_claims(specs, workers, sorted_documents.passthrough, rule.default)
     # of two of one name, which is told of by itself, all objects would be there twice
@@ -186,7 +189,9 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
     return result
 
 
-def _workers(documents: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[WorkerSpec]:
+def _workers(
+    documents: _Sorted, attached_kinds: tuple[GroupKind, ...], default_driver: Driver
+) -> list[WorkerSpec]:
     """The workers, each with what belongs to it."""
     _refuse_repetitions(documents.specs)
     of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
@@ -204,6 +209,8 @@ def _workers(documents: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[
     for spec in of_kind[kinds.WORKER]:
         key = (spec.namespace, spec.name)
         policy = policies.get(key) or policies.get((spec.namespace, "")) or default_policy()
+        if policy.driver is Driver.AUTO:
+            policy = replace(policy, driver=default_driver)
         resources = tuple(sorted(attached.get(key, ()), key=attrgetter("name")))
         connection_of = partial(_connection_of, connections, documents.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))

@@ -7,9 +7,10 @@ from json import loads
 from typing import Annotated, Any
 
 from twgen.model.forms import CUSTOM_BUILD_ID, LINE, NAME
-from twgen.model.policy import Driver, Policy
+from twgen.model.policy import Policy
 from twgen.model.problem import Finding, hidden_character, quoted
 from twgen.model.record_shapes import Hint, Mark, Named
+from twgen.model.rollout import Driver
 from twgen.model.shapes import INT32, POSITIVE, choice, word
 from twgen.model.spec import (
     AttachedResource,

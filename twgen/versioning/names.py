@@ -50,6 +50,8 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 ROLLOUT = "twgen.io/rollout"
 """The label of the objects and the status of a rollout, with the worker's name."""
 INTENT_HASH = "twgen.io/intent-hash"
+DRIVER = "twgen.io/driver"
+"""On an intent that no Job carries out: `Tick`."""
 REPLAY = "twgen.io/replay"
 """The label of the Jobs that replay histories, with the worker's name."""
 REPLAY_OF = "twgen.io/replay-of"

@@ -8,7 +8,7 @@ from tests.planning.situations import SPEC, live, planned, routed, routing, situ
 from tests.strategies import NOW, with_policy
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction
-from twgen.model.policy import Driver
+from twgen.model.rollout import Driver
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.world import World
 from twgen.planning.plan import make_plan

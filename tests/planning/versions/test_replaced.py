@@ -9,7 +9,8 @@ import pytest
 from tests.planning.situations import RAMPS, live, planned, routing, situation, temporal, version
 from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, with_policy
 from twgen.model.plan import VersionPlan, WorkerVersions
-from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.policy import OwnerReferences
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.refresh import plan_hash

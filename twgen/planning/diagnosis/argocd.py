@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Finding, Plugin, TickInstallation
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan
-from twgen.model.policy import Driver
+from twgen.model.rollout import Driver
 from twgen.planning.diagnosis.making import advice, named, not_running, problem
 from twgen.planning.refresh import not_looked_at
 from twgen.planning.sentences import spoken

@@ -14,6 +14,7 @@ from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS, Policy
 from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus
 from twgen.model.world import World
@@ -268,6 +269,9 @@ class _ByTick(NamedTuple):
     otherwise: str
     section: str
     """Of docs/tick.md."""
+    severity: Severity = Severity.ADVICE
+    needs_manager: bool = True
+    """tick does it only as the manager of the worker."""
 
 
 _BY_TICK = (
@@ -287,6 +291,16 @@ _BY_TICK = (
         "Temporal keeps its old versions until a person runs `twgen prune`",
         "Let it delete old versions",
     ),
+    _ByTick(
+        "driver",
+        lambda policy: policy.driver is Driver.TICK,
+        "rollouts",
+        "carry out rollouts",
+        _DOES_NOT_MOVE,
+        "Let it carry out rollouts",
+        Severity.PROBLEM,
+        needs_manager=False,
+    ),
 )
 
 
@@ -298,10 +312,8 @@ def _without_tick(plan: Plan, installation: Installation, world: World) -> Itera
         for duty in _BY_TICK:
             lacking = _lacking_for(duty, spec, installation, manager) if duty.is_set(spec.policy) else ()
             for why, remedy in lacking:
-                name = spec.worker_deployment
-                yield advice(
-                    name, f"`{duty.field}` of its policy has no effect: {why}", duty.otherwise, remedy
-                )
+                about = f"`{duty.field}` of its policy has no effect: {why}"
+                yield Finding(spec.worker_deployment, duty.severity, about, duty.otherwise, remedy)
 
 
 def _lacking_for(
@@ -321,7 +333,7 @@ def _lacking_for(
         yield limit, f"set its TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"
     if intents is not None and spec.worker_deployment not in intents:
         yield "it has no intent in the cluster, so tick does not know it", _applied_again("")
-    if manager == "":
+    if manager == "" and duty.needs_manager:
         yield (
             "no manager identity is set in Temporal",
             "let a rollout claim it, or run `twgen ownership claim`",

@@ -8,7 +8,7 @@ from typing import Any
 
 from twgen.model.diagnosis import Account, Finding, Installation, Need, Right, Severity, TickInstallation
 from twgen.model.plan import WorkerPlan
-from twgen.model.policy import Driver
+from twgen.model.rollout import Driver
 from twgen.planning.diagnosis.making import problem
 from twgen.planning.sentences import listed
 
@@ -33,6 +33,13 @@ _OF_TICK = (
 """The rights of deploy/tick/rbac.yaml."""
 _STATUSES = (Right("create", "", "configmaps"), Right("patch", "", "configmaps"))
 """The rights of deploy/tick/statuses."""
+_ROLLOUTS = (
+    Right("get", "", "configmaps"),
+    *_STATUSES,
+    Right("create", "", "events"),
+    Right("patch", "apps", "deployments"),
+)
+"""The rights of deploy/tick/rollouts that every rollout needs."""
 SERVICE_ACCOUNT = "system:serviceaccount"
 
 
@@ -73,6 +80,10 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
         for right in _STATUSES:
             without_it = "it cannot write the status of workers that no Job rolls out"
             yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.ADVICE)
+    for namespace in watched if Driver.TICK in drivers else ():
+        for right in _ROLLOUTS:
+            without_it = "it cannot roll out the workers there"
+            yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.PROBLEM)
 
 
 def account_of_render(user: str, of: str, name: str, application: str) -> Account:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan
-from twgen.model.policy import Driver
 from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.rollout import Driver
 from twgen.model.spec import Strategy
 from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.table import wanted_change

@@ -8,9 +8,10 @@ from twgen.cluster.marks import changed_marks
 from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
 from twgen.model.plan import LaterAction, VersionAction, VersionPlan, WorkerVersions
-from twgen.model.policy import Driver, HistorySource, MissingTemplate
+from twgen.model.policy import HistorySource, MissingTemplate
 from twgen.model.problem import counted
 from twgen.model.reasons.versions import VersionReason as Reason
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment, RecordedDeployment, WorkerWorld

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from twgen.cluster.marks import waits_to_recreate
 from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
-from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.policy import OwnerReferences
 from twgen.model.problem import counted, quoted
 from twgen.model.reasons.versions import VersionReason
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus, WorkerDeployment
 from twgen.model.world import LiveDeployment, RecordedDeployment

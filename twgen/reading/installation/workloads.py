@@ -87,7 +87,8 @@ async def jobless_intents(
         worker = f"{intent.namespace}/{intent.worker}"
         by_label = f"{intent.namespace}/{rollout_labels(intent.worker)[ROLLOUT]}"
         is_known = (by_label, intent.hash) in worked_intents or worked_on.get(worker) == intent.hash
-        if not intent.is_rolled_out_by_hand and not intent.is_paused and not is_known:
+        has_job = not (intent.is_rolled_out_by_hand or intent.is_by_tick)
+        if has_job and not intent.is_paused and not is_known:
             path = config_map_path(intent.namespace, rollout_name(intent.worker))
             _, manifest = await client.ask("GET", path, deadline)
             if changed := _changed_at(manifest):

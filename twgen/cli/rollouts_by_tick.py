@@ -1,0 +1,121 @@
+"""The rollouts that `twgen tick` carries out, in place of Jobs."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from twgen.cli.boundary import bug_lines
+from twgen.cli.in_cluster import how_it_ended, unattended
+from twgen.cli.live import Connections, Servers, usable_prometheus
+from twgen.cli.output import warn, write
+from twgen.cli.rolling import sleep
+from twgen.cli.settings import Settings, clock
+from twgen.clients.deadline import AnswerDeadline
+from twgen.errors import TwgenError
+from twgen.executing.rollout_tasks import RolloutTasks
+from twgen.executing.unattended import Access, carry_out
+from twgen.model.requests import PendingRequest
+from twgen.model.rollout import EndedJob, Glimpse, JobReference
+from twgen.model.world import World
+from twgen.planning.rollout import needs_a_rollout
+from twgen.reading.glimpses import read_glimpses
+from twgen.reading.rollouts import RolloutsInCluster
+from twgen.records.intent import Intent
+from twgen.records.rollout_status import is_of
+from twgen.reporting.printable import printable
+from twgen.versioning.names import rollout_name
+
+if TYPE_CHECKING:
+    from twgen.clients.prometheus import PrometheusServers
+
+_BETWEEN_GLIMPSES = timedelta(seconds=8)
+"""The longest time until tick sees a new intent, or a request."""
+_READ_AT_ONCE = 8
+"""Workers of one Temporal server, so that one that never answers does not delay the others."""
+
+
+class RolloutsByTick:
+    """The rollouts of one process, and the connections that they use."""
+
+    def __init__(self, settings: Settings, servers: Servers, opened: Connections) -> None:
+        self.tasks = RolloutTasks(self._carry_out, clock, _say, lambda bug: warn(bug_lines(bug)))
+        self._settings = settings
+        self._servers = servers
+        self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_READ_AT_ONCE))
+        self._failure = ""
+        self.is_followed = False
+        self.opened = opened
+        """The connections of the rollouts that begin from now on."""
+
+    async def follow(self) -> None:
+        """Begin the rollouts of new intents, for as long as the process lives."""
+        self.is_followed = True
+        while True:
+            client = self.opened.cluster_for("tick")
+            deadline = AnswerDeadline(self._settings.timeout)
+            try:
+                self.tasks.see(await read_glimpses(client, self._settings.namespace, deadline))
+                self._failure = ""
+            except TwgenError as error:
+                if str(error) != self._failure:
+                    self._failure = str(error)
+                    warn([f"new rollouts cannot be seen: {error}"])
+            await sleep(_BETWEEN_GLIMPSES)
+
+    def remember(self, records: RolloutsInCluster) -> None:
+        """Note which intents an earlier process has carried out already."""
+        status_of = {status.worker: status for status in records.statuses}
+        for intent in records.intents:
+            status = status_of.get(f"{intent.namespace}/{intent.worker}")
+            if not (intent.is_by_tick and status and is_of(status, intent)):
+                continue
+            if not needs_a_rollout(status.phase, status.reason):
+                self.tasks.note_end(glimpse_of(intent), status.since)
+
+    def ended(self, intent: Intent) -> EndedJob | None:
+        """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""
+        at = self.tasks.ended_at(glimpse_of(intent)) if intent.is_by_tick else None
+        return EndedJob(JobReference("", ""), at) if at else None
+
+    def begin_again(self, intent: Intent) -> None:
+        """Begin the rollout of an intent that has ended."""
+        self.tasks.begin_again(glimpse_of(intent))
+
+    async def _carry_out(self, glimpse: Glimpse) -> None:
+        opened, place = self.opened, (glimpse.namespace, glimpse.name)
+
+        def prometheus(intent: Intent) -> "Callable[[], PrometheusServers]":
+            return usable_prometheus(self._settings, among={server.name for server in intent.prometheus})
+
+        base = unattended(self._settings, place, self._servers, opened, prometheus, _say)
+        shared = replace(base, access=lambda intent: self._shared(base.access(intent), glimpse))
+        plan = await carry_out(shared, glimpse.intent_hash, None)
+        _say(f"{'/'.join(place)}: {how_it_ended(plan)}")
+
+    def _shared(self, access: Access, glimpse: Glimpse) -> Access:
+        """The same access, which reads what all rollouts share only once for all of them."""
+        rollout = access.rollout
+
+        async def read() -> World:
+            async with self._turns[rollout.spec.connection.host_port]:
+                return await rollout.read()
+
+        async def is_asked() -> bool:
+            return self.tasks.is_asked(glimpse)
+
+        async def pending() -> PendingRequest | None:
+            return await access.pending() if self.tasks.is_asked(glimpse) else None
+
+        return access._replace(rollout=replace(rollout, read=read), pending=pending, is_asked=is_asked)
+
+
+def glimpse_of(intent: Intent) -> Glimpse:
+    """The same of an intent that was read as a whole."""
+    return Glimpse(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid, is_asked=False)
+
+
+def _say(line: str) -> None:
+    write(f"{printable(line)}\n")

@@ -1,0 +1,92 @@
+"""The rollouts that one process carries out side by side: a task for each worker."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from twgen.errors import TwgenError
+from twgen.model.rollout import Glimpse
+
+Place = tuple[str, str]
+"""The namespace and the name of an intent."""
+
+
+class _Ended(NamedTuple):
+    """The end of a rollout."""
+
+    intent: Glimpse
+    at: datetime
+
+
+class RolloutTasks:
+    """Begins the rollout of each intent once, and again when it is told to.
+
+    The cluster has all that a rollout must remember, so a process that begins them again loses nothing.
+    """
+
+    def __init__(
+        self,
+        carry_out: Callable[[Glimpse], Awaitable[object]],
+        clock: Callable[[], datetime],
+        say: Callable[[str], None],
+        report_bug: Callable[[Exception], None],
+    ) -> None:
+        """`carry_out` ends when nothing is left to do, or when the intent is another one."""
+        self._carry_out = carry_out
+        self._clock = clock
+        self._say = say
+        self._report_bug = report_bug
+        self._seen: dict[Place, Glimpse] = {}
+        self._running: dict[Place, tuple[Glimpse, asyncio.Task[None]]] = {}
+        self._ended: dict[Place, _Ended] = {}
+
+    def see(self, glimpses: Iterable[Glimpse]) -> None:
+        """Begin the rollouts of the intents that are new, or that something is requested of.
+
+        If the intent of a running rollout is another one now, that rollout finds it out, and ends first.
+        """
+        self._seen = {(glimpse.namespace, glimpse.name): glimpse for glimpse in glimpses}
+        self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
+        for place, glimpse in self._seen.items():
+            ended = self._ended.get(place)
+            is_done = ended is not None and ended.intent.is_of(glimpse) and not glimpse.is_asked
+            if place not in self._running and not is_done:
+                self._begin(place, glimpse)
+
+    def note_end(self, glimpse: Glimpse, at: datetime) -> None:
+        """Another process has carried out this intent, unless this one has begun to."""
+        place = (glimpse.namespace, glimpse.name)
+        if place not in self._running and place not in self._ended:
+            self._ended[place] = _Ended(glimpse, at)
+
+    def ended_at(self, glimpse: Glimpse) -> datetime | None:
+        """When the rollout of an intent ended; None: it runs, or has not begun."""
+        ended = self._ended.get((glimpse.namespace, glimpse.name))
+        return ended.at if ended and ended.intent.is_of(glimpse) else None
+
+    def begin_again(self, glimpse: Glimpse) -> None:
+        """Begin a rollout that has ended."""
+        place = (glimpse.namespace, glimpse.name)
+        if place not in self._running:
+            self._begin(place, glimpse)
+
+    def is_asked(self, glimpse: Glimpse) -> bool:
+        """Somebody requests something of a running rollout, or its intent is another one now."""
+        seen = self._seen.get((glimpse.namespace, glimpse.name))
+        return not seen or seen.is_asked or not seen.is_of(glimpse)
+
+    def _begin(self, place: Place, glimpse: Glimpse) -> None:
+        self._ended.pop(place, None)
+        self._running[place] = glimpse, asyncio.create_task(self._run(place, glimpse))
+
+    async def _run(self, place: Place, glimpse: Glimpse) -> None:
+        try:
+            await self._carry_out(glimpse)
+        except TwgenError as error:
+            self._say(f"{'/'.join(place)}: its rollout has ended: {error}")
+        except Exception as error:  # noqa: BLE001 - it must not end the rollouts of the other workers
+            self._report_bug(error)
+        finally:
+            del self._running[place]
+            self._ended[place] = _Ended(glimpse, self._clock())

@@ -1,0 +1,49 @@
+"""A look at all rollouts that `twgen tick` carries out, by the metadata of their ConfigMaps alone."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, listed
+from twgen.errors import StateUnavailable
+from twgen.model.paths import value_at
+from twgen.model.rollout import Driver, Glimpse
+from twgen.versioning.names import DRIVER, INTENT_HASH, REQUEST, ROLLOUT
+
+_PAGE = 500
+
+
+async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Glimpse]:
+    """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
+    path = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
+    query = {"labelSelector": ROLLOUT, "limit": str(_PAGE), "continue": ""}
+    intents: list[Mapping[str, Any]] = []
+    asked: set[tuple[str, str]] = set()
+    for _ in range(MOST_LISTED // _PAGE):
+        status, page = await client.ask("GET", path, deadline, query=query, only_metadata=True)
+        if status != HTTPStatus.OK:
+            raise StateUnavailable(f"{path} cannot be read: {page.get('message') or status}")
+        # the items of a list without their other fields are of a kind of their own
+        bare = [{"metadata": value_at(item, "metadata")} for item in page.get("items") or ()]
+        for item in listed(path, {"items": bare}):
+            annotations = value_at(item, "metadata", "annotations") or {}
+            if annotations.get(DRIVER) == Driver.TICK:
+                intents.append(item)
+            if REQUEST in annotations:
+                asked.add(_worker_of(item))
+        query["continue"] = str(value_at(page, "metadata", "continue") or "")
+        if not query["continue"]:
+            return [_glimpse(item, is_asked=_worker_of(item) in asked) for item in intents]
+    raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
+
+
+def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
+    """The namespace, and the label that an intent and the status of its rollout share."""
+    return item["metadata"]["namespace"], str(value_at(item, "metadata", "labels", ROLLOUT))
+
+
+def _glimpse(item: Mapping[str, Any], *, is_asked: bool) -> Glimpse:
+    metadata = item["metadata"]
+    intent_hash = str(metadata["annotations"].get(INTENT_HASH, ""))
+    return Glimpse(metadata["namespace"], metadata["name"], intent_hash, str(metadata.get("uid")), is_asked)
