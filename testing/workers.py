@@ -42,12 +42,17 @@ class DeployedWorker:
 
     def poll(self, build_id: str) -> Any:
         """One poll, as a worker of this version makes it; raises the SDK's RPCError at once."""
+        request = self.poll_request(build_id)
+        return self.server.asker.ask("poll_workflow_task_queue", [request], retry=False)[0]
+
+    def poll_request(self, build_id: str) -> Any:
+        """What a worker of this version asks for workflow tasks."""
         from temporalio.api.deployment.v1 import WorkerDeploymentOptions
         from temporalio.api.enums.v1 import WorkerVersioningMode
         from temporalio.api.taskqueue.v1 import TaskQueue
         from temporalio.api.workflowservice.v1 import PollWorkflowTaskQueueRequest
 
-        request = PollWorkflowTaskQueueRequest(
+        return PollWorkflowTaskQueueRequest(
             namespace=self.namespace,
             task_queue=TaskQueue(name=self.task_queue),
             identity=IDENTITY,
@@ -57,7 +62,6 @@ class DeployedWorker:
                 worker_versioning_mode=WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED,
             ),
         )
-        return self.server.asker.ask("poll_workflow_task_queue", [request], retry=False)[0]
 
     def create(self) -> None:
         """Make the Worker Deployment known before a worker polls; servers since 1.31."""
@@ -143,7 +147,7 @@ class DeployedWorker:
 
     def described(self) -> Any:
         """What the server says of it, once it knows it."""
-        return self.server.find("describe_worker_deployment", self._describing()).worker_deployment_info
+        return self.server.find("describe_worker_deployment", self.describing()).worker_deployment_info
 
     def start(self, workflow_type: str, workflow_id: str, *, pinned_to: str = "", seconds: int = 0) -> None:
         """Start a workflow, on the given version if one is given; it may run so many seconds, if any."""
@@ -217,7 +221,7 @@ class DeployedWorker:
         from temporalio.api.enums.v1 import RoutingConfigUpdateState
         from temporalio.service import RPCError
 
-        request = self._describing()
+        request = self.describing()
         busy = RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS
 
         def is_heard() -> bool:
@@ -230,7 +234,8 @@ class DeployedWorker:
         with suppress(AssertionError):
             eventually(is_heard, _HEARD_WITHIN)
 
-    def _describing(self) -> Any:
+    def describing(self) -> Any:
+        """The request that describes it."""
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
         return DescribeWorkerDeploymentRequest(namespace=self.namespace, deployment_name=self.name)

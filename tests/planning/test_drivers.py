@@ -121,7 +121,7 @@ def test_nobody_needs_an_image_where_people_roll_out(
 
 def test_rollout_by_tick_in_argo_cd_needs_permission_and_no_image() -> None:
     assert driver_of_render([BY_TICK], ME, WITH_TICK, leaves_none_out=True) is Driver.JOB
-    with pytest.raises(InvalidInput, match="payments: its driver is Tick, but .* set tick.rollouts"):
+    with pytest.raises(InvalidInput, match=r"payments: its driver is Tick, but .* set tick\.rollouts"):
         driver_of_render([BY_TICK], ME, WITH_IMAGE, leaves_none_out=True)
 
 

@@ -1,14 +1,34 @@
 """Rollouts that `twgen tick` carries out, in place of Jobs."""
 
-from collections.abc import Iterator
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from testing.asking import succeeds
+from testing.kubernetes.cluster import Cluster
+from testing.kubernetes.ready_pods import make_ready
+from testing.pollers import polled
 from testing.processes import eventually
+from testing.servers import TemporalServer
+from testing.workers import DeployedWorker
+from tests.servers.live import (
+    PATIENT,
+    Document,
+    connection_document,
+    in_namespace,
+    run,
+    share_of,
+    worker_document,
+)
 from tests.servers.rollouts import SOON, Story, describe_ramp, settled
 from tests.servers.side_by_side import side_by_side
 from tests.servers.ticks import tick_account, ticking
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
@@ -57,3 +77,89 @@ def test_rollout_moves_from_a_job_to_tick_and_back_in_the_middle_of_its_ramp(sto
         story.stands("Settled", "v3")
         assert story.share("v3") == 100
         assert len(story.jobs()) == 1
+
+
+MANY = 50
+STEPS = (25, 50)
+
+
+def build_documents(namespace: str, address: str, build_id: str) -> list[Document]:
+    documents = [connection_document(address)]
+    for number in range(MANY):
+        worker = worker_document(f"many-{number}", build_id, steps=STEPS, pause="30s")
+        documents.append(worker)
+    return in_namespace(namespace, *documents)
+
+
+class Watch:
+    """Every state of the traffic of many workers that was seen, with the time of its change."""
+
+    def __init__(self, workers: Sequence[DeployedWorker]) -> None:
+        self._workers = workers
+        self.seen: defaultdict[str, set[tuple[float, float]]] = defaultdict(set)
+
+    def look(self) -> list[float]:
+        """The shares of v2 now."""
+        requests = [worker.describing() for worker in self._workers]
+        answers = self._workers[0].server.asker.ask("describe_worker_deployment", requests)
+        shares = []
+        for worker, answer in zip(self._workers, answers, strict=True):
+            routing = answer.worker_deployment_info.routing_config
+            shares.append(share_of("v2", routing))
+            if 0 < shares[-1] < 100:
+                changed = routing.ramping_version_percentage_changed_time.ToMilliseconds() / 1000
+                self.seen[worker.name].add((shares[-1], changed))
+        return shares
+
+
+def test_each_of_fifty_ramps_takes_each_step_once_though_tick_is_killed_and_two_go_on(
+    cluster: Cluster, namespace: str, temporal: TemporalServer, tmp_path: Path
+) -> None:
+    workers = [
+        DeployedWorker(temporal, f"{namespace}/many-{number}", f"queue-{namespace}-{number}")
+        for number in range(MANY)
+    ]
+    (specs := tmp_path / "specs").mkdir()
+    (config := tmp_path / "operator.json").write_text(
+        json.dumps({"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", **BY_TICK})
+    )
+
+    def applied(build_id: str) -> None:
+        (specs / "specs.yaml").write_text(
+            write_documents(build_documents(namespace, temporal.address, build_id))
+        )
+        given = ("--operator-config", str(config), "--kubeconfig", str(cluster.kubeconfig), *PATIENT)
+        ended = run(specs, "render", options=[*given, "--identity", "twgen/testing/tick", "-q"])
+        assert ended.code == 0, ended.stderr
+        cluster.apply(read_documents(ended.stdout), "--force-conflicts")
+        eventually(lambda: make_ready(cluster, namespace) + 1 == 1 and all_are_available(), SOON)
+
+    def all_are_available() -> bool:
+        live = cluster.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")["items"]
+        return all(item["status"].get("availableReplicas") == 1 for item in live)
+
+    watch = Watch(workers)
+    versions = [(worker, build_id) for worker in workers for build_id in ("v1", "v2")]
+    with (
+        polled(temporal.address, versions),
+        tick_account(cluster, namespace, tmp_path, "tick", ["statuses", "rollouts"]) as kubeconfig,
+    ):
+        for worker in workers:
+            eventually(lambda worker=worker: succeeds(lambda: worker.set_current("v1")), SOON)
+        applied("v1")
+        applied("v2")
+        with ticking(kubeconfig, namespace, tmp_path, BY_TICK) as process:
+            eventually(lambda: watch.look().count(25) >= MANY // 3, SOON)
+            process.kill()
+            process.wait()
+        assert 0 in watch.look(), "it was killed in the middle"
+        with (
+            ticking(kubeconfig, namespace, tmp_path, BY_TICK),
+            ticking(kubeconfig, namespace, tmp_path, BY_TICK),
+        ):
+            eventually(lambda: set(watch.look()) == {100}, SOON)
+    for worker in workers:
+        steps = sorted(watch.seen[worker.name])
+        assert [share for share, _ in steps] == [*STEPS], "each step was taken once"
+        (_, first), (_, second) = steps
+        assert second - first >= 30, "and lasted as long as it says"
