@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from temporalio.service import RPCError
 
 from testing.asking import succeeds
 from testing.kubernetes.cluster import Cluster
@@ -99,9 +100,12 @@ class Watch:
         self.seen: defaultdict[str, set[tuple[float, float]]] = defaultdict(set)
 
     def look(self) -> list[float]:
-        """The shares of v2 now."""
+        """The shares of v2 now; none while the server has forgotten a worker for a moment, as 1.29.1 may."""
         requests = [worker.describing() for worker in self._workers]
-        answers = self._workers[0].server.asker.ask("describe_worker_deployment", requests)
+        try:
+            answers = self._workers[0].server.asker.ask("describe_worker_deployment", requests)
+        except RPCError:
+            return []
         shares = []
         for worker, answer in zip(self._workers, answers, strict=True):
             routing = answer.worker_deployment_info.routing_config
@@ -153,7 +157,7 @@ def test_each_of_fifty_ramps_takes_each_step_once_though_tick_is_killed_and_two_
             eventually(lambda: log.read_text().count("25% of new workflows go to v2") >= MANY // 5, SOON)
             process.kill()
             process.wait()
-        assert 0 in watch.look(), "it was killed in the middle"
+        assert 0 in eventually(watch.look), "it was killed in the middle"
         with (
             ticking(kubeconfig, namespace, tmp_path, BY_TICK),
             ticking(kubeconfig, namespace, tmp_path, BY_TICK),
