@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -260,12 +261,13 @@ def served_metrics(recorded: Recorded) -> str:
     (port,) = free_ports(1)
     told: list[str] = []
 
-    def ask(_: float) -> None:
-        answer = request("GET", f"http://127.0.0.1:{port}/metrics", retries=False)
+    async def ask(_: timedelta) -> None:
+        url = f"http://127.0.0.1:{port}/metrics"
+        answer = await asyncio.to_thread(request, "GET", url, retries=False)
         told.append(answer.data.decode())
         raise KeyboardInterrupt
 
-    with patch("twgen.cli.tick.time.sleep", ask):
+    with patch("twgen.cli.tick.sleep", ask):
         run(recorded, "tick", "-n", "shop", "--every", "1s", "--metrics", f"127.0.0.1:{port}")
     return told[0]
 
@@ -291,11 +293,12 @@ def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> Non
     (port,) = free_ports(1)
     told: list[tuple[int, str]] = []
 
-    def ask(_: float) -> None:
+    async def ask(_: timedelta) -> None:
         if len(told) == 4:
             raise KeyboardInterrupt
         for path in ("metrics", "healthz"):
-            answer = request("GET", f"http://127.0.0.1:{port}/{path}", retries=False)
+            url = f"http://127.0.0.1:{port}/{path}"
+            answer = await asyncio.to_thread(request, "GET", url, retries=False)
             told.append((answer.status, answer.data.decode()))
         recorded.api.objects.clear()
         recorded.api.ask = refuse  # type: ignore[method-assign]
@@ -303,7 +306,7 @@ def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> Non
     async def refuse(*_: Any, **__: Any) -> tuple[int, dict[str, Any]]:
         return 503, {"message": "overloaded"}
 
-    with patch("twgen.cli.tick.time.sleep", ask):
+    with patch("twgen.cli.tick.sleep", ask):
         run(recorded, "tick", "-n", "shop", "--every", "1s", "--metrics", f"127.0.0.1:{port}")
     [(status, first), health, (_, second), _] = told
     assert (status, health) == (200, (200, "ok\n"))
@@ -334,8 +337,8 @@ def test_after_a_failure_credentials_are_read_anew(opened: int, *, is_broken: bo
         connections.append(recorded.opened(asyncio.Runner()))
         return connections[-1]
 
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
+    async def pause(length: timedelta) -> None:
+        pauses.append(length.total_seconds())
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
@@ -344,7 +347,7 @@ def test_after_a_failure_credentials_are_read_anew(opened: int, *, is_broken: bo
         patch.object(Servers, "_open", open_),
         patch("twgen.cli.live.clock", recorded.now),
         patch("twgen.cli.tick.clock", recorded.now),
-        patch("twgen.cli.tick.time.sleep", pause),
+        patch("twgen.cli.tick.sleep", pause),
     ):
         CliRunner().invoke(twgen, ["tick", "-n", "shop", "--every", "1s"])
     assert (len(connections), pauses) == (opened, [1, 1, 1])
@@ -424,11 +427,14 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
     ("interval", "told"), [("1m", ["warning: a check took 90 s, longer than --every"]), ("2m", [])]
 )
 def test_look_that_takes_longer_than_the_interval_is_told(interval: str, told: list[str]) -> None:
-    def stop(_: float) -> None:
+    async def stop(_: timedelta) -> None:
         raise KeyboardInterrupt
 
     moments = iter(range(0, 10_000, 90))
-    with patch("twgen.cli.tick.time", SimpleNamespace(monotonic=lambda: next(moments), sleep=stop)):
+    with (
+        patch("twgen.cli.tick.time", SimpleNamespace(monotonic=lambda: next(moments))),
+        patch("twgen.cli.tick.sleep", stop),
+    ):
         recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
         ended = run(recorded, "tick", "-n", "shop", "--every", interval)
     assert [line.rpartition(":")[0] for line in ended.stderr.splitlines() if "took" in line] == told

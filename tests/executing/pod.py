@@ -167,11 +167,16 @@ class Pod(Client):
         self.reader = RolloutReader(self, intent)
         beside: Any = self.beside
         kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
+
+        async def is_asked() -> bool:
+            return await read_request(beside, intent, Deadline(9)) is not None
+
         return Access(
             rollout=self.rollout(),
             state=self.state,
             attached=lambda: attached_objects(self, replace(intent, attached_kinds=kinds), Deadline(9)),
             pending=lambda: read_request(beside, intent, Deadline(9)),
+            is_asked=is_asked,
             replay_again=self._replays_nothing,
         )
 

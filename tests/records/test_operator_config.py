@@ -20,6 +20,7 @@ from twgen.model.operator import (
     TemporalProfiles,
 )
 from twgen.model.requests import Verb
+from twgen.model.rollout import Driver
 from twgen.records.operator_config import OPERATOR_CONFIG, parse_operator
 
 WHOLE = {
@@ -138,6 +139,7 @@ operators = st.builds(
     ).map(tuple),
     rollout=st.builds(
         RolloutPod,
+        driver=st.sampled_from((Driver.AUTO, Driver.JOB, Driver.TICK)),
         image=st.sampled_from(("", "registry.example.com/twgen:1.0")),
         labels=texts,
         annotations=texts,

@@ -81,7 +81,7 @@ def unattended(  # noqa: PLR0913, PLR0917 - what all rollouts of a process share
     say: Callable[[str], None],
 ) -> Unattended:
     """The access of an intent's rollout to its servers, over these connections; it shows nothing."""
-    client, timeout = opened.cluster_for("a rollout in its cluster"), settings.timeout
+    client, timeout = opened.cluster_for("--intent"), settings.timeout
 
     def access(intent: Intent) -> Access:
         [spec] = specs_of(intent).workers

@@ -129,7 +129,7 @@ class _Checks:
         self.rollouts: RolloutsByTick | None = None
         """The rollouts that this process carries out; None: it may carry out none."""
         self.statuses: Sequence[RolloutStatus] = ()
-        self.done, self.errors = 0, 0
+        self.done, self.errors, self.has_failed = 0, 0, False
         self.forbidden: set[str] = set()
         """The workers whose status the account may not write, and requests that it may not answer."""
         self.unlisted: set[str] = set()
@@ -140,15 +140,18 @@ class _Checks:
 
     async def check(self) -> list[str]:
         """Check all rollouts, do everything that is due, and return the failures."""
+        if self.has_failed:
+            self._renew()
         try:
             self.statuses, failures = await _check(self, self.opened)
             self.done += 1
         except TwgenError as error:
             failures = [str(error)]
         self.errors += len(failures)
+        self.has_failed = bool(failures)
         return failures
 
-    def renew(self) -> None:
+    def _renew(self) -> None:
         """Use new connections from now on: a key or a certificate may have been renewed since it was read."""
         try:
             self.opened = self.servers.renewed(self.opened)
@@ -185,8 +188,6 @@ async def _check_and_report(checks: _Checks, exposed: Exposed, every: float) -> 
     seconds = time.monotonic() - began
     if checks.done > done_before:
         exposed.healthy_until = time.monotonic() + _MISSED * (every + max(seconds, checks.settings.timeout))
-    if failures:
-        checks.renew()
     warn(failures)
     if seconds > every:
         warn([f"a check took {seconds:.0f} s, longer than --every: changes are noticed that much later"])
