@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ from benchmarks.live import served
 from benchmarks.measuring import TWGEN, Cost, Row, measured
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.kubernetes.ready_pods import make_ready
+from testing.pollers import polled
 from testing.processes import eventually, free_ports, running
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import DeployedWorker
@@ -32,8 +35,17 @@ _IN_A_NAMESPACE = 10
 """Workers of one Kubernetes namespace."""
 _AT_ONCE = 8
 _LOOKS = 5
+_ROLLING_FOR = 120.0
+"""Seconds."""
+_MOST_MEMORY, _MOST_CORES = 400, 0.5
+"""MiB, and a share of a core, for 500 rollouts at once."""
 _MOST_GROWTH = 1.3
 """How much faster than its size the cost of a command may grow."""
+
+
+_ROLLS_OUT = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\ntick: {rollouts: true}\n"
+_STEPS = [{"rampPercentage": share, "pauseDuration": "1m"} for share in (1, 5, 25)]
+_RAMP = {"strategy": "Progressive", "steps": [*_STEPS, {"rampPercentage": 50, "pauseDuration": "1h"}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,35 @@ class Fleet:
             "render": [TWGEN, "render", str(self.specs), *self.options, "--timeout", "9m"],
         }
 
+    def roll_out(self, number: int) -> None:
+        """Give each worker a second version, whose ramp tick carries out."""
+        for each in range(number):
+            self._write(self.specs, each, "v2")
+        config = self.specs.parent / "operator.yaml"
+        config.write_text(_ROLLS_OUT)
+        command = [TWGEN, "render", str(self.specs), *self.options, "--timeout", "9m"]
+        rendered = subprocess.run(
+            [*command, "--operator-config", str(config)], check=True, capture_output=True, text=True
+        )
+        documents = read_documents(rendered.stdout)
+        self.cluster.apply(documents)
+        for namespace in sorted({item["metadata"]["namespace"] for item in documents}):
+            path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+
+            def are_available(namespace: str = namespace, path: str = path) -> bool:
+                make_ready(self.cluster, namespace)
+                live = self.cluster.api.get(path)["items"]
+                return all(
+                    item["status"].get("availableReplicas") == item["spec"]["replicas"] for item in live
+                )
+
+            eventually(are_available)
+
+    def worker(self, number: int) -> DeployedWorker:
+        """The worker of a number in Temporal."""
+        name = f"{_namespace(number)}/{_name(number)}"
+        return DeployedWorker(self.temporal, name, _name(number), _temporal_namespace(number))
+
     def check_all_settled(self, number: int) -> None:
         """Raise RuntimeError if the status of a worker is anything else."""
         command = [*self.commands["status --from-cluster"], "-o", "json"]
@@ -89,28 +130,27 @@ class Fleet:
         return sum(self.temporal.calls().values()), served(self.cluster)
 
     def _register(self, number: int) -> None:
-        worker = DeployedWorker(
-            self.temporal, f"{_namespace(number)}/{_name(number)}", _name(number), _temporal_namespace(number)
-        )
+        worker = self.worker(number)
         worker.create()
         worker.create_version("v1")
         worker.set_current("v1")
         worker.set_manager("twgen/fleet")
 
-    def _write(self, folder: Path, number: int) -> None:
+    def _write(self, folder: Path, number: int, build_id: str = "v1") -> None:
         folder.mkdir(exist_ok=True)
         namespace = _namespace(number)
         worker = {
-            "replicas": 0,
+            "replicas": 0 if build_id == "v1" else 1,
             "workerOptions": {
                 "connectionRef": {"name": "temporal"},
                 "temporalNamespace": _temporal_namespace(number),
-                "unsafeCustomBuildID": "v1",
+                "unsafeCustomBuildID": build_id,
             },
-            "rollout": {"strategy": "AllAtOnce"},
+            "rollout": {"strategy": "AllAtOnce"} if build_id == "v1" else _RAMP,
             "template": {"spec": {"containers": [{"name": "worker", "image": "example.com/pay:1.0.0"}]}},
         }
-        connection, policy = {"hostPort": self.temporal.address}, {"identity": "fleet", "driver": "None"}
+        driver = "None" if build_id == "v1" else "Tick"
+        connection, policy = {"hostPort": self.temporal.address}, {"identity": "fleet", "driver": driver}
         documents = [
             _document("temporal.io", "WorkerDeployment", _name(number), namespace, worker),
             _document("temporal.io", "Connection", "temporal", namespace, connection),
@@ -149,6 +189,35 @@ def fleet(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Row]:
                 calls = f"{temporal} calls to Temporal, {kubernetes} to Kubernetes"
                 yield _row(f"{name}, {end} workers", cost, calls, before.get(name), end)
                 before[name] = end, cost
+        yield _rolling(known, folder / "tick.log", end)
+
+
+def _rolling(known: Fleet, log: Path, size: int) -> Row:
+    """What a tick costs that carries out as many rollouts at once, from its start through their first steps."""
+    [port] = free_ports(1)
+    known_versions = [(known.worker(number), "v2") for number in range(size)]
+    with polled(known.temporal.address, known_versions):
+        known.roll_out(size)
+        command = [*known.commands["a look of tick"], "--every", "1m", "--metrics", f"127.0.0.1:{port}"]
+        command += ["--operator-config", str(known.specs.parent / "operator.yaml")]
+        with running(command, log) as process:
+            began, asked = time.monotonic(), known.calls()
+            all_ramp = eventually(
+                lambda: log.read_text().count("1% of new workflows") >= size and time.monotonic()
+            )
+            cpu, since = _cpu_seconds(process.pid), time.monotonic()
+            eventually(lambda: time.monotonic() > since + _ROLLING_FOR)
+            cores = (_cpu_seconds(process.pid) - cpu) / (time.monotonic() - since)
+            temporal, kubernetes = (now - then for now, then in zip(known.calls(), asked, strict=True))
+            [kib] = re.findall(r"^VmHWM:\s+(\d+) kB$", _of_process(process.pid, "status"), re.MULTILINE)
+            steps = log.read_text().count("of new workflows go to v2 now")
+    return Row(
+        f"{size} rollouts at once by tick",
+        f"{int(kib) / 1024:.0f} MiB at most, {cores:.2f} cores; all ramp after {all_ramp - began:.0f} s,"
+        f" {steps} steps, {temporal} calls to Temporal, {kubernetes} to Kubernetes",
+        f"{_MOST_MEMORY} MiB, {_MOST_CORES} cores",
+        holds=int(kib) / 1024 <= _MOST_MEMORY and cores <= _MOST_CORES,
+    )
 
 
 def _at_rest(known: Fleet, log: Path, size: int) -> Row:
