@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -101,16 +102,12 @@ class Fleet:
         documents = read_documents(rendered.stdout)
         self.cluster.apply(documents)
         for namespace in sorted({item["metadata"]["namespace"] for item in documents}):
-            path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+            eventually(partial(self._is_available, namespace))
 
-            def are_available(namespace: str = namespace, path: str = path) -> bool:
-                make_ready(self.cluster, namespace)
-                live = self.cluster.api.get(path)["items"]
-                return all(
-                    item["status"].get("availableReplicas") == item["spec"]["replicas"] for item in live
-                )
-
-            eventually(are_available)
+    def _is_available(self, namespace: str) -> bool:
+        make_ready(self.cluster, namespace)
+        live = self.cluster.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")["items"]
+        return all(item["status"].get("availableReplicas", 0) == item["spec"]["replicas"] for item in live)
 
     def worker(self, number: int) -> DeployedWorker:
         """The worker of a number in Temporal."""
@@ -193,18 +190,15 @@ def fleet(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Row]:
 
 
 def _rolling(known: Fleet, log: Path, size: int) -> Row:
-    """What a tick costs that carries out as many rollouts at once, from its start through their first steps."""
+    """What a tick costs that carries out as many rollouts at once, through their first steps."""
     [port] = free_ports(1)
-    known_versions = [(known.worker(number), "v2") for number in range(size)]
-    with polled(known.temporal.address, known_versions):
+    with polled(known.temporal.address, [(known.worker(number), "v2") for number in range(size)]):
         known.roll_out(size)
         command = [*known.commands["a look of tick"], "--every", "1m", "--metrics", f"127.0.0.1:{port}"]
         command += ["--operator-config", str(known.specs.parent / "operator.yaml")]
         with running(command, log) as process:
             began, asked = time.monotonic(), known.calls()
-            all_ramp = eventually(
-                lambda: log.read_text().count("1% of new workflows") >= size and time.monotonic()
-            )
+            eventually(lambda: log.read_text().count("1% of new workflows") >= size)
             cpu, since = _cpu_seconds(process.pid), time.monotonic()
             eventually(lambda: time.monotonic() > since + _ROLLING_FOR)
             cores = (_cpu_seconds(process.pid) - cpu) / (time.monotonic() - since)
@@ -213,7 +207,7 @@ def _rolling(known: Fleet, log: Path, size: int) -> Row:
             steps = log.read_text().count("of new workflows go to v2 now")
     return Row(
         f"{size} rollouts at once by tick",
-        f"{int(kib) / 1024:.0f} MiB at most, {cores:.2f} cores; all ramp after {all_ramp - began:.0f} s,"
+        f"{int(kib) / 1024:.0f} MiB at most, {cores:.2f} cores; all ramp after {since - began:.0f} s,"
         f" {steps} steps, {temporal} calls to Temporal, {kubernetes} to Kubernetes",
         f"{_MOST_MEMORY} MiB, {_MOST_CORES} cores",
         holds=int(kib) / 1024 <= _MOST_MEMORY and cores <= _MOST_CORES,

@@ -178,7 +178,7 @@ class RolloutPod(NamedTuple):
     """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`."""
     image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
     """The twgen image of the Jobs, preferably with a digest. It must be the release that renders, since both
-    compute the build ID. Without it, renders in Argo CD fail unless every driver is None.
+    compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or None.
     """
     labels: Annotated[Mapping[str, str], Example({"team": "platform"})] = _NO_TEXTS
     """Labels of the Pods of rollouts, in addition to twgen's own."""

@@ -1,0 +1,172 @@
+"""Rollouts side by side in one process: which of them run, and when one begins again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.planning.situations import NOW
+from twgen.errors import StateUnavailable
+from twgen.executing.rollout_tasks import RolloutTasks
+from twgen.model.rollout import Glimpse
+
+V1 = Glimpse("shop", "pay-rollout", "hash-1", "uid", is_asked=False)
+V2 = V1._replace(intent_hash="hash-2")
+OTHER = V1._replace(name="mail-rollout")
+
+
+class Rollouts:
+    """Rollouts that go on until they are told to end, and what became of them."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.running: dict[str, asyncio.Event] = {}
+        self.said: list[str] = []
+        self.bugs: list[Exception] = []
+        self.ending: Exception | None = None
+        self.tasks = RolloutTasks(self._carry_out, lambda: NOW, self.said.append, self.bugs.append)
+
+    async def _carry_out(self, glimpse: Glimpse) -> None:
+        key = f"{glimpse.name} {glimpse.intent_hash}"
+        assert key not in self.running, "one at a time"
+        self.begun.append(key)
+        self.running[key] = asyncio.Event()
+        try:
+            await self.running[key].wait()
+            if self.ending:
+                raise self.ending
+        finally:
+            del self.running[key]
+
+    async def end(self, key: str) -> None:
+        self.running[key].set()
+        await settle()
+
+    async def see(self, *glimpses: Glimpse) -> None:
+        self.tasks.see(glimpses)
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def story(tell: Callable[[Rollouts], Awaitable[None]]) -> Rollouts:
+    async def told() -> Rollouts:
+        rollouts = Rollouts()
+        await tell(rollouts)
+        return rollouts
+
+    return asyncio.run(told())
+
+
+def test_each_intent_is_carried_out_once() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        for _ in range(3):
+            await rollouts.see(V1, OTHER)
+        await rollouts.end("pay-rollout hash-1")
+        await rollouts.see(V1, OTHER)
+        assert rollouts.tasks.ended_at(V1) == NOW
+        assert rollouts.tasks.ended_at(OTHER) is None
+
+    assert story(tell).begun == ["pay-rollout hash-1", "mail-rollout hash-1"]
+
+
+def test_next_intent_waits_until_the_rollout_of_the_one_before_has_ended() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        await rollouts.see(V1)
+        await rollouts.see(V2)
+        assert rollouts.tasks.is_asked(V1), "it is to look at once, and finds another intent"
+        assert rollouts.begun == ["pay-rollout hash-1"]
+        await rollouts.end("pay-rollout hash-1")
+        assert rollouts.tasks.ended_at(V2) is None
+        await rollouts.see(V2)
+
+    assert story(tell).begun == ["pay-rollout hash-1", "pay-rollout hash-2"]
+
+
+def test_intent_that_was_deleted_and_made_again_is_carried_out_again() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        await rollouts.see(V1)
+        await rollouts.end("pay-rollout hash-1")
+        await rollouts.see()
+        await rollouts.see(V1)
+        await rollouts.end("pay-rollout hash-1")
+        await rollouts.see(V1._replace(uid="another"))
+
+    assert len(story(tell).begun) == 3
+
+
+def test_intent_that_an_earlier_process_has_carried_out_is_left_alone() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        rollouts.tasks.note_end(V1, NOW - timedelta(hours=1))
+        await rollouts.see(V1)
+        assert rollouts.begun == []
+        rollouts.tasks.note_end(V1, NOW)
+        assert rollouts.tasks.ended_at(V1) == NOW - timedelta(hours=1)
+        await rollouts.see(V2)
+
+    assert story(tell).begun == ["pay-rollout hash-2"]
+
+
+def test_rollout_that_has_ended_begins_again_for_a_request_or_when_told() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        await rollouts.see(V1)
+        assert not rollouts.tasks.is_asked(V1)
+        await rollouts.end("pay-rollout hash-1")
+        await rollouts.see(V1._replace(is_asked=True))
+        assert rollouts.tasks.is_asked(V1)
+        await rollouts.end("pay-rollout hash-1")
+        rollouts.tasks.begin_again(V1)
+        rollouts.tasks.begin_again(V1)
+        await settle()
+
+    assert len(story(tell).begun) == 3
+
+
+def test_failure_of_one_rollout_is_told_and_ends_no_other() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        await rollouts.see(V1, OTHER)
+        rollouts.ending = StateUnavailable("the end could not be written")
+        await rollouts.end("pay-rollout hash-1")
+        rollouts.ending = ZeroDivisionError()
+        await rollouts.see(V2, OTHER)
+        await rollouts.end("pay-rollout hash-2")
+        assert list(rollouts.running) == ["mail-rollout hash-1"]
+
+    rollouts = story(tell)
+    assert rollouts.said == ["shop/pay-rollout: its rollout has ended: the end could not be written"]
+    assert [type(bug) for bug in rollouts.bugs] == [ZeroDivisionError]
+
+
+@given(
+    st.lists(st.sampled_from(["see 1", "see 2", "gone", "end", "again 1", "again 2", "asked"]), max_size=30)
+)
+def test_whatever_is_seen_a_worker_has_one_rollout_and_the_newest_intent_is_not_forgotten(
+    deeds: list[str],
+) -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        seen = {"see 1": [V1], "see 2": [V2], "gone": [], "asked": [V2._replace(is_asked=True)]}
+        newest: list[Glimpse] = []
+        for deed in deeds:
+            if deed in seen:
+                newest = seen[deed]
+                await rollouts.see(*newest)
+            elif deed == "end":
+                for key in list(rollouts.running):
+                    await rollouts.end(key)
+            else:
+                rollouts.tasks.begin_again(V1 if deed == "again 1" else V2)
+                await settle()
+            assert len(rollouts.running) <= 1
+        for glimpse in newest:
+            for key in list(rollouts.running):
+                await rollouts.end(key)
+            await rollouts.see(glimpse._replace(is_asked=False))
+            key = f"{glimpse.name} {glimpse.intent_hash}"
+            assert key in rollouts.begun
+
+    story(tell)

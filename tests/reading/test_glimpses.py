@@ -1,0 +1,76 @@
+"""What tick sees of rollouts by the metadata of their ConfigMaps."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from twgen.clients.deadline import Deadline
+from twgen.errors import StateUnavailable
+from twgen.model.rollout import Glimpse
+from twgen.reading.glimpses import read_glimpses
+from twgen.versioning.names import rollout_labels
+
+
+def config_map(name: str, worker: str = "pay", **annotations: str) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": "shop",
+        "uid": f"uid of {name}",
+        "labels": rollout_labels(worker),
+        "annotations": {f"twgen.io/{key.replace('_', '-')}": text for key, text in annotations.items()},
+    }
+    return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata}
+
+
+class Client:
+    """An API server that answers with these pages."""
+
+    def __init__(self, *pages: list[dict[str, Any]] | Any) -> None:
+        self._pages = list(pages)
+        self.asked: list[Any] = []
+
+    async def ask(self, method: str, path: str, _: Deadline, **more: Any) -> tuple[int, Any]:
+        self.asked.append((method, path, more["query"]["continue"], more["only_metadata"]))
+        page = self._pages[len(self.asked) - 1]
+        if not isinstance(page, list):
+            return 403, {"message": page}
+        token = str(len(self.asked)) if len(self.asked) < len(self._pages) else ""
+        return 200, {"kind": "PartialObjectMetadataList", "items": page, "metadata": {"continue": token}}
+
+
+def seen(client: Any, namespace: str = "") -> list[Glimpse]:
+    return asyncio.run(read_glimpses(client, namespace, Deadline(9)))
+
+
+def test_intents_by_tick_are_seen_with_their_requests_from_any_page() -> None:
+    intent = config_map("pay-rollout", intent_hash="abc", driver="Tick")
+    by_job = config_map("mail-rollout", "mail", intent_hash="def")
+    status = config_map("pay-rollout-status", request="{}")
+    client = Client([intent, by_job], [status])
+    assert seen(client) == [Glimpse("shop", "pay-rollout", "abc", "uid of pay-rollout", is_asked=True)]
+    assert client.asked == [
+        ("GET", "/api/v1/configmaps", "", True),
+        ("GET", "/api/v1/configmaps", "1", True),
+    ]
+
+
+def test_request_to_another_worker_is_not_this_ones() -> None:
+    intent = config_map("pay-rollout", intent_hash="abc", driver="Tick")
+    client = Client([intent, config_map("mail-rollout-status", "mail", request="{}")])
+    [glimpse] = seen(client, "shop")
+    assert not glimpse.is_asked
+    assert client.asked[0][1] == "/api/v1/namespaces/shop/configmaps"
+
+
+@pytest.mark.parametrize(
+    ("pages", "why"),
+    [
+        (["configmaps is forbidden"], "cannot be read: configmaps is forbidden"),
+        ([[{"metadata": {"name": "pay"}}]], "cannot be read"),
+        ([[{"kind": "Status"}]], "cannot be read"),
+    ],
+)
+def test_list_that_is_refused_or_broken_is_no_empty_list(pages: Any, why: str) -> None:
+    with pytest.raises(StateUnavailable, match=why):
+        seen(Client(*pages), "shop")
