@@ -24,7 +24,7 @@ from twgen.model.world import World
 from twgen.planning.attached_status import AttachedRead
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import plan_versions
-from twgen.planning.refresh import plan_hash
+from twgen.planning.refresh import RERUN_PAUSE, plan_hash
 from twgen.planning.rollout import not_begun
 from twgen.planning.unread import Unread
 from twgen.records.intent import Intent, intent_of
@@ -305,6 +305,23 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
     else:
         assert answer in said[0]
         assert said[0].startswith("job" if "deleted" in answer else AnswerState.REFUSED)
+
+
+def test_rollout_by_tick_that_has_ended_and_has_work_begins_again_and_no_job_is_deleted() -> None:
+    ramps = temporal(version("v1", VersionStatus.CURRENT), version("v3"), traffic=routing("v1"))
+    found = situation(ramps, [live("v1", 2), live("v3", 2)])
+    begun: list[Intent] = []
+
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return found, []
+
+    known = worker("shop")
+    by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
+    for ended_at, expected in ((NOW, 0), (NOW - RERUN_PAUSE, 1)):
+        ended = by_tick._replace(ended=EndedJob(JobReference("", ""), ended_at))
+        tick = Tick(read, _unasked, _unasked, _unasked, print, begin_again=begun.append)
+        assert asyncio.run(tick.act([ended])).failures == []
+        assert len(begun) == expected
 
 
 def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() -> None:

@@ -25,11 +25,13 @@ from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, Operator, RolloutPod, TickSettings
 from twgen.model.policy import PolicyStep
+from twgen.model.rollout import Driver
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.diagnosis.argocd import is_looked_after, seconds_of, version_of
 from twgen.planning.diagnosis.findings import findings
+from twgen.planning.diagnosis.rights import needs_of_tick
 from twgen.planning.plan import make_plan
 
 S = VersionStatus
@@ -310,6 +312,31 @@ def test_draining_that_tick_does_not_carry_out_is_told(tick: TickInstallation | 
 def test_records_that_tick_may_not_delete_are_told(may: TickSettings | None, lacks: list[str]) -> None:
     installation = replace(IS_LOOKED_AT, tick=TICK._replace(may=may))
     assert lacking_to_drain(installation, field="keepRecords") == lacks
+
+
+@pytest.mark.parametrize(
+    ("tick", "lacks"),
+    [
+        (None, "there is no `twgen tick` in the cluster"),
+        (TICK, "Deployment twgen/twgen-tick is not allowed to carry out rollouts"),
+        (TICK._replace(may=TickSettings(rollouts=True)), ""),
+    ],
+)
+def test_rollout_that_tick_does_not_carry_out_is_a_problem(tick: TickInstallation | None, lacks: str) -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, driver=Driver.TICK))
+    installation, world = replace(IS_LOOKED_AT, tick=tick), world_of(replace(WELL, manager_identity=""))
+    told = findings(installation, make_plan([spec], world, NOW, ME), world, Operator())
+    head = "`driver` of its policy has no effect: "
+    says = [(one.severity, one.says) for one in told if one.says.startswith(head)]
+    assert says == ([(Severity.PROBLEM, f"{head}{lacks}")] if lacks else [])
+
+
+@pytest.mark.parametrize("driver", [Driver.JOB, Driver.TICK])
+def test_tick_needs_to_patch_deployments_only_where_it_carries_out_rollouts(driver: Driver) -> None:
+    needs = list(needs_of_tick(TICK._replace(namespace=None), {"shop": {driver}}))
+    assert (Right("patch", "apps", "deployments") in [need.right for need in needs]) is (
+        driver is Driver.TICK
+    )
 
 
 def test_draining_of_a_worker_without_intent_or_manager_is_told() -> None:

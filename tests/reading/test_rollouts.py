@@ -129,6 +129,15 @@ def test_intent_that_no_job_looks_at_is_told(jobs: list[Any], phase: Phase, says
     assert says in shown.message
 
 
+def test_intent_that_tick_has_not_begun_is_told_and_one_that_it_has_begun_needs_no_job() -> None:
+    by_tick = replace(INTENT, is_by_tick=True)
+    [shown] = Fleet(intent=by_tick, intent_of_status="older").read().shown
+    assert "has not begun: `twgen tick` begins it within seconds if tick.rollouts" in shown.message
+    begun = Fleet(intent=by_tick, intent_of_status=by_tick.hash).read()
+    assert begun.shown == begun.statuses
+    assert begun.statuses[0].reason != "RolloutEnded"
+
+
 @pytest.mark.parametrize("of_status", [INTENT.hash, ""], ids=["the same intent", "nobody knows which"])
 def test_status_of_the_intent_itself_is_shown_as_it_is(of_status: str) -> None:
     found = Fleet(intent=INTENT, intent_of_status=of_status).read()

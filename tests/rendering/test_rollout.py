@@ -24,7 +24,7 @@ from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, pars
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import attached_kinds, render_manifests
 from twgen.specs.attached import KINDS
-from twgen.versioning.names import DASHBOARD_LINK, PLAN_HASH, SYNC_WAVE
+from twgen.versioning.names import DASHBOARD_LINK, DRIVER, PLAN_HASH, SYNC_WAVE
 
 AUTOSCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
 ME = Caller("twgen/me", forced=True)
@@ -252,6 +252,28 @@ def test_driver_none_renders_the_intent_and_nothing_that_rolls_out(jobs: Rollout
     assert [item["kind"] for item in manifests] == ["ConfigMap", "Deployment", "Deployment"]
     assert of_kind("ConfigMap", manifests)["metadata"]["annotations"][PLAN_HASH]
     assert SYNC_WAVE not in json.dumps(manifests)
+
+
+def test_driver_tick_renders_an_intent_that_says_so_and_no_job() -> None:
+    spec, jobs = with_policy(SPEC, driver=Driver.TICK), replace(HOOK, is_tick_allowed=True)
+    manifests = rendered(spec, jobs, live_manifest(spec, "v1", 2))
+    assert [item["kind"] for item in manifests] == ["ConfigMap", "Deployment", "Deployment"]
+    metadata = of_kind("ConfigMap", manifests)["metadata"]
+    assert metadata["annotations"][DRIVER] == "Tick"
+    assert SYNC_WAVE not in json.dumps(manifests)
+    refused = rendered(spec, HOOK, live_manifest(spec, "v1", 2))
+    assert [item["kind"] for item in refused] == ["Deployment", "Deployment"]
+
+
+def test_driver_is_part_of_what_an_intent_says() -> None:
+    by_job = intent_of(SPEC, "twgen/me")
+    by_tick = replace(by_job, is_by_tick=True)
+    assert by_tick.hash != by_job.hash
+    manifest = write_intent(by_tick)
+    assert parse_intent(manifest) == by_tick
+    del manifest["metadata"]["annotations"][DRIVER]
+    with pytest.raises(InvalidInput, match="was edited by hand"):
+        parse_intent(manifest)
 
 
 def test_without_an_identity_or_an_image_nothing_tells_of_a_rollout() -> None:
