@@ -333,10 +333,8 @@ def test_rollout_that_tick_does_not_carry_out_is_a_problem(tick: TickInstallatio
 
 @pytest.mark.parametrize("driver", [Driver.JOB, Driver.TICK])
 def test_tick_needs_to_patch_deployments_only_where_it_carries_out_rollouts(driver: Driver) -> None:
-    needs = list(needs_of_tick(TICK._replace(namespace=None), {"shop": {driver}}))
-    assert (Right("patch", "apps", "deployments") in [need.right for need in needs]) is (
-        driver is Driver.TICK
-    )
+    rights = [need.right for need in needs_of_tick(TICK._replace(namespace=None), {"shop": {driver}})]
+    assert (Right("patch", "apps", "deployments") in rights) is (driver is Driver.TICK)
 
 
 def test_draining_of_a_worker_without_intent_or_manager_is_told() -> None:
