@@ -36,7 +36,7 @@ _IN_A_NAMESPACE = 10
 """Workers of one Kubernetes namespace."""
 _AT_ONCE = 8
 _LOOKS = 5
-_ROLLING_FOR = 120.0
+_ALL_RAMP_WITHIN, _ROLLING_FOR = 900.0, 120.0
 """Seconds."""
 _MOST_MEMORY, _MOST_CORES = 400, 0.5
 """MiB, and a share of a core, for 500 rollouts at once."""
@@ -198,7 +198,7 @@ def _rolling(known: Fleet, log: Path, size: int) -> Row:
         command += ["--operator-config", str(known.specs.parent / "operator.yaml")]
         with running(command, log) as process:
             began, asked = time.monotonic(), known.calls()
-            eventually(lambda: log.read_text().count("1% of new workflows") >= size)
+            eventually(lambda: log.read_text().count("1% of new workflows") >= size, _ALL_RAMP_WITHIN)
             cpu, since = _cpu_seconds(process.pid), time.monotonic()
             eventually(lambda: time.monotonic() > since + _ROLLING_FOR)
             cores = (_cpu_seconds(process.pid) - cpu) / (time.monotonic() - since)
