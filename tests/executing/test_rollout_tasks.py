@@ -142,6 +142,17 @@ def test_failure_of_one_rollout_is_told_and_ends_no_other() -> None:
     assert [type(bug) for bug in rollouts.bugs] == [ZeroDivisionError]
 
 
+def test_rollouts_that_were_stopped_begin_again() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        await rollouts.see(V1, OTHER)
+        await rollouts.end("pay-rollout hash-1")
+        rollouts.tasks.stop()
+        await rollouts.see(V1, OTHER)
+        await rollouts.see(V1, OTHER)
+
+    assert story(tell).begun == ["pay-rollout hash-1", "mail-rollout hash-1", "mail-rollout hash-1"]
+
+
 @given(
     st.lists(st.sampled_from(["see 1", "see 2", "gone", "end", "again 1", "again 2", "asked"]), max_size=30)
 )

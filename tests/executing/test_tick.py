@@ -24,7 +24,7 @@ from twgen.model.world import World
 from twgen.planning.attached_status import AttachedRead
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import plan_versions
-from twgen.planning.refresh import RERUN_PAUSE, plan_hash
+from twgen.planning.refresh import RERUN_PAUSE_OF_TICK, plan_hash
 from twgen.planning.rollout import not_begun
 from twgen.planning.unread import Unread
 from twgen.records.intent import Intent, intent_of
@@ -317,7 +317,7 @@ def test_rollout_by_tick_that_has_ended_and_has_work_begins_again_and_no_job_is_
 
     known = worker("shop")
     by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
-    for ended_at, expected in ((NOW, 0), (NOW - RERUN_PAUSE, 1)):
+    for ended_at, expected in ((NOW, 0), (NOW - RERUN_PAUSE_OF_TICK, 1)):
         ended = by_tick._replace(ended=EndedJob(JobReference("", ""), ended_at))
         tick = Tick(read, _unasked, _unasked, _unasked, print, begin_again=begun.append)
         assert asyncio.run(tick.act([ended])).failures == []

@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -47,23 +48,33 @@ class RolloutsByTick:
         self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_READ_AT_ONCE))
         self._failure = ""
         self.is_followed = False
-        self.opened = opened
-        """The connections of the rollouts that begin from now on."""
+        self._opened = opened
 
     async def follow(self) -> None:
         """Begin the rollouts of new intents, for as long as the process lives."""
         self.is_followed = True
         while True:
-            client = self.opened.cluster_for("tick")
             deadline = AnswerDeadline(self._settings.timeout)
             try:
-                self.tasks.see(await read_glimpses(client, self._settings.namespace, deadline))
-                self._failure = ""
+                client = self._opened.cluster_for("tick")
+                glimpses = await read_glimpses(client, self._settings.namespace, deadline)
             except TwgenError as error:
-                if str(error) != self._failure:
-                    self._failure = str(error)
-                    warn([f"new rollouts cannot be seen: {error}"])
+                self._renew(str(error))
+            else:
+                if self._failure:
+                    # a certificate may have been renewed since they were begun
+                    self.tasks.stop()
+                    self._failure = ""
+                self.tasks.see(glimpses)
             await sleep(_BETWEEN_GLIMPSES)
+
+    def _renew(self, failure: str) -> None:
+        """Use new connections for the next glimpse, and for all rollouts once it succeeds."""
+        if failure != self._failure:
+            self._failure = failure
+            warn([f"rollouts cannot be seen: {failure}"])
+        with suppress(TwgenError):
+            self._opened = self._servers.renewed(self._opened)
 
     def remember(self, records: RolloutsInCluster) -> None:
         """Note which intents an earlier process has carried out already."""
@@ -85,7 +96,7 @@ class RolloutsByTick:
         self.tasks.begin_again(glimpse_of(intent))
 
     async def _carry_out(self, glimpse: Glimpse) -> None:
-        opened, place = self.opened, (glimpse.namespace, glimpse.name)
+        opened, place = self._opened, (glimpse.namespace, glimpse.name)
 
         def prometheus(intent: Intent) -> "Callable[[], PrometheusServers]":
             return usable_prometheus(self._settings, among={server.name for server in intent.prometheus})

@@ -157,9 +157,6 @@ class _Checks:
             self.opened = self.servers.renewed(self.opened)
         except TwgenError as error:
             warn([str(error)])
-            return
-        if self.rollouts:
-            self.rollouts.opened = self.opened
 
     def metrics(self, seconds: float) -> bytes:
         """The metrics in OpenMetrics format, after a check that took `seconds`."""

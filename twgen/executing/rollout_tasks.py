@@ -71,6 +71,11 @@ class RolloutTasks:
         if place not in self._running:
             self._begin(place, glimpse)
 
+    def stop(self) -> None:
+        """Stop all rollouts; those that are still there begin again when they are seen next."""
+        for _, task in self._running.values():
+            task.cancel()
+
     def is_asked(self, glimpse: Glimpse) -> bool:
         """Somebody requests something of a running rollout, or its intent is another one now."""
         seen = self._seen.get((glimpse.namespace, glimpse.name))
@@ -89,4 +94,5 @@ class RolloutTasks:
             self._report_bug(error)
         finally:
             del self._running[place]
-            self._ended[place] = _Ended(glimpse, self._clock())
+        # not after a stop: then it is to begin again
+        self._ended[place] = _Ended(glimpse, self._clock())

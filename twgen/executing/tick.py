@@ -33,6 +33,8 @@ from twgen.planning.draining.schedule import (
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
 from twgen.planning.refresh import (
+    RERUN_PAUSE,
+    RERUN_PAUSE_OF_TICK,
     Rendered,
     plan_hash,
     possible_renders,
@@ -263,7 +265,8 @@ class Tick:
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
         if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
             return
-        if runs_again(plan, ended.ended_at, observation.plan.now):
+        pause = RERUN_PAUSE_OF_TICK if worker.intent.is_by_tick else RERUN_PAUSE
+        if runs_again(plan, ended.ended_at, observation.plan.now, pause):
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _answer(self, worker: Worker, now: datetime) -> None:

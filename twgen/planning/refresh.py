@@ -27,6 +27,8 @@ _LOOKS_WITHIN = timedelta(minutes=10)
 """Argo CD refreshes an application within this time after it was asked to: a render may take some minutes."""
 RERUN_PAUSE = timedelta(minutes=10)
 """The time from the end of a Job until another one may replace it."""
+RERUN_PAUSE_OF_TICK = timedelta(minutes=1)
+"""The same for a rollout that needs no Job."""
 
 
 def plan_hash(worker: WorkerVersions) -> str:
@@ -173,12 +175,12 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
     return state.may_wait and not state.is_syncing
 
 
-def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime) -> bool:
-    """A rollout whose Job has ended has work again, and the Job would not just fail again.
+def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, pause: timedelta = RERUN_PAUSE) -> bool:
+    """A rollout that has ended, mostly with its Job, has work again, and would not just fail again.
 
     A target that has all traffic but does not serve needs a person, not a rollout.
     """
     routing = plan.routing
     is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING
     is_in_vain = routing.reason.until is Until.ANOTHER_INTENT
-    return not is_idle and not is_in_vain and now - ended_at >= RERUN_PAUSE
+    return not is_idle and not is_in_vain and now - ended_at >= pause
