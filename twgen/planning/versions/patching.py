@@ -34,7 +34,10 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     if decision.action not in _HAS_PODS:
         return decision
     # a target is patched on top of its spec, later of its ledger entry: when it is replaced, its pods stay
-    decision = _with_replicas(version, decision)
+    replicas = version.patch.replicas if version.patch else None
+    if replicas is not None and not autoscalers_of(version):
+        because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
+        decision = decision._replace(replicas=replicas, because=because)
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), containers)
     if not version.live or not changed or is_as_patched(version, version.live, base):
         patched = changed_fields(base, (), containers)
@@ -111,14 +114,6 @@ def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
 
 def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Containers:
     return reaching(version.patch.containers if version.patch else (), base)
-
-
-def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:
-    replicas = version.patch.replicas if version.patch else None
-    if replicas is None or autoscalers_of(version):
-        return decision
-    because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
-    return decision._replace(replicas=replicas, because=because)
 
 
 def _unpatched_template(
