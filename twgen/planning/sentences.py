@@ -44,8 +44,10 @@ def untimed(sentence: str) -> str:
     return _UNTIL.sub(r"\1)", sentence)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them: `a, b and c`."""
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Names as a sentence has them: `a, b and c`; after `most` of them the number of the others."""
+    if most is not None and len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 

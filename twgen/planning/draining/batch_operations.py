@@ -11,11 +11,10 @@ from twgen.model.times import format_time
 from twgen.planning.interventions import refuse_other_manager
 from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import status_of
+from twgen.planning.version_status import UNREGISTERED, status_of
 from twgen.planning.visibility import pinned_to, quoted_text
 
 _DRAINS = {VersionStatus.DRAINING, VersionStatus.DRAINED}
-_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
 def batch_of(
@@ -89,7 +88,7 @@ def _destination(target: Target, build_id: str, requested: str) -> str:
         raise NegativeAnswer(f"{name}: there is no current version: choose the destination with --to")
     if destination == build_id:
         raise NegativeAnswer(f"{name}: the workflows are already on {destination}")
-    if status_of(destination, target.versions.get(destination), target.temporal) in _UNREGISTERED:
+    if status_of(destination, target.versions.get(destination), target.temporal) in UNREGISTERED:
         raise NegativeAnswer(
             f"{name}: no worker of {destination} has polled, so the workflows would wait there forever"
         )

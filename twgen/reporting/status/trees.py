@@ -14,6 +14,7 @@ from twgen.model.problem import counted
 from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
 from twgen.planning.sentences import listed
+from twgen.planning.version_status import UNREGISTERED
 from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import (
     ALARM,
@@ -237,7 +238,6 @@ STATE_STYLES: Mapping[VersionStatus, str] = {
     VersionStatus.UNSPECIFIED: "yellow",
 }
 _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
-_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
 def sign_and_style(phase: Phase, alarm: str) -> tuple[str, str]:
@@ -298,7 +298,7 @@ def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
         (f"  Temporal namespace {spec.temporal_namespace}", "dim"),
     )
     target = [version for version in worker.versions if version.is_target]
-    stands_out = phase is Phase.BLOCKED or any(item.plan.status in _UNREGISTERED for item in target)
+    stands_out = phase is Phase.BLOCKED or any(item.plan.status in UNREGISTERED for item in target)
     cluster_was_read = all(version.cluster_was_read for version in worker.versions)
     labels = (
         ("target", target_phrase(worker), style if stands_out else ""),
