@@ -24,7 +24,7 @@ from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import request_phrase, troubles
+from twgen.reporting.status.fleet import if_readable, request_phrase, troubles
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, version_name
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -158,20 +158,15 @@ class _Row(NamedTuple):
 
 
 def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> _Row:
-    """The row of a worker.
-
-    It is without the version data if another release or a person wrote that in another form.
-    """
     from markupsafe import Markup
 
     template = _environment().get_template("row.html")
-    try:
+
+    def draw(status: RolloutStatus) -> tuple[Mapping[str, Any], str]:
         row = _values(status, now, verbs, links)
-        html = template.render(row=row)
-    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
-        unread = "the version data in its status cannot be read"
-        row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs, links)
-        html = template.render(row=row)
+        return row, template.render(row=row)
+
+    row, html = if_readable(status, draw)
     order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
     return _Row(order, row["look"] == "quiet", Markup(html))  # noqa: S704 - rendered here
 

@@ -1,7 +1,6 @@
 """Rollouts and their versions as trees, from the statuses that they wrote in their cluster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, described_change, plain_percentage, spoken
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import request_phrase, troubles
+from twgen.reporting.status.fleet import if_readable, request_phrase, troubles
 from twgen.reporting.status.lines import percentage_text, status_phrase
 from twgen.reporting.status.trees import (
     STATE_STYLES,
@@ -41,9 +40,10 @@ def fleet_text(
         Tree(
             printable(status.worker),
             status.phase,
-            bool(status.failing),
-            partial(_rollout_if_readable, status, now, layout.width),
-            partial(_cells_of_rollout, status, now),
+            printable(status.failing),
+            partial(if_readable, status, partial(_rollout, now=now, width=layout.width)),
+            f"{status.phase} for {spoken(now - status.since)}",
+            printable(f"{status.target}: {status.message}"),
             _number_of_warnings(status),
         )
         for status in statuses
@@ -51,28 +51,11 @@ def fleet_text(
     return trees_text(trees, strays, layout)
 
 
-def _cells_of_rollout(status: RolloutStatus, now: datetime) -> list[Text]:
-    sign, style = sign_and_style(status.phase, status.failing)
-    because = status.failing or f"{status.target}: {status.message}"
-    phase = f"{status.phase} for {spoken(now - status.since)}"
-    name = Text(f"{sign} {printable(status.worker)}", f"bold {style}")
-    return [name, Text(phase, style), Text(printable(because), style if status.failing else "")]
-
-
 def _number_of_warnings(status: RolloutStatus) -> int:
     """Of a worker, by its status; 0 if another release or a person wrote that in another form."""
     worker = next(iter(status.document.get("workers") or ()), None)
     warnings = worker.get("warnings") if isinstance(worker, dict) else None
     return len(warnings) if isinstance(warnings, list) else 0
-
-
-def _rollout_if_readable(status: RolloutStatus, now: datetime, width: int) -> Drawn:
-    """The tree; without the version data if another release or a person wrote it in another form."""
-    try:
-        return _rollout(status, now, width)
-    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
-        unread = "the version data in its status cannot be read"
-        return _rollout(replace(status, document={}, failing=status.failing or unread), now, width)
 
 
 def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:

@@ -68,11 +68,13 @@ class Tree(NamedTuple):
 
     worker: str
     phase: Phase
-    is_alarm: bool
-    """It has a most urgent problem, such as a target that no worker polls for."""
+    alarm: str
+    """Its most urgent problem, such as a target that no worker polls for; empty: none."""
     draw: Callable[[], Drawn]
-    cells: Callable[[], list[Text]]
-    """The cells of its line, if it has one line only: name, phase, and what comes next or why."""
+    state: str
+    """The phase in words."""
+    because: str
+    """What comes next, and why."""
     warnings: int
 
 
@@ -147,11 +149,17 @@ def _one_line_each(
         left_out = f"{len(more)} more: {phase_counts([tree.phase for tree in more])}"
         head.append(_named(left_out, more, "dim", width))
     worst_last = sorted(shown, key=_urgency, reverse=True)
-    return [*head, *lines_of_rows([tree.cells() for tree in worst_last], width), *ends]
+    return [*head, *lines_of_rows([_cells_of_line(tree) for tree in worst_last], width), *ends]
+
+
+def _cells_of_line(tree: Tree) -> list[Text]:
+    sign, style = sign_and_style(tree.phase, tree.alarm)
+    because = Text(tree.alarm or tree.because, style if tree.alarm else "")
+    return [Text(f"{sign} {tree.worker}", f"bold {style}"), Text(tree.state, style), because]
 
 
 def _urgency(tree: Tree) -> tuple[bool, int]:
-    return urgency(tree.phase, is_alarm=tree.is_alarm)
+    return urgency(tree.phase, is_alarm=bool(tree.alarm))
 
 
 def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int) -> list[Text]:
@@ -160,7 +168,7 @@ def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int
     urgent: list[Tree] = []
     settled: list[Tree] = []
     for tree in trees:
-        is_settled = tree.phase is Phase.SETTLED and not tree.is_alarm
+        is_settled = tree.phase is Phase.SETTLED and not tree.alarm
         (settled if is_settled and urgent else urgent).append(tree)
     sign, style = SIGNS[Phase.SETTLED], STYLES[Phase.SETTLED]
     ends = [_named(f"{sign} {len(settled)} Settled", settled, style, width)] if settled else []
@@ -278,9 +286,10 @@ def status_text(status: Status, layout: Layout) -> str:
         Tree(
             worker.plan.spec.worker_deployment,
             worker.plan.routing.phase,
-            bool(worker.plan.unserved),
+            worker.plan.unserved,
             partial(_worker, worker, status.now, layout.width),
-            partial(_cells_of_worker, worker, status.now),
+            phase_phrase(worker.plan.routing),
+            "; ".join(filter(None, (next_phrase(worker, status.now), target_phrase(worker)))),
             len([*folded_warnings(worker.plan)]),
         )
         for worker in status.workers
@@ -318,14 +327,6 @@ def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
         for group in folded(worker.versions, _likeness)
     ]
     return head, version_blocks(versions, worker.unversioned_percentage, width)
-
-
-def _cells_of_worker(worker: WorkerView, now: datetime) -> list[Text]:
-    plan = worker.plan
-    sign, style = sign_and_style(plan.routing.phase, plan.unserved)
-    because = plan.unserved or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
-    name = Text(f"{sign} {plan.spec.worker_deployment}", f"bold {style}")
-    return [name, Text(phase_phrase(plan.routing), style), Text(because, style if plan.unserved else "")]
 
 
 def _likeness(version: VersionView) -> object:
