@@ -12,6 +12,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, described_change, plain_percentage, spoken
+from twgen.reporting.layout import heading, sign_and_style
 from twgen.reporting.printable import printable
 from twgen.reporting.status.fleet import if_readable, request_phrase, troubles
 from twgen.reporting.status.lines import percentage_text, status_phrase
@@ -21,7 +22,6 @@ from twgen.reporting.status.trees import (
     Layout,
     Tree,
     head_lines,
-    sign_and_style,
     trees_text,
     version_blocks,
 )
@@ -60,15 +60,14 @@ def _number_of_warnings(status: RolloutStatus) -> int:
 
 def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
     worker: _Document = next(iter(status.document.get("workers") or ()), {})
-    sign, style = sign_and_style(status.phase, status.failing)
+    look = sign_and_style(status.phase, status.failing)
+    style = look[1]
     is_blocked = status.phase is Phase.BLOCKED
     why = f" ({status.reason})" if is_blocked else ""
     namespace = worker.get("temporalNamespace")
-    title = Text.assemble(
-        (f"{sign} {printable(status.worker)}", f"bold {style}"),
-        (printable(f"  {status.phase}{why} for {spoken(now - status.since)}"), style),
-        (printable(f"  Temporal namespace {namespace}") if namespace else "", "dim"),
-    )
+    more = Text(printable(f"  Temporal namespace {namespace}") if namespace else "", "dim")
+    state = printable(f"{status.phase}{why} for {spoken(now - status.since)}")
+    title = heading(look, printable(status.worker), state, more, width)
     owner = (worker.get("owner") or {}).get("identity")
     labels = (
         ("target", printable(f"{status.target}: {status.message}"), style if is_blocked else ""),
@@ -77,7 +76,7 @@ def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
         ("request", printable(request_phrase(status, now)), ""),
     )
     warnings = map(printable, worker.get("warnings") or ())
-    head = [*head_lines(title, printable(status.failing), labels, warnings, width)]
+    head = [*title, *head_lines(printable(status.failing), labels, warnings, width)]
     versions = [
         (_cells_of(version, now), [Text(printable(trouble), "red") for trouble in troubles(version)])
         for version in worker.get("versions") or ()

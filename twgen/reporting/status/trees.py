@@ -19,9 +19,12 @@ from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import (
     ALARM,
     STYLES,
+    heading,
     labelled,
     lines_of_rows,
+    name_cell,
     phase_counts,
+    sign_and_style,
     warning,
     workers_line,
     wrapped,
@@ -153,9 +156,9 @@ def _one_line_each(
 
 
 def _cells_of_line(tree: Tree) -> list[Text]:
-    sign, style = sign_and_style(tree.phase, tree.alarm)
-    because = Text(tree.alarm or tree.because, style if tree.alarm else "")
-    return [Text(f"{sign} {tree.worker}", f"bold {style}"), Text(tree.state, style), because]
+    look = sign_and_style(tree.phase, tree.alarm)
+    because = Text(tree.alarm or tree.because, look[1] if tree.alarm else "")
+    return [name_cell(look, tree.worker), Text(tree.state, look[1]), because]
 
 
 def _urgency(tree: Tree) -> tuple[bool, int]:
@@ -248,16 +251,10 @@ STATE_STYLES: Mapping[VersionStatus, str] = {
 _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
 
 
-def sign_and_style(phase: Phase, alarm: str) -> tuple[str, str]:
-    """The sign before the name of a worker, and the style of its line."""
-    return ALARM if alarm else (SIGNS[phase], STYLES[phase])
-
-
 def head_lines(
-    title: Text, alarm: str, labels: Iterable[tuple[str, str, str]], warnings: Iterable[str], width: int
+    alarm: str, labels: Iterable[tuple[str, str, str]], warnings: Iterable[str], width: int
 ) -> Iterator[Text]:
-    """The lines of a worker above its versions; `labels` are names with a text and its style."""
-    yield from wrapped(title, width, "", "  ")
+    """The lines between the heading and the versions; `labels` are names with a text and its style."""
     if alarm:
         yield from wrapped(Text(alarm, ALARM[1]), width, "  ")
     for name, text, style in labels:
@@ -300,12 +297,10 @@ def status_text(status: Status, layout: Layout) -> str:
 def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
     plan = worker.plan
     spec, phase = plan.spec, plan.routing.phase
-    sign, style = sign_and_style(phase, plan.unserved)
-    title = Text.assemble(
-        (f"{sign} {spec.worker_deployment}", f"bold {style}"),
-        (f"  {phase_phrase(plan.routing)}", style),
-        (f"  Temporal namespace {spec.temporal_namespace}", "dim"),
-    )
+    look = sign_and_style(phase, plan.unserved)
+    style = look[1]
+    namespace = Text(f"  Temporal namespace {spec.temporal_namespace}", "dim")
+    title = heading(look, spec.worker_deployment, phase_phrase(plan.routing), namespace, width)
     target = [version for version in worker.versions if version.is_target]
     stands_out = phase is Phase.BLOCKED or any(item.plan.status in UNREGISTERED for item in target)
     cluster_was_read = all(version.cluster_was_read for version in worker.versions)
@@ -321,7 +316,7 @@ def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
         ("owner", owner_phrase(worker), ""),
         ("pods", "" if cluster_was_read else "the cluster was not read", ""),
     )
-    head = [*head_lines(title, plan.unserved, labels, folded_warnings(plan), width)]
+    head = [*title, *head_lines(plan.unserved, labels, folded_warnings(plan), width)]
     versions = [
         (_cells(group, now), [*_below(group[0], spec.namespace, now)])
         for group in folded(worker.versions, _likeness)
