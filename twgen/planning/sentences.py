@@ -62,11 +62,15 @@ def plain_percentage(percentage: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
+def version_name(build_id: str | None) -> str:
+    """The name of a version; empty or None: unversioned workers."""
+    return build_id or "unversioned workers"
+
+
 def shares_sentence(shares: Mapping[str, float]) -> str:
     """The share of each version: `25% of new workflows go to v3, 75% to v1`; an empty build ID: none."""
     parts = [
-        f"{plain_percentage(share)}%{' of new workflows go' if not index else ''}"
-        f" to {build_id or 'unversioned workers'}"
+        f"{plain_percentage(share)}%{' of new workflows go' if not index else ''} to {version_name(build_id)}"
         for index, (build_id, share) in enumerate(shares.items())
     ]
     return ", ".join(parts)

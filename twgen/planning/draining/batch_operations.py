@@ -6,15 +6,12 @@ from hashlib import sha256
 
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, BatchAction, DrainingAction
-from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
 from twgen.planning.interventions import refuse_other_manager
 from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import UNREGISTERED, status_of
+from twgen.planning.version_status import HAD_TRAFFIC, UNREGISTERED, status_of
 from twgen.planning.visibility import pinned_to, quoted_text
-
-_DRAINS = {VersionStatus.DRAINING, VersionStatus.DRAINED}
 
 
 def batch_of(
@@ -77,7 +74,7 @@ def _refuse_unless_draining(target: Target, build_id: str) -> None:
     if build_id == target.build_id and not target.is_retired:
         raise NegativeAnswer(f"{name}: it is the target, but {rule}")
     status = status_of(build_id, target.versions[build_id], target.temporal)
-    if status not in _DRAINS:
+    if status not in HAD_TRAFFIC:
         raise NegativeAnswer(f"{name}: it is {status}, but {rule}")
 
 

@@ -22,7 +22,7 @@ from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
 from twgen.planning.routing.stays import is_in_force, recently_current, stay_began
-from twgen.planning.sentences import rounded_percentage, spoken
+from twgen.planning.sentences import rounded_percentage, spoken, version_name
 from twgen.planning.version_status import UNREGISTERED, status_of
 from twgen.planning.versions.facts import deployments_of
 
@@ -95,7 +95,7 @@ class Target:
     @property
     def other_ramp_name(self) -> str:
         """The build ID that it leads to, or the workers without one."""
-        return (self.other_ramp.build_id if self.other_ramp else "") or "unversioned workers"
+        return version_name(self.other_ramp.build_id if self.other_ramp else None)
 
     @cached_property
     def live_percentage(self) -> float:

@@ -13,7 +13,7 @@ from twgen.model.plan import Phase, VersionAction
 from twgen.model.problem import counted
 from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
-from twgen.planning.sentences import listed
+from twgen.planning.sentences import listed, version_name
 from twgen.planning.version_status import UNREGISTERED
 from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import (
@@ -60,8 +60,6 @@ _LAST_BRANCH = ("└── ", "    ")
 
 Block = list[Text]
 """The lines of one version: first its state, then what happens to it."""
-
-
 Drawn = tuple[Block, list[Block]]
 """The lines of a worker: its own, and those of each version."""
 
@@ -271,7 +269,7 @@ def version_blocks(
     rows = [cells for cells, _ in versions]
     if unversioned is not None:
         share = Text(percentage_text(unversioned))
-        rows.append([Text("unversioned workers"), share, Text(), Text(), Text()])
+        rows.append([Text(version_name(None)), share, Text(), Text(), Text()])
     below = [*(lines for _, lines in versions), []]
     return [[line, *lines] for line, lines in zip(in_columns(rows, width), below, strict=False)]
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from rich.text import Text
 
 from twgen.model.timeline import Event, Happening, Timeline, WorkerTimeline
+from twgen.planning.sentences import version_name
 from twgen.reporting.layout import heading, labelled, table, wrapped, written
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.phrases import (
@@ -16,7 +17,6 @@ from twgen.reporting.timeline.phrases import (
     route,
     summary,
     sunset_phrase,
-    version_name,
 )
 
 _STYLES = {
