@@ -44,14 +44,18 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
         return decision._replace(
             because=decision.because + (f"; patched: {listed(patched)}" if patched else "")
         )
-    restart = "its pods restart when it is resumed" if version.live.paused else "its pods restart"
-    pods = restart if version.live.replicas else "it has no pods"
     change = f"patches of its policy change its {listed(changed)}"
     if not containers:
         change = f"the patch of its {listed(changed)} was removed: the deployed values come back"
-    decision = decision._replace(because=f"{decision.because}; {change}, and {pods}")
+    decision = decision._replace(because=f"{decision.because}; {change}, and {effect_on_pods(version.live)}")
     is_kept = decision.action is VersionAction.KEEP
     return decision._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else decision
+
+
+def effect_on_pods(live: LiveDeployment) -> str:
+    """What a change of its pod template does to the pods of a Deployment."""
+    restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
+    return restart if live.replicas else "it has no pods"
 
 
 def is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
