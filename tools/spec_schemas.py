@@ -423,12 +423,12 @@ def spec_schema(spec: _Spec) -> dict[str, Any]:
     about = "The name and the namespace. If the namespace is absent, -n or Argo CD supplies it."
     fields = described(_mapping(spec.fields), spec.fields)
     del fields["additionalProperties"]
-    if kinds.api_of(spec.kind) == CONTROLLER_API:
+    if kinds.APIS[spec.kind] == CONTROLLER_API:
         fields = _open(fields)
     for old, new in spec_document.OLD_NAMES.get(spec.kind, {}).items():
         fields = _with_old_name(fields, old.split(".")[1:], new.split(".")[1:], "#/properties/spec")
     properties = {
-        "apiVersion": {"description": HEAD["apiVersion"], "const": kinds.api_of(spec.kind)},
+        "apiVersion": {"description": HEAD["apiVersion"], "const": kinds.APIS[spec.kind]},
         "kind": {"description": spec.about_kind, "enum": [*names, *also]},
         "metadata": {"description": about, "type": "object", "properties": metadata, "required": ["name"]},
         "spec": {"description": spec.about, **fields},

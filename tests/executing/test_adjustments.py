@@ -71,6 +71,9 @@ class Writer:
     async def add_event(self, kind: str, reason: str, *_: object) -> None:
         self._do(f"{kind} {reason}")
 
+    async def report(self, failure: str) -> None:
+        self.told.append(failure)
+
     def _do(self, what: str) -> None:
         if failure := self.failures.pop(0) if self.failures else None:
             raise failure
@@ -92,14 +95,11 @@ def plan_of(found: World) -> WorkerPlan:
     return plan
 
 
-def adjusted(writer: Writer, *looks: World, is_told: bool = False) -> list[str]:
+def adjusted(writer: Writer, *looks: World) -> list[str]:
     async def attached() -> list[AttachedInCluster]:
         return [item for item in ALL_OF_THEM if f"delete {item.path} {item.uid}" not in writer.done]
 
-    async def report_failure(failure: str) -> None:
-        writer.told.append(failure)
-
-    adjustments = Adjustments(writer, attached, writer.said.append, report_failure if is_told else None)
+    adjustments = Adjustments(writer, attached, writer.said.append, writer.report)
 
     async def all_of_them() -> None:
         for look in looks:
@@ -133,7 +133,7 @@ def test_what_fails_is_said_once_stops_nothing_and_is_made_at_a_later_look(
 def test_older_job_and_whatever_else_fails_at_once_are_each_said_once_and_tried_again() -> None:
     look = world(None, older_jobs=(JobReference("older", "uid"),))
     writer = Writer([REFUSED, LATE, None, None, None, REFUSED, LATE])
-    assert adjusted(writer, *[look] * 3, is_told=True) == [*ALL[1:], "delete older", ALL[0]]
+    assert adjusted(writer, *[look] * 3) == [*ALL[1:], "delete older", ALL[0]]
     assert [line for line in writer.said if line in {str(REFUSED), str(LATE)}] == [str(REFUSED), str(LATE)]
     assert writer.told == [str(REFUSED), str(LATE)] * 2, "it lasts"
 
@@ -144,7 +144,7 @@ def test_attached_objects_get_their_owners_once_also_those_that_come_late() -> N
     async def attached() -> list[AttachedInCluster]:
         return looks.pop(0)  # whoever asks again once nothing is left to do fails
 
-    adjustments = Adjustments(writer, attached, writer.said.append)
+    adjustments = Adjustments(writer, attached, writer.said.append, writer.report)
     for _ in range(5):
         asyncio.run(adjustments.make(plan_of(world(5)), RolloutInCluster()))
     assert not looks
@@ -160,7 +160,8 @@ def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:
 
     spec = with_policy(SCALED, owner_references=OwnerReferences.NONE)
     [plan] = make_plan([spec], world(None), NOW, ME).workers
-    asyncio.run(Adjustments(Writer(), attached, print).make(plan, RolloutInCluster()))
+    adjustments = Adjustments(Writer(), attached, print, Writer().report)
+    asyncio.run(adjustments.make(plan, RolloutInCluster()))
 
 
 @pytest.mark.parametrize("held", [{"is_superseded": True}, {"is_paused": True}, {"older_pods": ("another",)}])

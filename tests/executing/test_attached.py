@@ -122,8 +122,12 @@ class Cluster:
             return await attached_objects(client, intent, Deadline(9))
 
         said: list[str] = []
-        writer = ClusterWriter(client, intent, 9)
-        adjustments = Adjustments(writer, attached, said.append, has_hook=intent.applies_autoscalers)
+
+        async def report_failure(failure: str) -> None:
+            said.append(failure)
+
+        writer, has_hook = ClusterWriter(client, intent, 9), intent.applies_autoscalers
+        adjustments = Adjustments(writer, attached, said.append, report_failure, has_hook=has_hook)
 
         async def looks() -> None:
             for _ in range(9):

@@ -20,11 +20,12 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status
 from twgen.model.timeline import Timeline
 from twgen.model.world import World
+from twgen.planning.sentences import version_name
 from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
 from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.lines import outlook_phrase, pods_phrase, state_phrase, target_phrase
 from twgen.reporting.status.trees import Layout, status_text
-from twgen.reporting.timeline.phrases import offset, summary, version_name
+from twgen.reporting.timeline.phrases import offset, summary
 from twgen.reporting.timeline.text import timeline_text
 
 WIDTHS = (40, 60, 80)

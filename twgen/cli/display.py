@@ -42,7 +42,7 @@ def display(
 
 
 @contextmanager
-def painted(color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = True) -> "Iterator[Screen]":
+def painted(color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool) -> "Iterator[Screen]":
     """The screen of a terminal, which says how to leave it."""
     from rich.console import Console
     from rich.live import Live

@@ -1,6 +1,5 @@
 """`twgen doctor`."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from twgen.cli.options import INPUT, READING, Grouped, options, output_option, p
 from twgen.cli.output import wants_colour, wants_tree, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable
-from twgen.model.diagnosis import Finding, Severity
+from twgen.model.diagnosis import Severity
 from twgen.model.problem import counted
 from twgen.planning.diagnosis.findings import findings
 from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines, diagnosis_text
@@ -45,21 +44,17 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
     with Servers(settings) as servers:
         examined = servers.run(specs.workers if specs else (), story)
     all_findings = findings(examined.installation, examined.plan, examined.world, examined.operator)
-    not_checked = examined.installation.not_checked
+    not_checked, checked = examined.installation.not_checked, counted(examined.workers, "worker")
     if output == "json":
         write(json_text(diagnosis_document(all_findings, not_checked, examined.plan.now)))
+    elif wants_tree(color):
+        colour = wants_colour(color)
+        write(diagnosis_text(all_findings, not_checked, checked, colour=colour, width=width()))
     else:
-        write(_text(all_findings, not_checked, counted(examined.workers, "worker"), color))
+        write("".join(f"{line}\n" for line in diagnosis_lines(all_findings, not_checked, checked)))
     installed = examined.installation.argocd or examined.installation.tick
     if not examined.workers and not all_findings and not_checked and not installed:
         raise StateUnavailable("nothing was checked: give PATHs, or access to a cluster")
     problems = sum(finding.severity is Severity.PROBLEM for finding in all_findings)
     if problems:
         raise NegativeAnswer(f"{counted(problems, 'problem')} found")
-
-
-def _text(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str, color: str) -> str:
-    """A line for each finding, or for eyes some lines."""
-    if wants_tree(color):
-        return diagnosis_text(findings, not_checked, checked, colour=wants_colour(color), width=width())
-    return "".join(f"{line}\n" for line in diagnosis_lines(findings, not_checked, checked))

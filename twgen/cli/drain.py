@@ -132,7 +132,11 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
             workers: Sequence[WorkerSpec] = specs
             failures: list[str] = []
             if in_cluster:
-                workers, failures = await _rollout_specs(opened, namespace, Deadline(settings.timeout))
+                cluster = opened.cluster_for("--from-cluster")
+                records = await rollouts_in_cluster(cluster, namespace, Deadline(settings.timeout))
+                specs_of_rollouts, unusable = specs_of_intents(records.intents)
+                workers = [spec for _, spec in specs_of_rollouts]
+                failures = [*records.unusable, *unusable]
             if name := params["worker"]:
                 names = ", ".join(sorted(spec.worker_deployment for spec in workers))
                 workers = [spec for spec in workers if name in {spec.name, spec.worker_deployment}]
@@ -142,15 +146,6 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
             return replace(report, unread=(*failures, *report.unread))
 
         return servers.run(specs, story)
-
-
-async def _rollout_specs(
-    opened: Connections, namespace: str, deadline: Deadline
-) -> tuple[Sequence[WorkerSpec], list[str]]:
-    """The workers that have rollouts in a cluster, and why others are unknown."""
-    records = await rollouts_in_cluster(opened.cluster_for("--from-cluster"), namespace, deadline)
-    specs, unusable = specs_of_intents(records.intents)
-    return [spec for _, spec in specs], [*records.unusable, *unusable]
 
 
 async def _drain_report(

@@ -58,7 +58,10 @@ class _Printed:
         before, self._printed = self._printed, fleet.statuses
         if before is None:
             _print(fleet, self._output, "never", detailed=True)
-        elif news := _news(before, fleet.statuses):
+            return
+        known = {status.worker: status for status in before}
+        news = [status for status in fleet.statuses if known.get(status.worker) != status]
+        if news:
             statuses = fleet.statuses if self._output == "json" else news
             _print(replace(fleet, statuses=statuses, strays=()), self._output, "never", detailed=True)
 
@@ -164,12 +167,6 @@ async def _left_behind(
     except (StateUnavailable, OutOfTime) as error:
         warn([f"twgen could not check for leftover Deployments: {error}"])
         return ()
-
-
-def _news(before: Statuses, now: Statuses) -> Statuses:
-    """The statuses that are not what their worker's status was before."""
-    known = {status.worker: status for status in before}
-    return [status for status in now if known.get(status.worker) != status]
 
 
 def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:

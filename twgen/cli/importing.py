@@ -18,7 +18,7 @@ from twgen.model.problem import Document, counted
 from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.importing import InCluster, objects_to_import
-from twgen.specs.imports import Imported, existing_identities, identity_of, imported, live_versions
+from twgen.specs.imports import Imported, identity_of, imported, live_versions
 from twgen.versioning.names import CONTROLLER_API
 from twgen.yaml.editing import commented, edited
 from twgen.yaml.reader import read_documents
@@ -121,9 +121,8 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:
     """The specs that are to be written, and why others are not: the folder has them already."""
-    files = dict[tuple[str, str, str], str]()
-    if any(place.iterdir()):
-        files = existing_identities(read_paths([str(place)], Sources()).documents)
+    existing = read_paths([str(place)], Sources()).documents if any(place.iterdir()) else ()
+    files = {identity_of(document.value): document.source for document in existing}
     new, unchanged = [], []
     for spec in specs:
         file = files.get(spec.identity)

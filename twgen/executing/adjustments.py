@@ -35,7 +35,7 @@ class Adjustments:
         writer: ClusterWriter,
         attached: Callable[[], Awaitable[list[AttachedInCluster]]],
         say: Callable[[str], None],
-        report_failure: Callable[[str], Awaitable[None]] | None = None,
+        report_failure: Callable[[str], Awaitable[None]],
         *,
         has_hook: bool = False,
     ) -> None:
@@ -166,8 +166,7 @@ class Adjustments:
             if str(error) not in self._failures:
                 self._failures.add(str(error))
                 self._say(str(error))
-            if self._report_failure:
-                await self._report_failure(str(error))
+            await self._report_failure(str(error))
             return []
         if sentence:
             self._say(sentence)

@@ -20,6 +20,7 @@ from twgen.planning.visibility import still_open
 
 if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
+    from temporalio.api.deployment.v1 import WorkerDeploymentVersion
     from temporalio.api.workflow.v1 import VersioningOverride
 
 
@@ -74,14 +75,11 @@ class TemporalWriter:
 
     async def delete_version(self, build_id: str) -> None:
         """Delete the record of a version; the server refuses one with traffic, pollers or open workflows."""
-        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.workflowservice.v1 import DeleteWorkerDeploymentVersionRequest
 
         request = DeleteWorkerDeploymentVersionRequest(
             namespace=self._spec.temporal_namespace,
-            deployment_version=WorkerDeploymentVersion(
-                deployment_name=self._spec.worker_deployment, build_id=build_id
-            ),
+            deployment_version=self._version(build_id),
             identity=self._identity,
         )
         await self._write("delete_worker_deployment_version", request)
@@ -154,26 +152,26 @@ class TemporalWriter:
 
         Server 1.29.1 does not answer for a while once an entry has been removed.
         """
-        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.workflowservice.v1 import UpdateWorkerDeploymentVersionMetadataRequest
 
         request = UpdateWorkerDeploymentVersionMetadataRequest(
             namespace=self._spec.temporal_namespace,
-            deployment_version=WorkerDeploymentVersion(
-                deployment_name=self._spec.worker_deployment, build_id=build_id
-            ),
+            deployment_version=self._version(build_id),
             upsert_entries={key: _payload(json.dumps(value).encode()) for key, value in marks.items()},
             identity=self._identity,
         )
         await self._write("update_worker_deployment_version_metadata", request)
 
-    def _pinned_to(self, build_id: str) -> "VersioningOverride":
+    def _version(self, build_id: str) -> "WorkerDeploymentVersion":
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+
+        return WorkerDeploymentVersion(deployment_name=self._spec.worker_deployment, build_id=build_id)
+
+    def _pinned_to(self, build_id: str) -> "VersioningOverride":
         from temporalio.api.workflow.v1 import VersioningOverride
 
-        version = WorkerDeploymentVersion(deployment_name=self._spec.worker_deployment, build_id=build_id)
         behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
-        pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=version)
+        pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=self._version(build_id))
         return VersioningOverride(pinned=pinned)
 
     async def _write(self, method: str, request: Any) -> None:

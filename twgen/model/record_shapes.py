@@ -125,11 +125,7 @@ class Field(NamedTuple):
 
 
 def document_of(
-    api_version: str,
-    name: str,
-    declared: Any,
-    *more: Field,
-    shapes: Mapping[Any, Shape] = MappingProxyType({}),
+    api_version: str, name: str, declared: Any, *more: Field, shapes: Mapping[Any, Shape]
 ) -> Shape:
     """The record of a whole document: apiVersion, kind, `more` fields, and those that the class declares."""
     api = Field("apiVersion", constant(api_version), required=True)
@@ -183,9 +179,7 @@ def _checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, s
 
 
 def shape_of(
-    declared: Any,
-    shapes: Mapping[Any, Shape] = MappingProxyType({}),
-    otherwise: Callable[..., Shape] = record_of,
+    declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[..., Shape] = record_of
 ) -> Shape:
     """The shape of the values of a type: of a class with fields, a given one, or that of `otherwise`."""
     marks = marks_of(declared)

@@ -31,8 +31,6 @@ _FINE = {
 _WHY_MISSING = "it was deleted, or the API server rejected it: the last sync shows which"
 _MOST_CHARACTERS = 500
 """Of a condition's message."""
-
-
 NamedObject = tuple[str, str, str]
 """The namespace, the kind and the name of an object."""
 

@@ -41,13 +41,12 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     _refuse_if_traffic_cannot_move(target)
     if target.is_current:
         change = _change(target, RoutingAction.CLEAR_RAMP)
-        ramping = (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
-        return Intervention(f"end the ramp to {ramping}", {}, change, goes_on=True)
+        return Intervention(f"end the ramp to {target.other_ramp_name}", {}, change, goes_on=True)
     missing = first_not_passed(target, asked_gates(target, 100 if full else target.next_percentage))
     replay = missing_replay(target)
     waits_for = str(missing or "") or ("replay" if replay else "")
     if waits_for and not skip_gate:
-        raise _refused(target, f"its {waits_for} has not passed; to continue without it, use --skip-gate")
+        raise refused(target, f"its {waits_for} has not passed; to continue without it, use --skip-gate")
     share, change = "all", _change(target, RoutingAction.SET_CURRENT)
     if target.following_step and not full:
         percentage = plain_percentage(target.following_step.percentage)
@@ -57,7 +56,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         lacks = f"it does not poll {queue}"
         if until := polls_until(target):
             waits = f"in {spoken(until - target.now)} the rollout continues without it"
-            raise _refused(target, f"{lacks}, but {target.current} does; {waits}")
+            raise refused(target, f"{lacks}, but {target.current} does; {waits}")
         will = f"{will}, although {lacks} of {target.current}"
     if failing := metrics_sentence(target.judgements, Verdict.FAILS):
         will = f"{will}, although its analysis fails ({failing})"
@@ -74,9 +73,9 @@ def abort(target: Target) -> Intervention:
     """The end of the target's ramp, until a person retries."""
     _refuse_foreign_or_unknown(target)
     if target.is_current:
-        raise _refused(target, "it is current: to go back, commit the spec of an older version")
+        raise refused(target, "it is current: to go back, commit the spec of an older version")
     if target.is_aborted and not target.ramp:
-        raise _refused(target, "it is already aborted")
+        raise refused(target, "it is already aborted")
     stop, change = "send no traffic", None
     if target.ramp:
         stop = f"no longer send {plain_percentage(target.ramp.percentage)}% of new workflows"
@@ -91,7 +90,7 @@ def retry(target: Target) -> Intervention:
     failed, replays = bool(gate_failures(target)), may_replay_again(target)
     if not target.is_aborted and not failed and not replays:
         of_replay = "neither its gate nor its replay" if target.spec.policy.replay else "no gate"
-        raise _refused(target, f"it is not aborted, and {of_replay} failed")
+        raise refused(target, f"it is not aborted, and {of_replay} failed")
     marks: dict[str, Any] = {}
     if target.is_aborted:
         # a person who retries should not have to run `resume` too
@@ -111,9 +110,9 @@ def pause(target: Target) -> Intervention:
     """No change of traffic until a person resumes."""
     _refuse_foreign_or_unknown(target)
     if target.is_paused:
-        raise _refused(target, "it is already paused")
+        raise refused(target, "it is already paused")
     if target.is_current:
-        raise _refused(target, "it is current: there is nothing left to pause")
+        raise refused(target, "it is current: there is nothing left to pause")
     will = f"pause the rollout of {target.build_id}, until `twgen resume` or a new build ID"
     return Intervention(will, target.new_mark(MarkKey.PAUSED))
 
@@ -124,7 +123,7 @@ def resume(target: Target) -> Intervention:
     if not target.is_paused:
         is_frozen = target.world.rollout.is_paused
         why = ", but its intent has the annotation twgen.io/paused: remove that" if is_frozen else ""
-        raise _refused(target, f"it is not paused{why}")
+        raise refused(target, f"it is not paused{why}")
     # a pause by a person says nothing about the measurements
     marks = {key.value: False for key in (MarkKey.PAUSED, MarkKey.RETIRED) if key in target.marks}
     marks |= _measured_from_now(target) if target.why_marked(MarkKey.PAUSED) else {}
@@ -139,19 +138,19 @@ def retire(target: Target) -> Intervention:
     """
     _refuse_foreign_or_unknown(target)
     if target.current is None:
-        raise _refused(
+        raise refused(
             target,
             "no version is current; `twgen drain` lists the workflows that still need the other versions, and"
             " docs/remove.md describes the next steps",
         )
     if target.temporal.routing.ramping:
-        raise _refused(target, "a version ramps; run `twgen abort` first")
+        raise refused(target, "a version ramps; run `twgen abort` first")
     current = target.versions.get(target.current)
     queues = current.own_task_queues if current else ()
     lacking = [queue for queue in queues if queue.unversioned_pollers is not True]
     if lacking or not queues:
         name = f"{lacking[0].type.lower()} task queue {lacking[0].name}" if lacking else "its task queues"
-        raise _refused(
+        raise refused(
             target,
             f"no worker without a version is known to poll {name}, so new workflows would wait there"
             " forever: run one that does, or stop starting workflows there and remove the worker from Git"
@@ -205,7 +204,7 @@ def refuse_other_manager(target: Target) -> None:
 def _refuse_foreign_or_unknown(target: Target) -> None:
     refuse_other_manager(target)
     if not target.is_registered:
-        raise _refused(
+        raise refused(
             target,
             "Temporal does not know it yet, so nothing can be changed; `twgen status` shows what is missing",
         )
@@ -214,14 +213,15 @@ def _refuse_foreign_or_unknown(target: Target) -> None:
 def _refuse_if_traffic_cannot_move(target: Target) -> None:
     _refuse_foreign_or_unknown(target)
     if target.has_all_traffic:
-        raise _refused(target, "it already has all traffic")
+        raise refused(target, "it already has all traffic")
     if target.is_aborted:
-        raise _refused(target, "it is marked aborted; run `twgen retry` first")
+        raise refused(target, "it is marked aborted; run `twgen retry` first")
     if target.obstacle:
-        raise _refused(target, target.obstacle.because)
+        raise refused(target, target.obstacle.because)
 
 
-def _refused(target: Target, because: str) -> NegativeAnswer:
+def refused(target: Target, because: str) -> NegativeAnswer:
+    """The answer to a command or a request that changes nothing."""
     return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")
 
 

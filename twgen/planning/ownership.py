@@ -81,7 +81,7 @@ def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
         raise NegativeAnswer(f"{world.name}: its manager is already {identity}")
     if manager != owner:
         remedy = f"to take it over, use --from {manager}" if manager else "omit --from"
-        raise OwnedBySomebodyElse(f"{world.name}: {_managed_by(manager)}: {remedy}")
+        raise OwnedBySomebodyElse(f"{world.name}: {managed_by(manager)}: {remedy}")
     return identity
 
 
@@ -89,7 +89,7 @@ def released(world: WorkerWorld, identity: str) -> str:
     """The manager of a worker after this identity releases it: none; raises as `claimed` does."""
     manager = manager_of(world)
     if manager != identity:
-        raise OwnedBySomebodyElse(f"{world.name}: {_managed_by(manager)}, and you act as {identity}")
+        raise OwnedBySomebodyElse(f"{world.name}: {managed_by(manager)}, and you act as {identity}")
     return ""
 
 
@@ -100,7 +100,8 @@ def manager_of(world: WorkerWorld) -> str:
     return world.temporal.manager_identity
 
 
-def _managed_by(manager: str) -> str:
+def managed_by(manager: str) -> str:
+    """The manager of a worker as a clause."""
     return f"its manager is {manager}" if manager else "it has no manager"
 
 

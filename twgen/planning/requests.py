@@ -3,21 +3,20 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from twgen.errors import NegativeAnswer
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
-from twgen.planning.interventions import Intervention
+from twgen.planning.interventions import Intervention, refused
 from twgen.planning.rollout import needs_a_rollout
 from twgen.planning.routing.gates import gate_failures
 from twgen.planning.routing.replay import may_replay_again
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
+from twgen.planning.worker_status import FAILED_TESTS
 
-_FAILED = {RoutingReason.GATE_FAILED, RoutingReason.STEP_GATE_FAILED, RoutingReason.REPLAY_FAILED}
 _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVALID_INTENT}
 _ALL = 100
 """Percent."""
@@ -29,13 +28,13 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
     Raises NegativeAnswer or OwnedBySomebodyElse with the sentence that answers it.
     """
     if request.target != target.build_id:
-        raise _refused(target, f"the request is for {request.target}, which is no longer the target")
+        raise refused(target, f"the request is for {request.target}, which is no longer the target")
     if target.world.rollout.is_paused:
-        raise _refused(target, "its intent has the annotation twgen.io/paused: remove that first")
+        raise refused(target, "its intent has the annotation twgen.io/paused: remove that first")
     if why := no_longer_counts(request, target.now):
-        raise _refused(target, why)
+        raise refused(target, why)
     if request.verb.needs_permission and request.verb not in permitted:
-        raise _refused(target, not_permitted(request.verb))
+        raise refused(target, not_permitted(request.verb))
     match request.verb:
         case Verb.PAUSE:
             return interventions.pause(target)
@@ -142,7 +141,7 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
     """The requests that make sense now, as the buttons of the page and of Argo CD offer them."""
     if not status.resource_version or status.phase is Phase.SETTLED:
         return ()
-    has_failed, has_ended = status.reason in _FAILED, status.reason in _ENDED
+    has_failed, has_ended = status.reason in FAILED_TESTS, status.reason in _ENDED
     moves = not (has_failed or has_ended)
     makes_sense = {
         Verb.PAUSE: moves and status.reason != RoutingReason.PAUSED,
@@ -189,7 +188,3 @@ def refused_without_job(
     if status.reason == RoutingReason.INVALID_INTENT:
         return f"its Job cannot carry out its intent: {status.message}"
     return "its hook has ended, and only a sync starts it again: sync, then request it" if is_hook else ""
-
-
-def _refused(target: Target, because: str) -> NegativeAnswer:
-    return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")

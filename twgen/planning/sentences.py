@@ -44,8 +44,10 @@ def untimed(sentence: str) -> str:
     return _UNTIL.sub(r"\1)", sentence)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them: `a, b and c`."""
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Names as a sentence has them: `a, b and c`; after `most` of them the number of the others."""
+    if most is not None and len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
@@ -60,11 +62,15 @@ def plain_percentage(percentage: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
+def version_name(build_id: str | None) -> str:
+    """The name of a version; empty or None: unversioned workers."""
+    return build_id or "unversioned workers"
+
+
 def shares_sentence(shares: Mapping[str, float]) -> str:
     """The share of each version: `25% of new workflows go to v3, 75% to v1`; an empty build ID: none."""
     parts = [
-        f"{plain_percentage(share)}%{' of new workflows go' if not index else ''}"
-        f" to {build_id or 'unversioned workers'}"
+        f"{plain_percentage(share)}%{' of new workflows go' if not index else ''} to {version_name(build_id)}"
         for index, (build_id, share) in enumerate(shares.items())
     ]
     return ", ".join(parts)

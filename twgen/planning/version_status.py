@@ -9,6 +9,10 @@ IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """New workflows go to versions with these statuses."""
 LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
 """Temporal reports that nothing runs on such a version, but does not check all workflows pinned to it."""
+UNREGISTERED = frozenset({VersionStatus.NOT_REGISTERED, VersionStatus.CREATED})
+"""No worker of such a version has polled yet."""
+HAD_TRAFFIC = frozenset({VersionStatus.DRAINING, VersionStatus.DRAINED})
+"""New workflows went to versions with these statuses, and no longer do."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
 """By `status_of`: there, a version that was ever active is Draining, never Inactive."""

@@ -35,13 +35,8 @@ from twgen.planning.versions.plan import holds_a_place, later_actions
 URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 """The phases; those that need a person come first."""
 
-_FAILURES = {
-    RoutingReason.UNSERVED,
-    RoutingReason.ANALYSIS_FAILED,
-    RoutingReason.REPLAY_FAILED,
-    RoutingReason.STEP_GATE_FAILED,
-    RoutingReason.GATE_FAILED,
-}
+FAILED_TESTS = {RoutingReason.GATE_FAILED, RoutingReason.STEP_GATE_FAILED, RoutingReason.REPLAY_FAILED}
+_FAILURES = {RoutingReason.UNSERVED, RoutingReason.ANALYSIS_FAILED} | FAILED_TESTS
 
 
 def make_status(

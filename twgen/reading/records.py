@@ -16,7 +16,7 @@ from twgen.model.world import World
 from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, ledger_folder, located, why_unreadable
 from twgen.reporting.problems import problem_lines
-from twgen.specs.kinds import LEDGER_FOLDER, is_file
+from twgen.specs.kinds import LEDGER_FOLDER, OPERATOR_CONFIG, is_file
 from twgen.yaml.limits import DEFAULT, WORLD, Budget, Limits
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
-_OPERATOR = "OperatorConfig"
 _FROM_FORM = (
     ", and this one contains it under operator.yaml: give only that text, as `kubectl get configmap -n argocd"
     " twgen-operator -o jsonpath='{.data.operator\\.yaml}'` prints it"
@@ -61,7 +60,7 @@ def read_operator_file(path: str, sources: Sources) -> Operator:
         operator = operator and replace(operator, file=path)
         return operator, findings or (refusals_of_pod(operator) if operator else [])
 
-    return _read_record(path, sources, DEFAULT, parse, _OPERATOR)
+    return _read_record(path, sources, DEFAULT, parse, OPERATOR_CONFIG)
 
 
 def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], "LedgerPlace"]:
@@ -94,7 +93,7 @@ def _read_record(
             " and ".join(f"{count} of kind {kind}" for kind, count in kinds.most_common(3)) or "no document"
         )
         in_form = any(isinstance(value_at(document, "data", "operator.yaml"), str) for _, document in indexed)
-        remedy = _FROM_FORM if in_form and expected == _OPERATOR else ""
+        remedy = _FROM_FORM if in_form and expected == OPERATOR_CONFIG else ""
         raise InvalidDocuments([f"{path} contains {contents}: it must contain one {expected}{remedy}"])
     [(index, value)] = indexed
     record, findings = parse(value)

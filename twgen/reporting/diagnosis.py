@@ -14,8 +14,6 @@ from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
 
 _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
-
-
 _STYLES = {Severity.PROBLEM: "bold red", Severity.ADVICE: "yellow"}
 _INDENT = "    "
 

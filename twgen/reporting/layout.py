@@ -14,6 +14,7 @@ from rich.text import Text
 
 from twgen.model.plan import Phase
 from twgen.model.problem import counted
+from twgen.reporting.plan.phrases import SIGNS
 
 STYLES: Mapping[Phase, str] = {
     Phase.SETTLED: "green",
@@ -50,6 +51,23 @@ def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None
     pieces = [text] if cell_len(text.plain) <= room else text.wrap(_console(), room)
     for index, piece in enumerate(pieces):
         yield Text.assemble((hanging if index else indent, "dim"), piece)
+
+
+def sign_and_style(phase: Phase, alarm: str) -> tuple[str, str]:
+    """The sign before the name of a worker, and the style of its line."""
+    return ALARM if alarm else (SIGNS[phase], STYLES[phase])
+
+
+def name_cell(look: tuple[str, str], worker: str) -> Text:
+    """The name of a worker, by its sign and its style."""
+    sign, style = look
+    return Text(f"{sign} {worker}", f"bold {style}")
+
+
+def heading(look: tuple[str, str], worker: str, state: str, more: Text | str, width: int) -> Iterator[Text]:
+    """The first line of all that a report has about a worker: its name, its phase, and `more`."""
+    title = Text.assemble(name_cell(look, worker), (f"  {state}", look[1]), more)
+    return wrapped(title, width, "", "  ")
 
 
 def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:

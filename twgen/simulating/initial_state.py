@@ -24,7 +24,7 @@ from twgen.model.times import later
 from twgen.model.world import LiveDeployment, WorkerWorld, World
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
-from twgen.planning.version_status import ever_active, routed_build_ids, shares, status_of
+from twgen.planning.version_status import IN_ROUTING, ever_active, routed_build_ids, shares, status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.simulating.cluster import ClusterModel, as_described
 from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
@@ -35,7 +35,6 @@ NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 """The beginning of a simulation whose times are offsets only."""
 _BEFORE = timedelta(days=1)
 _USUAL_REPLICAS = 1
-_IN_USE = {VersionStatus.CURRENT, VersionStatus.RAMPING, VersionStatus.DRAINING}
 
 
 def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) -> World:
@@ -97,7 +96,7 @@ def _in_use(temporal: TemporalModel) -> list[str]:
         build_id
         for build_id, version in temporal.versions.items()
         if any(queue.pollers for queue in version.task_queues or ())
-        or status_of(build_id, version, described) in _IN_USE
+        or status_of(build_id, version, described) in IN_ROUTING | {VersionStatus.DRAINING}
     )
 
 

@@ -44,8 +44,6 @@ UNNAMED_QUEUE = "<task queue>"
 _LEAVES_NONE = {BatchAction.MOVE, BatchAction.TERMINATE}
 _MOST_CHANGES_AT_ONCE = 200
 """More than a gate for each task queue that a version may have: by default, 100 on a server."""
-
-
 Measuring = Callable[[Metric, datetime, datetime], Measurement]
 """The measurement of a metric, since the first of two times, at the second."""
 

@@ -77,7 +77,8 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
     left: list[str] = []
     workers = set(_labels_of_workers(documents))
     for document in documents:
-        if is_of_a_version(document.value) and _label_of(document.value) in workers:
+        label = value_at(document.value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
+        if is_of_a_version(document.value) and label in workers:
             continue  # it is not the spec that tells of it, but the ledger
         why = _why_not(document.value, is_one_of_ours=any(document is own for own in ours))
         specs = [] if why else list(_specs(document.value, namespace, addresses))
@@ -116,10 +117,6 @@ def _labels_of_workers(documents: Iterable[Document]) -> Iterator[str]:
         kind, name = kind_of(document.value), value_at(document.value, "metadata", "name")
         if kind and kind.name == WORKER and isinstance(name, str):
             yield selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
-
-
-def _label_of(value: Any) -> Any:
-    return value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
 
 
 def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
@@ -306,8 +303,3 @@ def _selecting_labels(rules: Any) -> set[str]:
         [value_at(expression, "key") for expression in expressions] if isinstance(expressions, list) else []
     )
     return {str(name) for name in names}.union(*(_selecting_labels(rule) for rule in rules.values()))
-
-
-def existing_identities(documents: Iterable[Document]) -> dict[tuple[str, str, str], str]:
-    """The files of the objects that a folder has already, by what tells them apart."""
-    return {identity_of(document.value): document.source for document in documents}

@@ -47,7 +47,8 @@ _KINDS = {
         *(PLAN, STATUS, TIMELINE, VALIDATION, DRAIN_REPORT, DIAGNOSIS),
     },
 }
-_APIS = {kind: api for api, kinds in _KINDS.items() for kind in kinds}
+APIS = {kind: api for api, kinds in _KINDS.items() for kind in kinds}
+"""The apiVersion of the documents of each kind."""
 _GROUPS = {api.partition("/")[0]: api for api in _KINDS}
 _OF_THE_TEMPORAL_OPERATOR = {
     "TemporalCluster",
@@ -78,11 +79,6 @@ def kind_of(value: Any) -> Kind | None:
     return Kind(_OLD_KINDS.get(written, written), written)
 
 
-def api_of(kind: str) -> str:
-    """The apiVersion of documents of a kind."""
-    return _APIS[kind]
-
-
 def names_of_kind(kind: str) -> tuple[str, ...]:
     """What a kind is called in documents and in clusters, today's name first."""
     return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))
@@ -108,11 +104,11 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     if group in _GROUPS:
         return _wrong_in_our_groups(value, api, kind)
     # a group without a point is Kubernetes' own, which has no kind of ours
-    if kind not in _APIS or ("." in group and not did_you_mean(group, _GROUPS)):
+    if kind not in APIS or ("." in group and not did_you_mean(group, _GROUPS)):
         return None
     if not api:
-        return Finding("apiVersion", f"is required: {_APIS[kind]}{_instead_of('apiVersion', value)}")
-    return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {_APIS[kind]}")
+        return Finding("apiVersion", f"is required: {APIS[kind]}{_instead_of('apiVersion', value)}")
+    return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
 
 
 def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding | None:
@@ -122,12 +118,12 @@ def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding 
         return Finding("", f"a render failed: {value.get('message')}")
     if not kind:
         return Finding("kind", f"is required{_instead_of('kind', value)}")
-    if kind in _APIS:
-        return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {_APIS[kind]}")
+    if kind in APIS:
+        return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
     right = _GROUPS[api.partition("/")[0]]
     return Finding(
         "kind",
-        f"{right} has no kind {quoted(kind)}{did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, _APIS)}",
+        f"{right} has no kind {quoted(kind)}{did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, APIS)}",
     )
 
 

@@ -12,9 +12,8 @@ from twgen.model.shapes import Findings, Shape, listing, unchanged
 from twgen.specs.declared import spec_shape
 from twgen.specs.doubts import doubts_of_container, warn_of_hidden_characters
 from twgen.specs.fields import Fields
-from twgen.specs.templates import MUTABLE_TAGS, why_no_image
+from twgen.specs.templates import check_image, tag_can_move
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.go_json import template_json
 from twgen.versioning.injection import is_ever_injected
 from twgen.versioning.kubernetes_types import struct_fields
@@ -49,8 +48,9 @@ def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, 
         return None
     _check_variables(fields, written.get("env"))
     container = _stored(fields, name, written)
-    if container:
-        _check_image(fields, container.get("image", ""))
+    image = container.get("image") if container else None
+    if image and check_image(fields, "image", image) and tag_can_move(image):
+        fields.warning("image", "its tag can move, but running pods never get the changed image")
     return container
 
 
@@ -72,18 +72,6 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
     text = template_json({"spec": {"containers": [stored.template]}})
     container: dict[str, Any] = json.loads(text)["spec"]["containers"][0]
     return {field: container[field] for field in ("name", *written) if field in container}
-
-
-def _check_image(fields: Fields, image: str) -> None:
-    if not image:
-        return
-    if wrong := why_no_image(image):
-        fields.problem("image", wrong)
-    elif not is_image(image):
-        such_as = "registry.example.com/payments:v1"
-        fields.warning("image", f"{quoted(image)} is not an image that a node can pull, such as {such_as}")
-    elif "@" not in image and image_tag(image) in {"", *MUTABLE_TAGS}:
-        fields.warning("image", "its tag can move, but running pods never get the changed image")
 
 
 def _check_variables(fields: Fields, written: Any) -> None:

@@ -32,7 +32,7 @@ from twgen.versioning.names import (
     versioned_deployment_name,
 )
 
-MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
+_MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 """Tags that mean another image from day to day."""
 
 
@@ -113,8 +113,7 @@ def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec
     containers = pod.get("containers") or [{}]
     image = (containers[0] or {}).get("image") or ""
     tag = image_tag(image)
-    can_move = re.search(FILLED, image) and "@" not in image and (not tag or tag in MUTABLE_TAGS)
-    if image and can_move and not worker.has_custom_build_id:
+    if image and re.search(FILLED, image) and tag_can_move(image) and not worker.has_custom_build_id:
         doubt_of_tag = f"the tag {tag!r} can move" if tag else "there is no tag"
         doubt = f"{doubt_of_tag}: a changed image keeps its build ID, so nothing would be deployed"
         path.warning("containers[0].image", doubt)
@@ -141,13 +140,24 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
 def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
     for field in ("initContainers", "containers"):
         for index, container in _items(pod, field):
-            image = container.get("image") or ""
-            if wrong := why_no_image(image):
-                path.problem(f"{field}[{index}].image", wrong)
-            elif image and not is_image(image):
-                such_as = "registry.example.com/payments:v1"
-                wrong = f"{quoted(image)} is not an image that a node can pull, such as {such_as}"
-                path.warning(f"{field}[{index}].image", wrong)
+            check_image(path, f"{field}[{index}].image", container.get("image") or "")
+
+
+def check_image(fields: Fields, place: str, image: str) -> bool:
+    """Note why no node can pull an image; True: one may, or there is no image."""
+    if wrong := why_no_image(image):
+        fields.problem(place, wrong)
+        return False
+    if image and not is_image(image):
+        such_as = "registry.example.com/payments:v1"
+        fields.warning(place, f"{quoted(image)} is not an image that a node can pull, such as {such_as}")
+        return False
+    return True
+
+
+def tag_can_move(image: str) -> bool:
+    """The image may be another one tomorrow: it has no digest, and no tag that stays."""
+    return "@" not in image and image_tag(image) in {"", *_MUTABLE_TAGS}
 
 
 def why_no_image(image: str) -> str:

@@ -23,15 +23,13 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
         try:
             words.add(AttachedWhile(word))
         except ValueError:
-            hint = did_you_mean(word, AttachedWhile)
-            wrong = f"{quoted(word)} is not one of {', '.join(AttachedWhile)}{hint}"
-            spec.findings.add_problems([Finding(_PATH, wrong if word else _missing(written))])
+            every = ", ".join(AttachedWhile)
+            wrong = f"{quoted(word)} is not one of {every}{did_you_mean(word, AttachedWhile)}"
+            if not word:
+                fault = "has a comma too many" if written.strip() else "is empty"
+                wrong = f"{fault}: write one or more of {every}, or remove it"
+            spec.findings.add_problems([Finding(_PATH, wrong)])
     return frozenset(words)
-
-
-def _missing(written: str) -> str:
-    fault = "has a comma too many" if written.strip() else "is empty"
-    return f"{fault}: write one or more of {', '.join(AttachedWhile)}, or remove it"
 
 
 def may_meet(first: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:

@@ -23,8 +23,6 @@ class Limits:
 
 DEFAULT = Limits()
 """With these, the most expensive accepted input needs less than 512 MiB of memory."""
-
-
 WORLD = Limits(
     text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="no server or snapshot may have more"
 )

@@ -32,7 +32,13 @@ def false_alarm(failed: int, started: int, bound: float) -> float:
 
     With a bound that is not below the largest alternative there is no test: 1.
     """
-    return math.exp(min(0.0, -_evidence(failed, started, bound)))
+    ratios = [failed * fails + (started - failed) * goes_well for fails, goes_well in _alternatives(bound)]
+    if not ratios:
+        return 1.0
+    largest = max(ratios)
+    # the logarithm of the mean likelihood ratio of all alternatives against the bound
+    evidence = largest + math.log(sum(math.exp(ratio - largest) for ratio in ratios) / len(ratios))
+    return math.exp(min(0.0, -evidence))
 
 
 def upper_bound(failed: int, started: int) -> float:
@@ -80,15 +86,6 @@ def judged_failures(name: str, measure: WorkflowFailures, failures: Failures, *,
         because = f"{because}; at least {measure.at_least} must start before the last step ends"
         return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
     return Judgement(name, Verdict.PASSES, because, ratio, bound)
-
-
-def _evidence(failed: int, started: int, bound: float) -> float:
-    """The logarithm of the mean likelihood ratio of all alternatives against the bound."""
-    ratios = [failed * fails + (started - failed) * goes_well for fails, goes_well in _alternatives(bound)]
-    if not ratios:
-        return -math.inf
-    largest = max(ratios)
-    return largest + math.log(sum(math.exp(ratio - largest) for ratio in ratios) / len(ratios))
 
 
 @lru_cache(maxsize=64)

@@ -6,16 +6,12 @@ from hashlib import sha256
 
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, BatchAction, DrainingAction
-from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
 from twgen.planning.interventions import refuse_other_manager
 from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import status_of
+from twgen.planning.version_status import HAD_TRAFFIC, UNREGISTERED, status_of
 from twgen.planning.visibility import pinned_to, quoted_text
-
-_DRAINS = {VersionStatus.DRAINING, VersionStatus.DRAINED}
-_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
 def batch_of(
@@ -78,7 +74,7 @@ def _refuse_unless_draining(target: Target, build_id: str) -> None:
     if build_id == target.build_id and not target.is_retired:
         raise NegativeAnswer(f"{name}: it is the target, but {rule}")
     status = status_of(build_id, target.versions[build_id], target.temporal)
-    if status not in _DRAINS:
+    if status not in HAD_TRAFFIC:
         raise NegativeAnswer(f"{name}: it is {status}, but {rule}")
 
 
@@ -89,7 +85,7 @@ def _destination(target: Target, build_id: str, requested: str) -> str:
         raise NegativeAnswer(f"{name}: there is no current version: choose the destination with --to")
     if destination == build_id:
         raise NegativeAnswer(f"{name}: the workflows are already on {destination}")
-    if status_of(destination, target.versions.get(destination), target.temporal) in _UNREGISTERED:
+    if status_of(destination, target.versions.get(destination), target.temporal) in UNREGISTERED:
         raise NegativeAnswer(
             f"{name}: no worker of {destination} has polled, so the workflows would wait there forever"
         )

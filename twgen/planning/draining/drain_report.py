@@ -11,11 +11,10 @@ from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed
-from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.version_status import HAD_TRAFFIC, IN_ROUTING
 from twgen.versioning.quantities import quantity_nanos
 
 _NANO = 10**9
-_HAD_TRAFFIC = {VersionStatus.DRAINING, VersionStatus.DRAINED}
 _LEAST_ENDED = 5
 """To estimate when a workflow ends, this many that took longer than its age must have ended recently."""
 
@@ -25,7 +24,7 @@ def versions_without_traffic(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
     return tuple(
         version
         for version in worker.versions
-        if version.status in _HAD_TRAFFIC
+        if version.status in HAD_TRAFFIC
         or (
             version.build_id != worker.spec.build_id
             and version.status not in IN_ROUTING | {VersionStatus.NOT_REGISTERED}

@@ -14,6 +14,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER, format_time, later, parse_time
 from twgen.planning.draining.batch_operations import digest
+from twgen.planning.ownership import managed_by
 from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.stays import is_retired
 from twgen.planning.routing.target import Target
@@ -87,7 +88,7 @@ def _why_nothing_ends(target: Target) -> str:
     manager, rollout = target.temporal.manager_identity, target.world.rollout
     # without an identity in the policy, the caller may be a person, and tick has another identity
     if not manager or (target.spec.policy.identity and manager != target.identity):
-        return f"its manager is {manager}" if manager else "it has no manager"
+        return managed_by(manager)
     if target.temporal.routing.ramping:
         return "a version ramps"
     if rollout.is_paused:

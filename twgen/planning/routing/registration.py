@@ -78,8 +78,7 @@ def polls_instead(target: Target) -> str:
         versioning = f"does the worker turn versioning on in its SDK, with {_needed_variables(target)}?"
         return f"a worker without a version {polls}: {versioning}"
     if names := [worker.name for worker in target.world.other_workers if worker.name]:
-        more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-        return f"Temporal has Worker Deployment {listed([*names[:_MOST_NAMED], *more])}: {takes_name}"
+        return f"Temporal has Worker Deployment {listed(names, _MOST_NAMED)}: {takes_name}"
     return ""
 
 

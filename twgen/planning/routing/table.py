@@ -94,7 +94,7 @@ TABLE: _Table = (
                         " this, run `twgen resume`", Phase.SETTLED)),
     Row(Reason.REPLACED_RAMP,
         lambda t: _is_replaced(t),
-        lambda t: _clear_ramp(f"the spec no longer describes {_other_ramp(t)}: its share goes back to"
+        lambda t: _clear_ramp(f"the spec no longer describes {t.other_ramp_name}: its share goes back to"
                               f" {t.current} until {t.build_id} can take traffic")),
     Row(Reason.VERSION_CAP_REACHED,
         lambda t: bool(t.not_created),
@@ -106,7 +106,7 @@ TABLE: _Table = (
                    " commit a new build", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
-        lambda t: _clear_ramp(f"it is current, so {_other_ramp(t)} must not keep a share of the traffic")),
+        lambda t: _clear_ramp(f"it is current, so {t.other_ramp_name} must not keep a share of the traffic")),
     Row(Reason.CURRENT_NOT_SERVING,
         lambda t: t.is_current and t.spec.replicas != 0
         and t.obstacle is not None and not t.obstacle.older_pods_serve,
@@ -265,10 +265,6 @@ def _is_replaced(target: Target) -> bool:
         return False
     serves = target.deployments.get(target.current)
     return target.world.deployments is None or bool(serves and serves.available_replicas)
-
-
-def _other_ramp(target: Target) -> str:
-    return (target.other_ramp.build_id if target.other_ramp else "") or "unversioned workers"
 
 
 def _wait_for_registration(target: Target) -> WantedChange:

@@ -14,7 +14,6 @@ from twgen.model.temporal import (
     TaskQueue,
     TaskQueueType,
     Version,
-    VersionStatus,
     WorkerDeployment,
 )
 from twgen.model.times import later
@@ -23,11 +22,9 @@ from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
 from twgen.planning.routing.stays import is_in_force, recently_current, stay_began
-from twgen.planning.sentences import rounded_percentage, spoken
-from twgen.planning.version_status import status_of
+from twgen.planning.sentences import rounded_percentage, spoken, version_name
+from twgen.planning.version_status import UNREGISTERED, status_of
 from twgen.planning.versions.facts import deployments_of
-
-_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,11 @@ class Target:
         """A ramp to anything else."""
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id != self.build_id else None
+
+    @property
+    def other_ramp_name(self) -> str:
+        """The build ID that it leads to, or the workers without one."""
+        return version_name(self.other_ramp.build_id if self.other_ramp else None)
 
     @cached_property
     def live_percentage(self) -> float:
@@ -322,7 +324,7 @@ class Target:
     def is_registered(self) -> bool:
         """One of its workers has polled Temporal."""
         status = status_of(self.build_id, self.version, self.temporal)
-        return self.version is not None and status not in _UNREGISTERED
+        return self.version is not None and status not in UNREGISTERED
 
     @property
     def task_queues(self) -> tuple[TaskQueue, ...]:

@@ -34,21 +34,28 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     if decision.action not in _HAS_PODS:
         return decision
     # a target is patched on top of its spec, later of its ledger entry: when it is replaced, its pods stay
-    decision = _with_replicas(version, decision)
+    replicas = version.patch.replicas if version.patch else None
+    if replicas is not None and not autoscalers_of(version):
+        because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
+        decision = decision._replace(replicas=replicas, because=because)
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), containers)
     if not version.live or not changed or is_as_patched(version, version.live, base):
         patched = changed_fields(base, (), containers)
         return decision._replace(
             because=decision.because + (f"; patched: {listed(patched)}" if patched else "")
         )
-    restart = "its pods restart when it is resumed" if version.live.paused else "its pods restart"
-    pods = restart if version.live.replicas else "it has no pods"
     change = f"patches of its policy change its {listed(changed)}"
     if not containers:
         change = f"the patch of its {listed(changed)} was removed: the deployed values come back"
-    decision = decision._replace(because=f"{decision.because}; {change}, and {pods}")
+    decision = decision._replace(because=f"{decision.because}; {change}, and {effect_on_pods(version.live)}")
     is_kept = decision.action is VersionAction.KEEP
     return decision._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else decision
+
+
+def effect_on_pods(live: LiveDeployment) -> str:
+    """What a change of its pod template does to the pods of a Deployment."""
+    restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
+    return restart if live.replicas else "it has no pods"
 
 
 def is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
@@ -111,14 +118,6 @@ def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
 
 def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Containers:
     return reaching(version.patch.containers if version.patch else (), base)
-
-
-def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:
-    replicas = version.patch.replicas if version.patch else None
-    if replicas is None or autoscalers_of(version):
-        return decision
-    because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
-    return decision._replace(replicas=replicas, because=because)
 
 
 def _unpatched_template(

@@ -21,7 +21,7 @@ from twgen.planning.sentences import listed
 from twgen.planning.version_status import may_have_work
 from twgen.planning.versions.attached import AttachedTo, attached_to, objects_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts, version_facts
-from twgen.planning.versions.patching import is_as_patched, with_patch
+from twgen.planning.versions.patching import effect_on_pods, is_as_patched, with_patch
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, versions_of_others, why_not_deployed
 from twgen.versioning.names import versioned_deployment_name
@@ -160,8 +160,7 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
         because += "; its connection changed" if replaced is not None else ""
-    restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
-    pods = restart if live.replicas else "it has no pods"
+    pods = effect_on_pods(live)
     stays_edited = decision.reason is Reason.RUNS_ANOTHER_BUILD or (
         version.lives_elsewhere and not version.was_moved_by_hand
     )

@@ -113,10 +113,9 @@ def versions_of_others(versions: Iterable[VersionPlan]) -> Iterator[str]:
     """The one warning of a worker about its versions that twgen did not create."""
     names = [quoted(item.build_id) for item in versions if item.reason is VersionReason.OF_OTHERS]
     if names:
-        more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
         it, its, has = ("it", "its", "it has") if len(names) == 1 else ("them", "their", "they have")
         yield (
-            f"twgen renders nothing for {listed([*names[:_MOST_NAMED], *more])}: such a build ID is not a"
+            f"twgen renders nothing for {listed(names, _MOST_NAMED)}: such a build ID is not a"
             f" valid label, so twgen did not create {it}; keep {its} workers until {has} drained"
         )
 

@@ -74,7 +74,11 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
             operator=await _mounted_operator(client, namespace, pod, container, deadline),
         )
     try:
-        argocd = replace(argocd, settings=await _settings(client, namespace, deadline))
+        settings: dict[str, str] = {}
+        for name in ("argocd-cm", "argocd-cmd-params-cm"):
+            path = config_map_path(namespace, name)
+            settings |= value_at(await read_path(client, path, deadline, may_be_absent=True), "data") or {}
+        argocd = replace(argocd, settings=settings)
     except StateUnavailable as error:
         not_checked["settings of Argo CD"] = str(error)
     try:
@@ -83,14 +87,6 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     except StateUnavailable as error:
         not_checked["Applications of Argo CD"] = str(error)
     return Partly(argocd, not_checked)
-
-
-async def _settings(client: KubernetesClient, namespace: str, deadline: Deadline) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for name in ("argocd-cm", "argocd-cmd-params-cm"):
-        path = config_map_path(namespace, name)
-        settings |= value_at(await read_path(client, path, deadline, may_be_absent=True), "data") or {}
-    return settings
 
 
 async def _plugin(

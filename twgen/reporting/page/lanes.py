@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from twgen.model.problem import counted
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import parse_time
-from twgen.planning.sentences import in_days, plain_percentage
+from twgen.planning.sentences import in_days, plain_percentage, version_name
 
 _ACTIONS = {"ScaleDown": "no pods", "Drop": "gone"}
 """What becomes of a version's Deployment, by what its sunset brings."""
-_UNVERSIONED = "unversioned workers"
+_UNVERSIONED = version_name(None)
 _MOST_MOMENTS = 12
 _NOW = "now"
 _ALL = 100.0

@@ -19,13 +19,13 @@ from twgen.model.status import RolloutStatus, StepPlace
 from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
 from twgen.planning.requests import advised
-from twgen.planning.sentences import clock_time, plain_percentage, spoken
+from twgen.planning.sentences import clock_time, plain_percentage, spoken, version_name
 from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import request_phrase, troubles
-from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, version_name
+from twgen.reporting.status.fleet import if_readable, request_phrase, troubles
+from twgen.reporting.timeline.phrases import OUTCOMES, offset, route
 from twgen.reporting.timeline.picture import timeline_svg
 
 if TYPE_CHECKING:
@@ -158,20 +158,15 @@ class _Row(NamedTuple):
 
 
 def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> _Row:
-    """The row of a worker.
-
-    It is without the version data if another release or a person wrote that in another form.
-    """
     from markupsafe import Markup
 
     template = _environment().get_template("row.html")
-    try:
+
+    def draw(status: RolloutStatus) -> tuple[Mapping[str, Any], str]:
         row = _values(status, now, verbs, links)
-        html = template.render(row=row)
-    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
-        unread = "the version data in its status cannot be read"
-        row = _values(replace(status, document={}, failing=status.failing or unread), now, verbs, links)
-        html = template.render(row=row)
+        return row, template.render(row=row)
+
+    row, html = if_readable(status, draw)
     order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
     return _Row(order, row["look"] == "quiet", Markup(html))  # noqa: S704 - rendered here
 
@@ -235,7 +230,7 @@ def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
     for build_id, percentage in sorted(shares, key=lambda share: share[0] != target):
         if percentage:
             kind = "target" if build_id == target else "other" if build_id else "unversioned"
-            drawn.append(Share(build_id or "unversioned workers", percentage, begins, kind))
+            drawn.append(Share(version_name(build_id), percentage, begins, kind))
             begins += percentage
     return drawn
 

@@ -11,9 +11,11 @@ from twgen.planning.sentences import clock_time
 from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import (
     ALARM,
-    STYLES,
+    heading,
     labelled,
     lines_of_rows,
+    name_cell,
+    sign_and_style,
     table,
     warning,
     workers_line,
@@ -22,7 +24,6 @@ from twgen.reporting.layout import (
 )
 from twgen.reporting.plan.phrases import (
     COLUMNS,
-    SIGNS,
     actions_of_versions,
     actions_phrase,
     folded_warnings,
@@ -71,18 +72,13 @@ def _urgency(worker: WorkerPlan) -> tuple[bool, int]:
 
 def _cells(worker: WorkerPlan, now: datetime) -> list[Text]:
     """What one line says of a worker: its name, its phase, and what comes next and why."""
-    sign, style = _style(worker)
+    look = sign_and_style(worker.routing.phase, worker.unserved)
     change = worker.unserved or _next(worker, now)
     actions = Counter(version.action for version in worker.versions.versions)
     del actions[VersionAction.KEEP]
     counts = ", ".join(f"{actions[action]} {action}" for action in _ACTIONS if actions[action])
-    name = Text(f"{sign} {worker.spec.worker_deployment}", f"bold {style}")
-    return [name, Text(phase_phrase(worker.routing), style), Text(counts), Text(change)]
-
-
-def _style(worker: WorkerPlan) -> tuple[str, str]:
-    phase = worker.routing.phase
-    return ALARM if worker.unserved else (SIGNS[phase], STYLES[phase])
+    name = name_cell(look, worker.spec.worker_deployment)
+    return [name, Text(phase_phrase(worker.routing), look[1]), Text(counts), Text(change)]
 
 
 def _next(worker: WorkerPlan, now: datetime) -> str:
@@ -93,13 +89,9 @@ def _next(worker: WorkerPlan, now: datetime) -> str:
 
 def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     spec, routing = worker.spec, worker.routing
-    sign, style = _style(worker)
-    title = Text.assemble(
-        (f"{sign} {spec.worker_deployment}", f"bold {style}"),
-        (f"  {phase_phrase(routing)}", style),
-        f"  target {spec.build_id}, Temporal namespace {spec.temporal_namespace}",
-    )
-    yield from wrapped(title, width, "", "  ")
+    look = sign_and_style(routing.phase, worker.unserved)
+    more = f"  target {spec.build_id}, Temporal namespace {spec.temporal_namespace}"
+    yield from heading(look, spec.worker_deployment, phase_phrase(routing), more, width)
     if worker.unserved:
         yield from wrapped(Text(worker.unserved, ALARM[1]), width, "  ")
     yield from labelled("next:", _next(worker, now), width, "  ")

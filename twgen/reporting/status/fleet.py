@@ -1,8 +1,9 @@
 """The state of many rollouts, from the statuses that they wrote in their cluster."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from twgen.model.status import AttachedState, Ownership, RolloutStatus
 from twgen.model.times import format_time
@@ -10,6 +11,8 @@ from twgen.planning.diagnosis.findings import findings_of_strays
 from twgen.planning.sentences import plain_percentage, spoken
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
+
+Drawing = TypeVar("Drawing")
 
 _TROUBLES = {AttachedState.MISSING, AttachedState.FAILING}
 _RECENT = timedelta(hours=1)
@@ -26,6 +29,15 @@ def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
         )
         for status in statuses
     ]
+
+
+def if_readable(status: RolloutStatus, draw: Callable[[RolloutStatus], Drawing]) -> Drawing:
+    """The drawing; without the version data if another release or a person wrote it in another form."""
+    try:
+        return draw(status)
+    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
+        unread = "the version data in its status cannot be read"
+        return draw(replace(status, document={}, failing=status.failing or unread))
 
 
 def request_phrase(status: RolloutStatus, now: datetime) -> str:

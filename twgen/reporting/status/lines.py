@@ -12,7 +12,7 @@ from twgen.model.problem import counted
 from twgen.model.status import AttachedState, Ownership, Status, VersionView, WorkerView
 from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.model.values import dataclass
-from twgen.planning.sentences import clock_time, how_to_resume, in_days, spoken
+from twgen.planning.sentences import clock_time, how_to_resume, in_days, spoken, version_name
 from twgen.reporting.plan.phrases import (
     actions_of_versions,
     actions_phrase,
@@ -236,7 +236,7 @@ def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
     for version in worker.versions:
         yield _version(name, spec.namespace, version, now)
     if worker.unversioned_percentage is not None:
-        yield _line(name, f"unversioned workers: {percentage_text(worker.unversioned_percentage)}")
+        yield _line(name, f"{version_name(None)}: {percentage_text(worker.unversioned_percentage)}")
     for warning in folded_warnings(worker.plan):
         yield _line(name, f"warning: {warning}")
 

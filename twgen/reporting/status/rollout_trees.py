@@ -1,7 +1,6 @@
 """Rollouts and their versions as trees, from the statuses that they wrote in their cluster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -13,8 +12,9 @@ from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, described_change, plain_percentage, spoken
+from twgen.reporting.layout import heading, sign_and_style
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import request_phrase, troubles
+from twgen.reporting.status.fleet import if_readable, request_phrase, troubles
 from twgen.reporting.status.lines import percentage_text, status_phrase
 from twgen.reporting.status.trees import (
     STATE_STYLES,
@@ -22,7 +22,6 @@ from twgen.reporting.status.trees import (
     Layout,
     Tree,
     head_lines,
-    sign_and_style,
     trees_text,
     version_blocks,
 )
@@ -41,22 +40,15 @@ def fleet_text(
         Tree(
             printable(status.worker),
             status.phase,
-            bool(status.failing),
-            partial(_rollout_if_readable, status, now, layout.width),
-            partial(_cells_of_rollout, status, now),
+            printable(status.failing),
+            partial(if_readable, status, partial(_rollout, now=now, width=layout.width)),
+            f"{status.phase} for {spoken(now - status.since)}",
+            printable(f"{status.target}: {status.message}"),
             _number_of_warnings(status),
         )
         for status in statuses
     ]
     return trees_text(trees, strays, layout)
-
-
-def _cells_of_rollout(status: RolloutStatus, now: datetime) -> list[Text]:
-    sign, style = sign_and_style(status.phase, status.failing)
-    because = status.failing or f"{status.target}: {status.message}"
-    phase = f"{status.phase} for {spoken(now - status.since)}"
-    name = Text(f"{sign} {printable(status.worker)}", f"bold {style}")
-    return [name, Text(phase, style), Text(printable(because), style if status.failing else "")]
 
 
 def _number_of_warnings(status: RolloutStatus) -> int:
@@ -66,26 +58,16 @@ def _number_of_warnings(status: RolloutStatus) -> int:
     return len(warnings) if isinstance(warnings, list) else 0
 
 
-def _rollout_if_readable(status: RolloutStatus, now: datetime, width: int) -> Drawn:
-    """The tree; without the version data if another release or a person wrote it in another form."""
-    try:
-        return _rollout(status, now, width)
-    except Exception:  # noqa: BLE001 - a broken ConfigMap of one worker must not hide the others
-        unread = "the version data in its status cannot be read"
-        return _rollout(replace(status, document={}, failing=status.failing or unread), now, width)
-
-
 def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
     worker: _Document = next(iter(status.document.get("workers") or ()), {})
-    sign, style = sign_and_style(status.phase, status.failing)
+    look = sign_and_style(status.phase, status.failing)
+    style = look[1]
     is_blocked = status.phase is Phase.BLOCKED
     why = f" ({status.reason})" if is_blocked else ""
     namespace = worker.get("temporalNamespace")
-    title = Text.assemble(
-        (f"{sign} {printable(status.worker)}", f"bold {style}"),
-        (printable(f"  {status.phase}{why} for {spoken(now - status.since)}"), style),
-        (printable(f"  Temporal namespace {namespace}") if namespace else "", "dim"),
-    )
+    more = Text(printable(f"  Temporal namespace {namespace}") if namespace else "", "dim")
+    state = printable(f"{status.phase}{why} for {spoken(now - status.since)}")
+    title = heading(look, printable(status.worker), state, more, width)
     owner = (worker.get("owner") or {}).get("identity")
     labels = (
         ("target", printable(f"{status.target}: {status.message}"), style if is_blocked else ""),
@@ -94,7 +76,7 @@ def _rollout(status: RolloutStatus, now: datetime, width: int) -> Drawn:
         ("request", printable(request_phrase(status, now)), ""),
     )
     warnings = map(printable, worker.get("warnings") or ())
-    head = [*head_lines(title, printable(status.failing), labels, warnings, width)]
+    head = [*title, *head_lines(printable(status.failing), labels, warnings, width)]
     versions = [
         (_cells_of(version, now), [Text(printable(trouble), "red") for trouble in troubles(version)])
         for version in worker.get("versions") or ()

@@ -13,14 +13,18 @@ from twgen.model.plan import Phase, VersionAction
 from twgen.model.problem import counted
 from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
-from twgen.planning.sentences import listed
+from twgen.planning.sentences import listed, version_name
+from twgen.planning.version_status import UNREGISTERED
 from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import (
     ALARM,
     STYLES,
+    heading,
     labelled,
     lines_of_rows,
+    name_cell,
     phase_counts,
+    sign_and_style,
     warning,
     workers_line,
     wrapped,
@@ -56,8 +60,6 @@ _LAST_BRANCH = ("└── ", "    ")
 
 Block = list[Text]
 """The lines of one version: first its state, then what happens to it."""
-
-
 Drawn = tuple[Block, list[Block]]
 """The lines of a worker: its own, and those of each version."""
 
@@ -67,11 +69,13 @@ class Tree(NamedTuple):
 
     worker: str
     phase: Phase
-    is_alarm: bool
-    """It has a most urgent problem, such as a target that no worker polls for."""
+    alarm: str
+    """Its most urgent problem, such as a target that no worker polls for; empty: none."""
     draw: Callable[[], Drawn]
-    cells: Callable[[], list[Text]]
-    """The cells of its line, if it has one line only: name, phase, and what comes next or why."""
+    state: str
+    """The phase in words."""
+    because: str
+    """What comes next, and why."""
     warnings: int
 
 
@@ -146,11 +150,17 @@ def _one_line_each(
         left_out = f"{len(more)} more: {phase_counts([tree.phase for tree in more])}"
         head.append(_named(left_out, more, "dim", width))
     worst_last = sorted(shown, key=_urgency, reverse=True)
-    return [*head, *lines_of_rows([tree.cells() for tree in worst_last], width), *ends]
+    return [*head, *lines_of_rows([_cells_of_line(tree) for tree in worst_last], width), *ends]
+
+
+def _cells_of_line(tree: Tree) -> list[Text]:
+    look = sign_and_style(tree.phase, tree.alarm)
+    because = Text(tree.alarm or tree.because, look[1] if tree.alarm else "")
+    return [name_cell(look, tree.worker), Text(tree.state, look[1]), because]
 
 
 def _urgency(tree: Tree) -> tuple[bool, int]:
-    return urgency(tree.phase, is_alarm=tree.is_alarm)
+    return urgency(tree.phase, is_alarm=bool(tree.alarm))
 
 
 def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int) -> list[Text]:
@@ -159,7 +169,7 @@ def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int
     urgent: list[Tree] = []
     settled: list[Tree] = []
     for tree in trees:
-        is_settled = tree.phase is Phase.SETTLED and not tree.is_alarm
+        is_settled = tree.phase is Phase.SETTLED and not tree.alarm
         (settled if is_settled and urgent else urgent).append(tree)
     sign, style = SIGNS[Phase.SETTLED], STYLES[Phase.SETTLED]
     ends = [_named(f"{sign} {len(settled)} Settled", settled, style, width)] if settled else []
@@ -237,19 +247,12 @@ STATE_STYLES: Mapping[VersionStatus, str] = {
     VersionStatus.UNSPECIFIED: "yellow",
 }
 _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
-_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
-
-
-def sign_and_style(phase: Phase, alarm: str) -> tuple[str, str]:
-    """The sign before the name of a worker, and the style of its line."""
-    return ALARM if alarm else (SIGNS[phase], STYLES[phase])
 
 
 def head_lines(
-    title: Text, alarm: str, labels: Iterable[tuple[str, str, str]], warnings: Iterable[str], width: int
+    alarm: str, labels: Iterable[tuple[str, str, str]], warnings: Iterable[str], width: int
 ) -> Iterator[Text]:
-    """The lines of a worker above its versions; `labels` are names with a text and its style."""
-    yield from wrapped(title, width, "", "  ")
+    """The lines between the heading and the versions; `labels` are names with a text and its style."""
     if alarm:
         yield from wrapped(Text(alarm, ALARM[1]), width, "  ")
     for name, text, style in labels:
@@ -266,7 +269,7 @@ def version_blocks(
     rows = [cells for cells, _ in versions]
     if unversioned is not None:
         share = Text(percentage_text(unversioned))
-        rows.append([Text("unversioned workers"), share, Text(), Text(), Text()])
+        rows.append([Text(version_name(None)), share, Text(), Text(), Text()])
     below = [*(lines for _, lines in versions), []]
     return [[line, *lines] for line, lines in zip(in_columns(rows, width), below, strict=False)]
 
@@ -278,9 +281,10 @@ def status_text(status: Status, layout: Layout) -> str:
         Tree(
             worker.plan.spec.worker_deployment,
             worker.plan.routing.phase,
-            bool(worker.plan.unserved),
+            worker.plan.unserved,
             partial(_worker, worker, status.now, layout.width),
-            partial(_cells_of_worker, worker, status.now),
+            phase_phrase(worker.plan.routing),
+            "; ".join(filter(None, (next_phrase(worker, status.now), target_phrase(worker)))),
             len([*folded_warnings(worker.plan)]),
         )
         for worker in status.workers
@@ -291,14 +295,12 @@ def status_text(status: Status, layout: Layout) -> str:
 def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
     plan = worker.plan
     spec, phase = plan.spec, plan.routing.phase
-    sign, style = sign_and_style(phase, plan.unserved)
-    title = Text.assemble(
-        (f"{sign} {spec.worker_deployment}", f"bold {style}"),
-        (f"  {phase_phrase(plan.routing)}", style),
-        (f"  Temporal namespace {spec.temporal_namespace}", "dim"),
-    )
+    look = sign_and_style(phase, plan.unserved)
+    style = look[1]
+    namespace = Text(f"  Temporal namespace {spec.temporal_namespace}", "dim")
+    title = heading(look, spec.worker_deployment, phase_phrase(plan.routing), namespace, width)
     target = [version for version in worker.versions if version.is_target]
-    stands_out = phase is Phase.BLOCKED or any(item.plan.status in _UNREGISTERED for item in target)
+    stands_out = phase is Phase.BLOCKED or any(item.plan.status in UNREGISTERED for item in target)
     cluster_was_read = all(version.cluster_was_read for version in worker.versions)
     labels = (
         ("target", target_phrase(worker), style if stands_out else ""),
@@ -312,20 +314,12 @@ def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
         ("owner", owner_phrase(worker), ""),
         ("pods", "" if cluster_was_read else "the cluster was not read", ""),
     )
-    head = [*head_lines(title, plan.unserved, labels, folded_warnings(plan), width)]
+    head = [*title, *head_lines(plan.unserved, labels, folded_warnings(plan), width)]
     versions = [
         (_cells(group, now), [*_below(group[0], spec.namespace, now)])
         for group in folded(worker.versions, _likeness)
     ]
     return head, version_blocks(versions, worker.unversioned_percentage, width)
-
-
-def _cells_of_worker(worker: WorkerView, now: datetime) -> list[Text]:
-    plan = worker.plan
-    sign, style = sign_and_style(plan.routing.phase, plan.unserved)
-    because = plan.unserved or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
-    name = Text(f"{sign} {plan.spec.worker_deployment}", f"bold {style}")
-    return [name, Text(phase_phrase(plan.routing), style), Text(because, style if plan.unserved else "")]
 
 
 def _likeness(version: VersionView) -> object:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from twgen.model.problem import counted
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.timeline import Happening, Notice, Noticing, Outcome, Timeline, WorkerTimeline
-from twgen.planning.sentences import spoken
+from twgen.planning.sentences import spoken, version_name
 
 OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
     Outcome.SETTLED: ("✓", "green"),
@@ -26,11 +26,6 @@ def offset(at: timedelta) -> str:
 def exactly(length: timedelta) -> str:
     """A length to the second: `1d 3h 42min`."""
     return spoken(length, _ALL_UNITS)
-
-
-def version_name(build_id: str | None) -> str:
-    """The name of a version; empty or None: unversioned workers."""
-    return build_id or "unversioned workers"
 
 
 def route(worker: WorkerTimeline) -> str:

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from twgen.model.problem import counted
 from twgen.model.timeline import Happening, Lane, Span, Stage, Timeline, WorkerTimeline
-from twgen.planning.sentences import spoken
+from twgen.planning.sentences import spoken, version_name
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.phrases import (
     OUTCOMES,
@@ -22,7 +22,6 @@ from twgen.reporting.timeline.phrases import (
     route,
     summary,
     sunset_phrase,
-    version_name,
 )
 
 _NARROWEST = 860.0

@@ -6,7 +6,8 @@ from datetime import datetime
 from rich.text import Text
 
 from twgen.model.timeline import Event, Happening, Timeline, WorkerTimeline
-from twgen.reporting.layout import labelled, table, wrapped, written
+from twgen.planning.sentences import version_name
+from twgen.reporting.layout import heading, labelled, table, wrapped, written
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.phrases import (
     OUTCOMES,
@@ -16,7 +17,6 @@ from twgen.reporting.timeline.phrases import (
     route,
     summary,
     sunset_phrase,
-    version_name,
 )
 
 _STYLES = {
@@ -40,13 +40,8 @@ def timeline_text(timeline: Timeline, *, colour: bool, width: int) -> str:
 
 
 def _worker(worker: WorkerTimeline, timeline: Timeline, width: int) -> Iterator[Text]:
-    sign, style = OUTCOMES[worker.outcome]
-    title = Text.assemble(
-        (f"{sign} {worker.worker}", f"bold {style}"),
-        (f"  {worker.outcome}", style),
-        f"  {route(worker)}, Temporal namespace {worker.temporal_namespace}",
-    )
-    yield from wrapped(title, width, "", "  ")
+    more = f"  {route(worker)}, Temporal namespace {worker.temporal_namespace}"
+    yield from heading(OUTCOMES[worker.outcome], worker.worker, worker.outcome, more, width)
     yield from labelled("rollout:", rollout_phrase(worker.rollout), width, "  ")
     yield from labelled("sunset:", sunset_phrase(worker), width, "  ")
     assumed = ", ".join(f"{phrase} ({option})" for phrase, option in assumptions(worker, timeline))
