@@ -65,10 +65,11 @@ def test_token_of_a_file_is_read_again_in_time(tmp_path: Path, monkeypatch: pyte
         now = logins.time.monotonic()
         monkeypatch.setattr(logins.time, "monotonic", lambda: now + 61)
         ask(opened)
-        (tmp_path / "token").write_text("\n")
-        monkeypatch.setattr(logins.time, "monotonic", lambda: now + 122)
-        with pytest.raises(StateUnavailable, match=r"cannot be renewed: .*token is empty"):
-            ask(opened)
+        for later, (content, why) in enumerate(((b"\n", ".*token is empty"), (b"\xff", "it is not text")), 2):
+            (tmp_path / "token").write_bytes(content)
+            monkeypatch.setattr(logins.time, "monotonic", lambda later=later: now + 61 * later)
+            with pytest.raises(StateUnavailable, match=f"cannot be renewed: {why}"):
+                ask(opened)
     assert served.authorizations == ["Bearer one", "Bearer one", "Bearer two"]
 
 

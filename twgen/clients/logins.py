@@ -88,6 +88,8 @@ class Session(NamedTuple):
             header = self.login.header()
         except (Unusable, OSError) as error:
             raise StateUnavailable(f"the token for {self.host} cannot be renewed: {_reason(error)}") from None
+        except UnicodeDecodeError:
+            raise StateUnavailable(f"the token for {self.host} cannot be renewed: it is not text") from None
         return {"Authorization": header} if header else {}
 
 
