@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _BETWEEN_GLIMPSES = timedelta(seconds=8)
 """The longest time until tick sees a new intent, or a request."""
-_READ_AT_ONCE = 8
-"""Workers of one Temporal server, so that one that never answers does not delay the others."""
+_LOOKS_AT_ONCE = 8
+"""Rollouts on one Temporal server: more at once would only make each of its answers later."""
 
 
 class RolloutsByTick:
@@ -45,7 +45,7 @@ class RolloutsByTick:
         self.tasks = RolloutTasks(self._carry_out, clock, _say, lambda bug: warn(bug_lines(bug)))
         self._settings = settings
         self._servers = servers
-        self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_READ_AT_ONCE))
+        self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
         self._failure = ""
         self.is_followed = False
         self._opened = opened
@@ -101,18 +101,26 @@ class RolloutsByTick:
         def prometheus(intent: Intent) -> "Callable[[], PrometheusServers]":
             return usable_prometheus(self._settings, among={server.name for server in intent.prometheus})
 
+        turn = _Turn(self._turns)
         base = unattended(self._settings, place, self._servers, opened, prometheus, _say)
-        shared = replace(base, access=lambda intent: self._shared(base.access(intent), glimpse))
-        plan = await carry_out(shared, glimpse.intent_hash, None)
+        shared = replace(base, access=lambda intent: self._shared(base.access(intent), glimpse, turn))
+        try:
+            plan = await carry_out(shared, glimpse.intent_hash, None)
+        finally:
+            turn.give_back()
         _say(f"{'/'.join(place)}: {how_it_ended(plan)}")
 
-    def _shared(self, access: Access, glimpse: Glimpse) -> Access:
-        """The same access, which reads what all rollouts share only once for all of them."""
+    def _shared(self, access: Access, glimpse: Glimpse, turn: "_Turn") -> Access:
+        """The same access; a look waits for its turn, and reads a request only if one was seen."""
         rollout = access.rollout
 
         async def read() -> World:
-            async with self._turns[rollout.spec.connection.host_port]:
-                return await rollout.read()
+            await turn.take(rollout.spec.connection.host_port)
+            return await rollout.read()
+
+        async def rest(length: timedelta) -> None:
+            turn.give_back()
+            await rollout.sleep(length)
 
         async def is_asked() -> bool:
             return self.tasks.is_asked(glimpse)
@@ -120,7 +128,32 @@ class RolloutsByTick:
         async def pending() -> PendingRequest | None:
             return await access.pending() if self.tasks.is_asked(glimpse) else None
 
-        return access._replace(rollout=replace(rollout, read=read), pending=pending, is_asked=is_asked)
+        return access._replace(
+            rollout=replace(rollout, read=read, sleep=rest), pending=pending, is_asked=is_asked
+        )
+
+
+class _Turn:
+    """The turn of a rollout to look and to make the change that follows: a server gets few at once.
+
+    The wait comes before the look, since a look permits a change only for a moment.
+    """
+
+    def __init__(self, turns: defaultdict[str, asyncio.Semaphore]) -> None:
+        self._turns = turns
+        self._taken: asyncio.Semaphore | None = None
+
+    async def take(self, address: str) -> None:
+        """Wait for it, unless it was taken already."""
+        if not self._taken:
+            await self._turns[address].acquire()
+            self._taken = self._turns[address]
+
+    def give_back(self) -> None:
+        """Let another rollout have it."""
+        if self._taken:
+            self._taken.release()
+        self._taken = None
 
 
 def glimpse_of(intent: Intent) -> Glimpse:
