@@ -5,12 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from tests.planning.test_requests import MOVING
 from tests.strategies import NOW
-from twgen.cli import by_name
+from twgen.cli import by_name, live
+from twgen.cli.main import twgen
 from twgen.errors import NegativeAnswer
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
+from twgen.versioning.names import ROLLOUT
 
 MINE = Request("r1", Verb.ABORT, "v2", NOW, "ana")
 OTHERS = Request("r2", Verb.RESUME, "v2", NOW, "ben")
@@ -37,3 +40,29 @@ def test_request_after_which_another_came_is_not_called_taken_back(
     waits = by_name._answer(unused, by_name.Named("shop", "pay"), unused, by_name._Sent(MINE, "r0", ""))  # noqa: SLF001
     with pytest.raises(NegativeAnswer, match=message):
         asyncio.run(waits)
+
+
+class Cluster:
+    """Has ConfigMaps with these labels."""
+
+    def __init__(self, labels: list[Any]) -> None:
+        self._items = [{"metadata": {"name": "a", "namespace": "shop", "labels": own}} for own in labels]
+
+    async def ask(self, *_: Any, **__: Any) -> tuple[int, Any]:
+        return 200, {"items": self._items}
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    "odd", [None, {}, {"a": "b"}, {ROLLOUT: "pay\nplain,worker/$(date)"}, {ROLLOUT: "p\x1b"}]
+)
+def test_shell_gets_only_names_of_workers_whatever_a_server_answers(
+    monkeypatch: pytest.MonkeyPatch, odd: Any
+) -> None:
+    cluster = Cluster([{ROLLOUT: "pay"}, odd, {ROLLOUT: "mail"}])
+    monkeypatch.setattr(live, "KubernetesClient", lambda _: cluster)
+    words = ["status", "--kubeconfig", "none", "-n", "shop"]
+    items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
+    assert [item.value for item in items] == ["worker/mail", "worker/pay", "worker/"]

@@ -11,7 +11,7 @@ import click
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.cli.worker_name import KIND, Named, named_worker
+from twgen.cli.worker_name import KIND, Named, is_worker_name, named_worker
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, TwgenError
@@ -62,7 +62,9 @@ def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
 
         async def read(opened: Connections) -> list[str]:
             client = opened.cluster_for(f"{KIND}NAME")
-            return await names_of_rollouts(client, namespace, Deadline(settings.timeout))
+            names = await names_of_rollouts(client, namespace, Deadline(settings.timeout))
+            # a shell inserts them as they are
+            return list(filter(is_worker_name, names))
 
         with Servers(settings) as servers:
             names = servers.run((), read) if namespace else []
