@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from temporalio.api.deployment.v1 import RoutingConfig, WorkerDeploymentInfo, WorkerDeploymentVersion
 from temporalio.api.enums.v1 import RoutingConfigUpdateState
 from temporalio.api.workflowservice.v1 import (
@@ -201,3 +203,54 @@ def test_one_look_alone_lists_nothing() -> None:
     server = Temporal()
     assert looked(server, Look()) == server.current
     assert server.calls == {DESCRIBE: len(NAMES)}
+
+
+class Lying(Temporal):
+    """Lists what it wants, of now and of before, and possibly without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current = dict.fromkeys(NAMES[:3], "v1")
+        self.listed: list[tuple[str, str]] = []
+        self.is_endless = False
+
+    def _page(self, _: ListWorkerDeploymentsRequest) -> ListWorkerDeploymentsResponse:
+        summaries = []
+        for name, build_id in self.listed:
+            version = WorkerDeploymentVersion(deployment_name=name, build_id=build_id)
+            summaries.append(
+                Summary(name=name, routing_config=RoutingConfig(current_deployment_version=version))
+            )
+        token = b"again" if self.is_endless else b""
+        return ListWorkerDeploymentsResponse(worker_deployments=summaries, next_page_token=token)
+
+
+moves = st.tuples(st.sampled_from(NAMES[:3]), st.sampled_from("abc"))
+told = st.sampled_from(("truth", "lies", "lies without end", "nothing")) | st.none()
+
+
+@given(
+    history=st.lists(
+        st.tuples(st.lists(moves), told, st.lists(moves), st.booleans()), min_size=12, max_size=20
+    ),
+    is_stuck=st.booleans(),
+)
+def test_whatever_is_listed_workers_are_as_of_the_last_ten_looks_and_decisions_as_of_now(
+    history: list[tuple[list[tuple[str, str]], str | None, list[tuple[str, str]], bool]], *, is_stuck: bool
+) -> None:
+    server, memory, before = Lying(), Memory(), list[dict[str, str]]()
+    server.listed = [*server.current.items()]
+    for changes, how, lies, decides in history:
+        server.current |= changes
+        if how and not is_stuck:
+            server.listed = [*server.current.items()] if how == "truth" else lies
+            server.list_fails = OutOfTime("no answer") if how == "nothing" else None
+            server.is_endless = how == "lies without end"
+        before = [*before[-9:], dict(server.current)]
+        look, parts = memory.look(), [slice(3)]
+        found = looked(server, look, parts=parts)
+        assert found.keys() == server.current.keys()
+        assert all(build_id in {known[name] for known in before} for name, build_id in found.items())
+        assert server.calls[LIST] <= 100
+        if decides and not is_stuck:
+            assert looked(server, look, parts=parts, for_routing=True) == server.current
