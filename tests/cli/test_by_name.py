@@ -1,7 +1,10 @@
 """The answer that a person waits for who names a worker."""
 
 import asyncio
+import json
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,3 +69,34 @@ def test_shell_gets_only_names_of_workers_whatever_a_server_answers(
     words = ["status", "--kubeconfig", "none", "-n", "shop"]
     items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
     assert [item.value for item in items] == ["worker/mail", "worker/pay", "worker/"]
+
+
+class Terminal(StringIO):
+    """Where a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_login_program_does_not_ask_the_person_who_completes_a_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/told; exit 1'],
+        "interactiveMode": "IfAvailable",
+    }
+    kubeconfig = tmp_path / "kubeconfig"
+    config = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"exec": program}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    }
+    kubeconfig.write_text(json.dumps(config))
+    monkeypatch.setattr("sys.stdin", Terminal())
+    words = ["status", "--kubeconfig", str(kubeconfig), "-n", "shop"]
+    items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
+    assert [item.value for item in items] == ["worker/"]
+    assert json.loads((tmp_path / "told").read_text())["spec"]["interactive"] is False

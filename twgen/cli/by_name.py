@@ -1,8 +1,10 @@
 """`worker/NAME` in place of PATHs: a rollout that the cluster carries out, without specs and Temporal."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
+from io import StringIO
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -52,10 +54,12 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
 def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
     """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
 
-    It is asked only if the person has begun to write `worker/`.
+    It is asked only if the person has begun to write `worker/`. A login program gets no terminal: it would
+    ask the person in the middle of a line, and go on reading what is typed after that.
     """
     if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
         return []
+    terminal, sys.stdin = sys.stdin, StringIO()
     try:
         settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
         namespace = settings.namespace_rule.default
@@ -70,6 +74,8 @@ def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
             names = servers.run((), read) if namespace else []
     except (TwgenError, click.ClickException):
         return []
+    finally:
+        sys.stdin = terminal
     return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
 
 
