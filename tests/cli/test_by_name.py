@@ -1,16 +1,22 @@
 """The answer that a person waits for who names a worker."""
 
 import asyncio
+import json
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from tests.planning.test_requests import MOVING
 from tests.strategies import NOW
-from twgen.cli import by_name
+from twgen.cli import by_name, live
+from twgen.cli.main import twgen
 from twgen.errors import NegativeAnswer
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
+from twgen.versioning.names import ROLLOUT
 
 MINE = Request("r1", Verb.ABORT, "v2", NOW, "ana")
 OTHERS = Request("r2", Verb.RESUME, "v2", NOW, "ben")
@@ -37,3 +43,60 @@ def test_request_after_which_another_came_is_not_called_taken_back(
     waits = by_name._answer(unused, by_name.Named("shop", "pay"), unused, by_name._Sent(MINE, "r0", ""))  # noqa: SLF001
     with pytest.raises(NegativeAnswer, match=message):
         asyncio.run(waits)
+
+
+class Cluster:
+    """Has ConfigMaps with these labels."""
+
+    def __init__(self, labels: list[Any]) -> None:
+        self._items = [{"metadata": {"name": "a", "namespace": "shop", "labels": own}} for own in labels]
+
+    async def ask(self, *_: Any, **__: Any) -> tuple[int, Any]:
+        return 200, {"items": self._items}
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    "odd", [None, {}, {"a": "b"}, {ROLLOUT: "pay\nplain,worker/$(date)"}, {ROLLOUT: "p\x1b"}]
+)
+def test_shell_gets_only_names_of_workers_whatever_a_server_answers(
+    monkeypatch: pytest.MonkeyPatch, odd: Any
+) -> None:
+    cluster = Cluster([{ROLLOUT: "pay"}, odd, {ROLLOUT: "mail"}])
+    monkeypatch.setattr(live, "KubernetesClient", lambda _: cluster)
+    words = ["status", "--kubeconfig", "none", "-n", "shop"]
+    items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
+    assert [item.value for item in items] == ["worker/mail", "worker/pay", "worker/"]
+
+
+class Terminal(StringIO):
+    """Where a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_login_program_does_not_ask_the_person_who_completes_a_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/told; exit 1'],
+        "interactiveMode": "IfAvailable",
+    }
+    kubeconfig = tmp_path / "kubeconfig"
+    config = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"exec": program}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    }
+    kubeconfig.write_text(json.dumps(config))
+    monkeypatch.setattr("sys.stdin", Terminal())
+    words = ["status", "--kubeconfig", str(kubeconfig), "-n", "shop"]
+    items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
+    assert [item.value for item in items] == ["worker/"]
+    assert json.loads((tmp_path / "told").read_text())["spec"]["interactive"] is False

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import socket
 from dataclasses import replace
 from datetime import timedelta
 from unittest.mock import patch
@@ -116,6 +117,9 @@ def test_page_and_part_have_tags_of_their_own(board: Board) -> None:
         ("identity", False),
         ("gzip;q=0", False),
         ("gzip;q=0.000, br", False),
+        ("*, gzip;q=0", False),
+        ("*;q=0, gzip", True),
+        ("br, x-gzip;q=1, *;q=0", False),
     ],
 )
 def test_body_is_compressed_if_the_client_accepts_that(
@@ -145,3 +149,15 @@ def test_server_sends_a_304_without_a_body() -> None:
         again = {"If-None-Match": first.headers["ETag"]}
         answer = request("GET", url, headers=again, retries=False, timeout=30)
         assert (answer.status, answer.data, answer.headers["ETag"]) == (304, b"", first.headers["ETag"])
+
+
+def test_head_is_answered_without_a_body() -> None:
+    exposed = Exposed(Board(5))
+    exposed.board.show([SETTLED], NOW)
+    with serving("--metrics", "127.0.0.1:0", exposed.answer) as port:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            client.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            answer = client.makefile("rb").read()
+        head, _, body = answer.partition(b"\r\n\r\n")
+        length = f"Content-Length: {len(exposed.answer({'PATH_INFO': '/'}).body)}"
+        assert (length.encode() in head, body) == (True, b"")

@@ -132,3 +132,16 @@ def test_three_refusals_end_the_deletion() -> None:
     records = [OldRecord(name, DAY) for name in "abcdef"]
     pruned = asyncio.run(delete_records(Refusing(), records))
     assert (pruned.deleted, pruned.refused) == (["a"], [f"{name}: it has pollers" for name in "bcd"])
+
+
+def test_record_that_a_server_lists_after_its_deletion_is_not_deleted_at_every_look() -> None:
+    pruning = Pruning()
+
+    async def says_so(_: Target, records: Sequence[OldRecord]) -> Pruned:
+        pruning.tried.append([record.build_id for record in records])
+        return Pruned(pruning.tried[-1], [])
+
+    pruning.tick = replace(pruning.tick, prune=says_so)
+    for minute in range(30):
+        pruning.look(minute * HOUR / 60)
+    assert len([name for names in pruning.tried for name in names]) == len(LONGEST_DRAINED_FIRST)

@@ -4,12 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR, ago
-from tests.strategies import NOW, with_policy
+from tests.strategies import NOW, may_have_work, with_policy
 from twgen.errors import NegativeAnswer
-from twgen.model.temporal import Version, VersionStatus
+from twgen.model.temporal import Drainage, Version, VersionStatus
 from twgen.model.world import WorkerWorld
 from twgen.planning.plan import worker_world
 from twgen.planning.pruning import full_warnings, old_records, without_workflows
@@ -68,6 +70,59 @@ def test_version_of_unknown_age_counts_as_new() -> None:
 def test_nothing_is_old_where_no_cluster_was_read() -> None:
     with pytest.raises(NegativeAnswer, match="no cluster was read"):
         old_records(SPEC, replace(world(*OLD), deployments=None), NOW, 0)
+
+
+def test_version_on_which_workflows_were_counted_is_kept_and_is_one_of_the_newest() -> None:
+    busy = [replace(old, open_workflows=number % 2) for number, old in enumerate(OLD)]
+    assert names(world(*busy), keep=2) == ["old6", "old4", "old2"]
+    many = [
+        replace(old, build_id=f"{old.build_id}-{index}", open_workflows=3)
+        for index in range(10)
+        for old in OLD
+    ]
+    assert full_warnings(SPEC, world(*many), NOW) == ()
+
+
+long_ago = st.none() | st.integers(0, 60).map(lambda hours: ago(hours * HOUR))
+over = st.sampled_from((*[VersionStatus.DRAINED] * 3, VersionStatus.DRAINING, VersionStatus.INACTIVE))
+drainages = st.sampled_from((*[VersionStatus.DRAINED] * 3, VersionStatus.DRAINING, VersionStatus.UNSPECIFIED))
+any_versions = st.builds(
+    Version,
+    st.sampled_from([SPEC.build_id, *(f"old{number}" for number in range(9))]),
+    over,
+    created_at=st.none() | st.integers(40, 90).map(lambda hours: ago(hours * HOUR)),
+    first_activated_at=st.none() | st.just(ago(3 * DAY)),
+    last_deactivated_at=st.none() | long_ago,
+    drainage=st.none() | st.builds(Drainage, drainages, changed_at=long_ago),
+    open_workflows=st.sampled_from((None, 0, 0, 0, 2)),
+)
+
+
+@given(
+    st.lists(any_versions, max_size=9, unique_by=lambda one: one.build_id),
+    st.sampled_from((None, "old1", "old2")),
+    st.lists(st.sampled_from(("old3", "old4", "old5")), max_size=2, unique=True),
+    st.integers(0, 3),
+    st.sampled_from((0, 30, 48)),
+)
+def test_no_record_goes_of_a_version_that_anything_may_need(
+    versions: list[Version], current: str | None, deployed: list[str], keep: int, window: int
+) -> None:
+    known = situation(temporal(*versions, traffic=routing(current)), [live(name, 0) for name in deployed])
+    spec = with_policy(SPEC, rollback_window=window * HOUR)
+    records = old_records(spec, worker_world(SPEC, known), NOW, keep)
+    going = {one.build_id: one for one in versions if one.build_id in {old.build_id for old in records}}
+    assert len(going) == len(records)
+    assert not going.keys() & {SPEC.build_id, *deployed}
+    assert not any(may_have_work(build_id, known) for build_id in going)
+    for old in going.values():
+        assert old.drainage
+        assert old.drainage.changed_at
+        assert old.drainage.changed_at < ago(max(25, window) * HOUR)
+    if going:
+        youngest = max(old.created_at or NOW for old in going.values())
+        stays = [one for one in versions if one.build_id not in going and one.status is VersionStatus.DRAINED]
+        assert len([one for one in stays if (one.created_at or NOW) >= youngest]) >= keep
 
 
 def test_record_goes_only_if_no_open_workflow_was_counted_on_it() -> None:

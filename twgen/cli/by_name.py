@@ -1,8 +1,10 @@
 """`worker/NAME` in place of PATHs: a rollout that the cluster carries out, without specs and Temporal."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
+from io import StringIO
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -11,7 +13,7 @@ import click
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.cli.worker_name import KIND, Named, named_worker
+from twgen.cli.worker_name import KIND, Named, is_worker_name, named_worker
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, TwgenError
@@ -52,22 +54,28 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
 def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
     """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
 
-    It is asked only if the person has begun to write `worker/`.
+    It is asked only if the person has begun to write `worker/`. A login program gets no terminal: it would
+    ask the person in the middle of a line, and go on reading what is typed after that.
     """
     if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
         return []
+    terminal, sys.stdin = sys.stdin, StringIO()
     try:
         settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
         namespace = settings.namespace_rule.default
 
         async def read(opened: Connections) -> list[str]:
             client = opened.cluster_for(f"{KIND}NAME")
-            return await names_of_rollouts(client, namespace, Deadline(settings.timeout))
+            names = await names_of_rollouts(client, namespace, Deadline(settings.timeout))
+            # a shell inserts them as they are
+            return list(filter(is_worker_name, names))
 
         with Servers(settings) as servers:
             names = servers.run((), read) if namespace else []
     except (TwgenError, click.ClickException):
         return []
+    finally:
+        sys.stdin = terminal
     return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
 
 

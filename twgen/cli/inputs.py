@@ -239,12 +239,13 @@ class Memory:
         if specs.ledgers and specs.ledgers is not self._documents:
             from twgen.records.ledger import recorded_versions
 
-            # in this order, because rollouts of several workers call this in threads
-            self._ledger = {}
+            # all of it and in this order, because rollouts of several workers call this in threads
+            by_worker: dict[str, dict[tuple[str, str], RecordedDeployment]] = {}
             recorded = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
             for (worker_deployment, build_id), deployment in recorded.items():
-                own = self._ledger.setdefault(worker_deployment, {})
+                own = by_worker.setdefault(worker_deployment, {})
                 own[worker_deployment, build_id] = deployment
+            self._ledger = by_worker
             self._documents = specs.ledgers
         own_entries = (self._ledger.get(name, {}) for name, _ in world.workers) if specs.ledgers else ()
         world = world.remembering(dict(chain.from_iterable(own.items() for own in own_entries)))

@@ -68,7 +68,8 @@ def serving(
             page.status,
             [("Content-Type", page.kind), ("Content-Length", str(len(page.body))), *page.headers],
         )
-        return [page.body]
+        # whatever follows on the same connection is read as the next answer
+        return [] if request["REQUEST_METHOD"] == "HEAD" else [page.body]
 
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or ("::" if socket.has_dualstack_ipv6() else "")
@@ -179,11 +180,12 @@ class _Body(NamedTuple):
 
 def _takes_gzip(request: Request) -> bool:
     """The client takes a compressed body (https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding)."""
+    accepted = {}
     for item in request.get("HTTP_ACCEPT_ENCODING", "").lower().split(","):
         coding, _, weight = item.replace(" ", "").partition(";q=")
-        if coding in {"gzip", "*"}:
-            return not weight or weight.strip("0.") != ""
-    return False
+        accepted[coding] = not weight or weight.strip("0.") != ""
+    # `*` means only those that are not named
+    return accepted.get("gzip", accepted.get("*", False))
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ def named_worker(settings: Settings) -> Named | None:
     if len(paths) > 1:
         raise InvalidInput(f"give one {KIND}NAME, and no PATHs beside it")
     name = names[0].removeprefix(KIND)
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+    if not is_worker_name(name):
         raise InvalidInput(f"{names[0]} is neither a file nor the name of a worker, such as worker/payments")
     if odd := given_options(_NOT_BY_NAME):
         raise InvalidInput(f"{', '.join(odd)} is for PATHs: leave it out with {names[0]}")
@@ -37,3 +37,8 @@ def named_worker(settings: Settings) -> Named | None:
     if not (namespace := settings.namespace_rule.default):
         raise InvalidInput(f"choose the namespace of {names[0]} with -n NAMESPACE")
     return Named(namespace, name)
+
+
+def is_worker_name(text: str) -> bool:
+    """A worker may have this name."""
+    return re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", text) is not None

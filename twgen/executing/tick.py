@@ -335,8 +335,8 @@ class Tick:
             key = worker, record.build_id
             self.kept[key] = NextTry.after(self.kept.get(key), now)
         pruned = await self.prune(observation.target, due)
+        # a record that the server still lists is tried again after its pause, as one that was kept
         for build_id in pruned.deleted:
-            del self.kept[worker, build_id]
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
         result.failures.extend(f"{worker}: an old version was not deleted: {why}" for why in pruned.refused)
 

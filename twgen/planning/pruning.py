@@ -32,7 +32,8 @@ class OldRecord:
 def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) -> tuple[OldRecord, ...]:
     """The drained versions of a worker without pods, longest drained first, but for the newest `keep`.
 
-    Raises NegativeAnswer without a cluster: what was not read may have pods.
+    One on which this look has counted open workflows is not old. Raises NegativeAnswer without a cluster:
+    what was not read may have pods.
     """
     if world.deployments is None:
         raise NegativeAnswer(
@@ -40,7 +41,11 @@ def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) 
         )
     drained = [facts for facts in version_facts(spec, world, now) if _is_over(facts)]
     newest_first = sorted(drained, key=_created, reverse=True)
-    records = [OldRecord(facts.build_id, facts.drained_for or timedelta()) for facts in newest_first[keep:]]
+    records = [
+        OldRecord(facts.build_id, facts.drained_for or timedelta())
+        for facts in newest_first[keep:]
+        if not facts.open_workflows
+    ]
     return tuple(sorted(records, key=lambda record: (-record.drained_for, record.build_id)))
 
 

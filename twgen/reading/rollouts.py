@@ -263,8 +263,8 @@ async def rollouts_in_cluster(
 
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
     """The workers of a namespace whose rollouts the cluster carries out."""
-    labels = [item["metadata"]["labels"] async for item in _config_maps(client, namespace, deadline)]
-    return sorted({str(own[ROLLOUT]) for own in labels})
+    items = [item async for item in _config_maps(client, namespace, deadline)]
+    return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) for item in items})
 
 
 def _grouped(

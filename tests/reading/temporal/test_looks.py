@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from temporalio.api.deployment.v1 import RoutingConfig, WorkerDeploymentInfo, WorkerDeploymentVersion
 from temporalio.api.enums.v1 import RoutingConfigUpdateState
 from temporalio.api.workflowservice.v1 import (
@@ -168,8 +170,16 @@ def test_decision_on_traffic_sees_the_worker_as_it_is_now() -> None:
     server.current[NAMES[7]] = "v2"
     assert looked(server, look, for_routing=True, parts=[slice(5, 10)])[NAMES[7]] == "v2"
     assert (server.calls[LIST], server.calls[DESCRIBE]) == (0, 5)
-    looked(server, look, for_routing=True, parts=[slice(5, 10)])
-    assert server.calls[DESCRIBE] == 0, "the same look has described them"
+
+
+def test_decision_on_traffic_takes_nothing_that_the_same_look_has_described_before() -> None:
+    """The workers of a large fleet wait for their turns: a version may have traffic again since then."""
+    server, memory = Temporal(), Memory()
+    look = memory.look()
+    looked(server, look)
+    server.current[NAMES[7]] = "v2"
+    assert looked(server, look, for_routing=True, parts=[slice(5, 10)])[NAMES[7]] == "v2"
+    assert server.calls[DESCRIBE] == 5
 
 
 def test_account_that_may_not_list_describes_every_worker() -> None:
@@ -180,14 +190,67 @@ def test_account_that_may_not_list_describes_every_worker() -> None:
         assert server.calls == {LIST: 1, DESCRIBE: len(NAMES)}
 
 
-def test_server_that_does_not_answer_the_list_is_not_asked_for_each_worker() -> None:
+def test_server_that_does_not_answer_the_list_describes_every_worker() -> None:
+    """Its index may be away for long, and nothing else would be."""
     server, memory = Temporal(), Memory()
     server.list_fails = OutOfTime("it did not answer")
-    assert looked(server, memory.look()) == {}
-    assert server.calls == {LIST: 1}
+    for _ in range(2):
+        assert looked(server, memory.look()) == server.current
+        assert server.calls == {LIST: 1, DESCRIBE: len(NAMES)}
 
 
 def test_one_look_alone_lists_nothing() -> None:
     server = Temporal()
     assert looked(server, Look()) == server.current
     assert server.calls == {DESCRIBE: len(NAMES)}
+
+
+class Lying(Temporal):
+    """Lists what it wants, of now and of before, and possibly without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current = dict.fromkeys(NAMES[:3], "v1")
+        self.listed: list[tuple[str, str]] = []
+        self.is_endless = False
+
+    def _page(self, _: ListWorkerDeploymentsRequest) -> ListWorkerDeploymentsResponse:
+        summaries = []
+        for name, build_id in self.listed:
+            version = WorkerDeploymentVersion(deployment_name=name, build_id=build_id)
+            summaries.append(
+                Summary(name=name, routing_config=RoutingConfig(current_deployment_version=version))
+            )
+        token = b"again" if self.is_endless else b""
+        return ListWorkerDeploymentsResponse(worker_deployments=summaries, next_page_token=token)
+
+
+moves = st.tuples(st.sampled_from(NAMES[:3]), st.sampled_from("abc"))
+told = st.sampled_from(("truth", "lies", "lies without end", "nothing")) | st.none()
+
+
+@given(
+    history=st.lists(
+        st.tuples(st.lists(moves), told, st.lists(moves), st.booleans()), min_size=12, max_size=20
+    ),
+    is_stuck=st.booleans(),
+)
+def test_whatever_is_listed_workers_are_as_of_the_last_ten_looks_and_decisions_as_of_now(
+    history: list[tuple[list[tuple[str, str]], str | None, list[tuple[str, str]], bool]], *, is_stuck: bool
+) -> None:
+    server, memory, before = Lying(), Memory(), list[dict[str, str]]()
+    server.listed = [*server.current.items()]
+    for changes, how, lies, decides in history:
+        server.current |= changes
+        if how and not is_stuck:
+            server.listed = [*server.current.items()] if how == "truth" else lies
+            server.list_fails = OutOfTime("no answer") if how == "nothing" else None
+            server.is_endless = how == "lies without end"
+        before = [*before[-9:], dict(server.current)]
+        look, parts = memory.look(), [slice(3)]
+        found = looked(server, look, parts=parts)
+        assert found.keys() == server.current.keys()
+        assert all(build_id in {known[name] for known in before} for name, build_id in found.items())
+        assert server.calls[LIST] <= 100
+        if decides and not is_stuck:
+            assert looked(server, look, parts=parts, for_routing=True) == server.current

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from twgen.errors import StateUnavailable
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import InTemporal
 from twgen.model.temporal import UpdateState, VersionStatus, WorkerDeployment
 from twgen.reading.temporal.silence import Silences
@@ -46,8 +46,6 @@ class Look:
     ) -> None:
         self.silences = Silences()
         self._described = described
-        self._new: dict[tuple[Place, str], WorkerDeployment] = {}
-        """What this look has described."""
         self._lists: dict[Place, asyncio.Task[Mapping[str, bytes]]] = {}
 
     async def deployment(
@@ -61,8 +59,6 @@ class Look:
         """The worker as Temporal describes it: now if it decides on traffic, else when it last changed."""
         place = place_of(spec)
         key = place, spec.worker_deployment
-        if key in self._new:
-            return self._new[key]
         summary, memory = b"", self._described
         if memory is not None and not for_routing:
             summary = (await self._listed(place, list_all)).get(spec.worker_deployment, b"")
@@ -70,8 +66,6 @@ class Look:
             if summary and summary == before:
                 return answer
         described = await describe()
-        if described:
-            self._new[key] = described
         if memory is not None:
             memory.pop(key, None)
             if described and summary and _is_still(described):
@@ -81,13 +75,13 @@ class Look:
     async def _listed(
         self, place: Place, list_all: Callable[[], Coroutine[Any, Any, Mapping[str, bytes]]]
     ) -> Mapping[str, bytes]:
-        """What the list says of each worker; nothing if the account may not list."""
+        """What the list says of each worker; nothing without the right to list, or without an answer."""
         if place not in self._lists:
             self._lists[place] = asyncio.create_task(list_all())
         try:
             # a worker that is cancelled must not cancel the list for the others
             return await asyncio.shield(self._lists[place])
-        except StateUnavailable:
+        except (StateUnavailable, OutOfTime):
             return {}
 
 

@@ -99,7 +99,7 @@ class SharedReads:
             connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
         )
         return await self.look.silences.unless_silent(
-            connection.host_port, lambda: self._clients.ask(call, self._deadline)
+            (connection.host_port, method), lambda: self._clients.ask(call, self._deadline)
         )
 
     async def wait_until_remembered(self) -> bool:
