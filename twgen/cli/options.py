@@ -351,7 +351,7 @@ class Grouped(click.Command):
     """A command whose help shows its own options first, and one line for each shared one."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups that it has."""
+        """Write the groups of options that the command has."""
         params = {str(param.name): param for param in self.get_params(ctx) if isinstance(param, click.Option)}
         of_groups = {name for _, names in SHARED.values() for name in names}
         groups = {"Options": [name for name in params if name not in of_groups]} | {

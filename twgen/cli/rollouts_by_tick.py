@@ -134,9 +134,10 @@ class RolloutsByTick:
 
 
 class _Turn:
-    """The turn of a rollout to look and to make the change that follows: a server gets few at once.
+    """The turn of a rollout to read its state and to make the change that follows.
 
-    The wait comes before the look, since a look permits a change only for a moment.
+    Only a few rollouts have a turn on one Temporal server at once. A rollout waits for its turn before it
+    reads, since its change is valid only for a moment after the read.
     """
 
     def __init__(self, turns: defaultdict[str, asyncio.Semaphore]) -> None:

@@ -1,4 +1,4 @@
-"""Reading from an Application when Argo CD refreshes it."""
+"""Data from an Argo CD Application: since when a refresh is requested, and what a sync could not apply."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +10,7 @@ from twgen.versioning.names import REFRESH
 
 
 def asked_since(application: Mapping[str, Any]) -> datetime | None:
-    """Since when a refresh has been asked for that Argo CD has not done; None: it has, or that is unknown.
+    """The time since which a requested refresh is pending; None: none is pending, or the time is unknown.
 
     Argo CD removes the annotation when it has refreshed.
     """

@@ -188,7 +188,7 @@ async def _wait(rollout: WorkerRollout, plan: WorkerPlan, world: WorkerWorld, no
 
 
 async def _sleep(rollout: WorkerRollout, length: timedelta) -> bool:
-    """Let a length of time pass; True: a request came, so it is not over yet."""
+    """Sleep for this long, or until a request comes; return whether a request ended the sleep."""
     if not rollout.is_asked:
         await rollout.sleep(length)
         return False

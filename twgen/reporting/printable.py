@@ -45,7 +45,7 @@ def printable_copy(value: Value) -> Value:
 
 def _printable(value: Any) -> Any:
     kind: Any = type(value)
-    if kind is str:  # not a word of an enumeration
+    if kind is str:  # a member of a StrEnum has another type and needs no escape
         return printable(value)
     if kind is tuple:
         items = tuple([_printable(item) for item in value])

@@ -49,7 +49,8 @@ def knows_temporal(container: Container) -> bool:
 def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
     """What becomes of the pods of a Deployment; of what they say of Temporal the first container is right."""
     containers: list[Container] = list(pod["containers"])
-    # a sidecar may stand before it, or know Temporal too: the image of the first container names the version
+    # the worker's container becomes the first, since the image of the first one names the version; a
+    # sidecar may be listed before it, or have variables of Temporal too
     containers.sort(key=lambda container: (TASK_QUEUE not in _told(container), not knows_temporal(container)))
     all_values = [_told(container) for container in containers]
     plain = ({name: text for name, text in values.items() if text} for values in all_values)

@@ -60,8 +60,8 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
         if not pods:
             continue
         (fewest, least_field), (most, most_field) = pods
-        # at the fewest pods that an autoscaler leaves: a draining version is idle for days, and all
-        # that time such a budget would block every drain of a node
+        # minAvailable is compared with the fewest pods that an autoscaler keeps: a draining version can be
+        # idle for days, and all that time such a budget would block every drain of a node
         limit = spec.get("minAvailable")
         if _of(limit, fewest) >= fewest:
             yield "minAvailable", f"{limit} with {least_field} at {fewest} {EVICTS_NONE}"

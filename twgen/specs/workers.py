@@ -187,7 +187,7 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
         message = "can take longer than holdFor of its RolloutPolicy, and then only another sync continues it"
         spec.warning("rollout", f"{message}: driver Job has no such limit")
     autoscalers = [item for item in worker.attached if item.autoscales]
-    # beside one that not every version gets, they are those of the others
+    # if only some versions get the autoscaler, spec.replicas still applies to the others
     autoscaler = next((item for item in autoscalers if not item.when), None)
     spec.warn_of_many_pods("replicas")
     if worker.says_zero:

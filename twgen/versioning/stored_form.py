@@ -47,7 +47,7 @@ def stored_struct(value: object, struct: str, path: str, kind: str, most: int = 
 
 
 class _Walk(NamedTuple):
-    """The problems so far of a value at `start` that is, or is part of, `kind`."""
+    """The problems found so far in the value at `start`. Messages call the value, or its whole, `kind`."""
 
     start: str
     kind: str

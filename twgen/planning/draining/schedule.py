@@ -48,7 +48,7 @@ def schedules(
 
 
 def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The schedules of all versions, each entry with its obstacle, if that is not the time."""
+    """The schedules of all versions, each entry with its obstacle, if it has one other than the time."""
     planned, why_none = [], _why_nothing_ends(target)
     for scheduled in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if scheduled.is_next else ""
