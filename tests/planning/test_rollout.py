@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.planning.situations import NOW, RAMPS, live, planned, routing, situation, temporal, version
-from tests.planning.times import MINUTE, SECOND
+from tests.planning.times import HOUR, MINUTE, SECOND
 from tests.strategies import specs, worlds
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -29,6 +29,7 @@ from twgen.planning.rollout import (
     next_write,
     not_begun,
     only_time_passes_until,
+    overdue,
     since_when,
     until_next_look,
 )
@@ -197,6 +198,25 @@ def test_status_of_a_rollout_that_ended_says_why_once_and_that_nothing_comes_nex
         assert (shown["next"], shown["waitsUntil"], shown["reason"]) == (None, None, status.reason)
     going = brought_up_to_date(told, looked)
     assert (going.percentage, going.document) == (50, looked.document)
+
+
+def test_status_whose_next_change_is_long_due_doubts_that_anything_rolls_out() -> None:
+    worker = {"worker": "shop/payments", "waitsUntil": "2026-11-21T12:00:30Z"}
+    told = RolloutStatus("shop/payments", Phase.WAITING, "RampPaused", "it stays", "v3", "v1", 25, NOW, {})
+    told = replace(told, document={"workers": [worker]})
+    assert overdue(told, NOW + 5 * MINUTE) == told
+    late = overdue(told, NOW + HOUR)
+    assert late.message == (
+        "it stays; its next change was due at 2026-11-21T12:00:30Z: does its Job, or `twgen tick` in its"
+        " place, still run?"
+    )
+    for other in (
+        replace(told, failing="Temporal does not answer"),
+        replace(told, document={}),
+        replace(told, document={"workers": [{**worker, "waitsUntil": None}]}),
+        replace(told, document={"workers": [{**worker, "waitsUntil": "tomorrow"}]}),
+    ):
+        assert overdue(other, NOW + HOUR) == other
 
 
 def test_rollout_that_is_tried_again_has_stood_for_as_long_as_its_first_try() -> None:

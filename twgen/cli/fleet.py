@@ -15,7 +15,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
-from twgen.planning.rollout import as_expected
+from twgen.planning.rollout import as_expected, overdue
 from twgen.reading.installation.workloads import read_strays
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.reporting.json_text import json_text
@@ -154,7 +154,7 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
     records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
     warn(line for line in records.unusable if line not in warned)
     warned.update(records.unusable)
-    return records.shown
+    return [overdue(status, clock()) for status in records.shown]
 
 
 async def _left_behind(

@@ -12,6 +12,7 @@ from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.reasons.routing import Until
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
+from twgen.model.times import parse_time
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.gates import gates_before
@@ -26,6 +27,8 @@ _LONGEST = timedelta(seconds=30)
 LONGEST_BLIND = timedelta(minutes=5)
 """The longest sleep in a pause: some changes move neither traffic nor the conflict token."""
 _UNTIL_READY = timedelta(seconds=10)
+_OVERDUE = timedelta(minutes=5)
+"""A rollout that lives takes less: a look, a change, and writing its status."""
 _ALL = 100
 """Percent."""
 
@@ -150,6 +153,22 @@ def as_expected(
             status = not_begun(status, spec.worker_deployment, spec.build_id, why, since)
         expected.append(status)
     return expected
+
+
+def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
+    """The status that a rollout wrote, or the same with a doubt: its next change has been due for too long.
+
+    A rollout that looks writes why a due change is not made, so this one may have stopped.
+    """
+    due = [str(worker.get("waitsUntil") or "") for worker in status.document.get("workers", ())]
+    try:
+        late = [text for text in due if text and now - parse_time(text) > _OVERDUE]
+    except ValueError:
+        return status
+    if not late or status.failing:
+        return status
+    doubt = f"its next change was due at {late[0]}: does its Job, or `twgen tick` in its place, still run?"
+    return replace(status, message=f"{status.message}; {doubt}")
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
