@@ -28,6 +28,20 @@ def test_finding_is_a_line_with_what_why_and_what_mends_it() -> None:
     ]
 
 
+def test_same_finding_of_many_workers_is_one_line_and_counts_as_many() -> None:
+    about = [f"shop/w{number}" for number in range(500)]
+    findings = [
+        Finding(worker, Severity.ADVICE, "no tick is there", "it waits", "install") for worker in about
+    ]
+    lines = diagnosis_lines([*findings, *FOUND], {}, "500 workers")
+    assert lines[0] == "! shop/w0, shop/w1, shop/w2 and 497 more: no tick is there. It waits. Fix: install"
+    assert len(lines) == 4
+    assert lines[-1] == "checked 500 workers: 1 problem, 501 pieces of advice"
+    text = diagnosis_text(findings, {}, "500 workers", colour=False, width=100)
+    assert text.count("no tick is there") == 1
+    assert len(diagnosis_document(findings, {}, NOW)["findings"]) == 500
+
+
 def test_question_is_followed_by_no_full_stop() -> None:
     asks = Finding("shop/orders", Severity.PROBLEM, "is it off?", "it waits", "turn it on")
     [line, _] = diagnosis_lines([asks], {}, "1 worker")

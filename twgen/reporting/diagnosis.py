@@ -1,6 +1,8 @@
 """A diagnosis as text for people, and as a document for programs (`schemas/diagnosis.json`)."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +11,7 @@ from rich.text import Text
 from twgen.model.diagnosis import Finding, Severity
 from twgen.model.problem import counted
 from twgen.model.times import format_time
+from twgen.planning.sentences import listed
 from twgen.reporting.layout import wrapped, written
 from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
@@ -16,13 +19,14 @@ from twgen.versioning.names import TWGEN_API
 _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 _STYLES = {Severity.PROBLEM: "bold red", Severity.ADVICE: "yellow"}
 _INDENT = "    "
+_MOST_NAMED = 3
 
 
 def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str) -> list[str]:
     """A line for each finding and for each check that was not possible, then the totals."""
     lines = [
         printable(f"{_head(finding)} {_sentence(finding.because)} Fix: {finding.remedy}")
-        for finding in findings
+        for finding in _together(findings)
     ]
     lines += [printable(f"- not checked: {subject}: {why}") for subject, why in not_checked.items()]
     return [*lines, _totals(findings, checked)]
@@ -37,9 +41,17 @@ def diagnosis_text(
         for subject, why in not_checked.items()
         for line in wrapped(Text(printable(f"- not checked: {subject}: {why}"), "dim"), width, "", _INDENT)
     ]
-    for finding in sorted(findings, key=lambda finding: finding.severity is Severity.PROBLEM):
+    for finding in sorted(_together(findings), key=lambda finding: finding.severity is Severity.PROBLEM):
         lines += _block(printable_copy(finding), width)
     return written([*lines, Text(_totals(findings, checked), "bold")], colour=colour)
+
+
+def _together(findings: Sequence[Finding]) -> list[Finding]:
+    """One finding in place of those that say the same of several workers, with the names of the first."""
+    alike: defaultdict[Finding, list[str]] = defaultdict(list)
+    for finding in findings:
+        alike[replace(finding, about="")].append(finding.about)
+    return [replace(finding, about=listed(names, _MOST_NAMED)) for finding, names in alike.items()]
 
 
 def _block(finding: Finding, width: int) -> Iterator[Text]:
