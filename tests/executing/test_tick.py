@@ -324,6 +324,24 @@ def test_rollout_by_tick_that_has_ended_and_has_work_begins_again_and_no_job_is_
         assert len(begun) == expected
 
 
+def test_server_that_is_busy_is_told_of_in_its_third_look_in_a_row() -> None:
+    busy = Unread("a:7233", "a:7233 limits the rate of calls for shop/payments", is_busy=True)
+    answers = iter((True, True, False, True, True, True, True))
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return (World(NOW, {}), [busy]) if next(answers) else (empty(specs), [])
+
+    tick = Tick(read, _unasked, _unasked, _unasked, print, busy={})
+    told = [bool(asyncio.run(tick.act([worker("shop")])).failures) for _ in range(7)]
+    assert told == [False] * 5 + [True] * 2
+
+    async def is_busy(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return World(NOW, {}), [busy]
+
+    alone = Tick(is_busy, _unasked, _unasked, _unasked, print)
+    assert asyncio.run(alone.act([worker("shop")])).failures == [busy.why], "no later look could tell of it"
+
+
 def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() -> None:
     async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return empty(specs), []

@@ -136,7 +136,8 @@ class _Checks:
         """Why kinds of attached objects could not be read, as far as it was reported."""
         self.begun: dict[str, datetime] = {}
         self.kept: dict[tuple[str, str], NextTry] = {}
-        """Both as in a Tick."""
+        self.busy: dict[str, int] | None = None
+        """All three as in a Tick."""
 
     async def check(self) -> list[str]:
         """Check all rollouts, do everything that is due, and return the failures."""
@@ -167,6 +168,7 @@ class _Checks:
 
 async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> NoReturn:
     """Check again and again, and carry out rollouts meanwhile."""
+    checks.busy = {}
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
             checks.rollouts = RolloutsByTick(checks.settings, checks.servers, checks.opened)
@@ -244,6 +246,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         begun=checks.begun,
         kept=checks.kept,
         forbidden=checks.forbidden,
+        busy=checks.busy,
     )
     result = await tick.act(workers)
     failures += result.failures

@@ -292,6 +292,10 @@ def _silent_runtime() -> "Runtime":
     return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
+class Busy(StateUnavailable):
+    """The server limits the rate of calls; it may answer the same call later."""
+
+
 class OneAtATime(StateUnavailable):
     """The server runs another batch operation in this namespace, and only one at a time."""
 
@@ -325,7 +329,8 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
         )
     is_lost = _LOST in str(error)
     advice = "could not make this change: try again" if is_lost else _ADVICE.get(status, _OTHER_ADVICE)
-    return StateUnavailable(f"{server}: the server {advice} ({status}: {text})")
+    unavailable = Busy if status == "RESOURCE_EXHAUSTED" else StateUnavailable
+    return unavailable(f"{server}: the server {advice} ({status}: {text})")
 
 
 def unreachable(

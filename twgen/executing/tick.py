@@ -50,8 +50,8 @@ from twgen.reporting.status.document import is_news, rollout_status
 
 _NAMESPACES_AT_ONCE = 8
 """Of each Temporal server, so that one that never answers does not delay the others."""
-
-
+_BUSY_LOOKS = 3
+"""A server that is over its limit in as many looks in a row is told of."""
 _PRUNED_AT_ONCE = 10
 """The most records of a worker in one check: what else is due comes soon enough."""
 
@@ -177,6 +177,9 @@ class Tick:
     """The old records that were not deleted, by worker and build ID, and when each is tried again."""
     forbidden: set[str] = field(default_factory=set)
     """What may not be written, as far as it was said."""
+    busy: dict[str, int] | None = None
+    """Why workers were not read although a later look may read them, and in how many looks in a row; None:
+    there is no later look."""
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Delete the Jobs that must run again, and write the statuses that no Job writes."""
@@ -218,8 +221,17 @@ class Tick:
                         await self._drain(observation, result)
 
         await asyncio.gather(*map(check_namespace, by_place.values()))
-        result.failures.extend(unread_lines(result.unread))
+        result.failures.extend(unread_lines(self._told(result.unread)))
         return result
+
+    def _told(self, unread: Sequence[Unread]) -> Sequence[Unread]:
+        """The workers that were not read, without those whose busy server may answer the next look."""
+        if self.busy is None:
+            return unread
+        looks = {one.why: self.busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
+        self.busy.clear()
+        self.busy.update(looks)
+        return [one for one in unread if looks.get(one.why, _BUSY_LOOKS) >= _BUSY_LOOKS]
 
     async def _read(
         self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False

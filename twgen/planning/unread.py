@@ -16,12 +16,14 @@ class Unread(NamedTuple):
     address: str
     """The address of its Temporal."""
     why: str
+    is_busy: bool = False
+    """Its server limits the rate of calls: the next look may be answered."""
 
 
 def unread_lines(unread: Iterable[Unread]) -> list[str]:
     """Why workers were not read: one line for those of one server that fail alike."""
     alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for address, why in unread:
+    for address, why, _ in unread:
         alike[address, _OF_ONE_WORKER.sub("", why)].append(why)
     lines: dict[str, None] = {}
     for (address, _), reasons in alike.items():

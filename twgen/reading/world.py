@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from twgen.clients.temporal import Busy
 from twgen.errors import TwgenError
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import TaskQueue
@@ -93,7 +94,7 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
         failure = first_failure(outcome)
         if not isinstance(failure, TwgenError):
             raise failure
-        unread.append(Unread(spec.connection.host_port, str(failure)))
+        unread.append(Unread(spec.connection.host_port, str(failure), isinstance(failure, Busy)))
     return World(reading.now, workers), unread
 
 
