@@ -27,6 +27,7 @@ from tests.strategies import NOW
 from twgen.cli.live import Servers
 from twgen.cli.main import twgen
 from twgen.cli.serving import Board, Exposed, serving
+from twgen.cli.tick import turned
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.records.intent import write_intent
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
@@ -409,6 +410,14 @@ def test_page_is_there_once_a_look_was_done() -> None:
     assert (page.status, b'data-refreshed-every="60"' in page.body) == ("200 OK", True)
     told = json.loads(exposed.answer({"PATH_INFO": "/", "HTTP_ACCEPT": "application/json"}).body)
     assert (told["failure"], told["fleet"] in page.body.decode()) == ("Temporal is away", True)
+
+
+def test_no_worker_is_among_the_last_in_every_look() -> None:
+    looks = [turned(range(40), look) for look in range(4)]
+    assert all(sorted(look) == [*range(40)] for look in looks)
+    for worker in range(40):
+        assert min(look.index(worker) for look in looks) < 10
+    assert turned([], 3) == []
 
 
 def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -47,8 +47,12 @@ from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
 
+Item = TypeVar("Item")
+
 _FIELD_MANAGER = "twgen-tick"
 """The field manager of the statuses that no rollout writes."""
+_BEGINNINGS = 4
+"""Of the workers, in as many looks."""
 _MISSED = 3
 """How many checks may fail before it counts as unhealthy."""
 
@@ -248,13 +252,22 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         forbidden=checks.forbidden,
         busy=checks.busy,
     )
-    result = await tick.act(workers)
+    result = await tick.act(turned(workers, checks.done))
     failures += result.failures
     statuses = result.newer(records.shown)
     if checks.refreshes:
         failures += await checks.refreshes.ask(result.applications, clock())
         statuses = [with_refusals(status, checks.refreshes.refused) for status in statuses]
     return statuses, failures
+
+
+def turned(workers: Sequence[Item], look: int) -> Sequence[Item]:
+    """The workers from another beginning in each look.
+
+    If the first ones hang, a server counts as silent before the last ones have their turn.
+    """
+    beginning = len(workers) * (look % _BEGINNINGS) // _BEGINNINGS
+    return [*workers[beginning:], *workers[:beginning]]
 
 
 async def _drain(
