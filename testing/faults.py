@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
 from testing.background import Background
+from testing.processes import free_ports
 
 _CHUNK = 65536
 _PREFACE = 24
@@ -71,7 +72,10 @@ class Forwarder:
         """How many requests had the bytes of `lost_body` in them."""
         self.lost = 0
         """How many answers were lost so far."""
-        self.address = f"127.0.0.1:{self._background.run(self._listen())}"
+        # while it is dead, no outgoing connection may take its port
+        [self._port] = free_ports(1)
+        self._background.run(self._listen())
+        self.address = f"127.0.0.1:{self._port}"
 
     def die(self) -> None:
         """Refuse every connection from now on, and break those that there are."""
@@ -79,7 +83,7 @@ class Forwarder:
 
     def revive(self) -> None:
         """Accept connections again, at the same address."""
-        self._background.run(self._listen(int(self.address.rsplit(":")[1])))
+        self._background.run(self._listen())
 
     def turn(self, target: str) -> None:
         """Lead to another server from now on; connections break."""
@@ -95,12 +99,10 @@ class Forwarder:
         for accepted in self._passing:
             accepted.close()
 
-    async def _listen(self, port: int = 0) -> int:
-        self._listening = socket.create_server(("127.0.0.1", port))
+    async def _listen(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", self._port))
         self._listening.settimeout(0)
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
-        found: int = self._listening.getsockname()[1]
-        return found
 
     async def _die(self) -> None:
         if self._listening.fileno() >= 0:
