@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from twgen.cli.boundary import bug_lines
 from twgen.cli.in_cluster import how_it_ended, unattended
 from twgen.cli.live import Connections, Servers, usable_prometheus
-from twgen.cli.output import warn, write
+from twgen.cli.output import warn
 from twgen.cli.rolling import sleep
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import AnswerDeadline
@@ -20,13 +20,12 @@ from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.executing.unattended import Access, carry_out
 from twgen.model.requests import PendingRequest
 from twgen.model.rollout import EndedJob, Glimpse, JobReference
+from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.rollout import needs_a_rollout
 from twgen.reading.glimpses import read_glimpses
-from twgen.reading.rollouts import RolloutsInCluster
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import is_of
-from twgen.reporting.printable import printable
 from twgen.versioning.names import rollout_name
 
 if TYPE_CHECKING:
@@ -41,18 +40,20 @@ _LOOKS_AT_ONCE = 8
 class RolloutsByTick:
     """The rollouts of one process, and the connections that they use."""
 
-    def __init__(self, settings: Settings, servers: Servers, opened: Connections) -> None:
-        self.tasks = RolloutTasks(self._carry_out, clock, _say, lambda bug: warn(bug_lines(bug)))
+    def __init__(
+        self, settings: Settings, servers: Servers, opened: Connections, say: Callable[[str], None]
+    ) -> None:
+        """`say` gets every change that was made, and every end."""
+        self.tasks = RolloutTasks(self._carry_out, clock, say, lambda bug: warn(bug_lines(bug)))
+        self._say = say
         self._settings = settings
         self._servers = servers
         self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
         self._failure = ""
-        self.is_followed = False
         self._opened = opened
 
     async def follow(self) -> None:
         """Begin the rollouts of new intents, for as long as the process lives."""
-        self.is_followed = True
         while True:
             deadline = AnswerDeadline(self._settings.timeout)
             try:
@@ -76,10 +77,9 @@ class RolloutsByTick:
         with suppress(TwgenError):
             self._opened = self._servers.renewed(self._opened)
 
-    def remember(self, records: RolloutsInCluster) -> None:
-        """Note which intents an earlier process has carried out already."""
-        status_of = {status.worker: status for status in records.statuses}
-        for intent in records.intents:
+    def remember(self, intents: Iterable[Intent], status_of: Mapping[str, RolloutStatus]) -> None:
+        """Note which intents an earlier process has carried out already; `status_of` is by worker."""
+        for intent in intents:
             status = status_of.get(f"{intent.namespace}/{intent.worker}")
             if not (intent.is_by_tick and status and is_of(status, intent)):
                 continue
@@ -96,19 +96,17 @@ class RolloutsByTick:
         self.tasks.begin_again(glimpse_of(intent))
 
     async def _carry_out(self, glimpse: Glimpse) -> None:
-        opened, place = self._opened, (glimpse.namespace, glimpse.name)
-
         def prometheus(intent: Intent) -> "Callable[[], PrometheusServers]":
             return usable_prometheus(self._settings, among={server.name for server in intent.prometheus})
 
         turn = _Turn(self._turns)
-        base = unattended(self._settings, place, self._servers, opened, prometheus, _say)
+        base = unattended(self._settings, glimpse.place, self._servers, self._opened, prometheus, self._say)
         shared = replace(base, access=lambda intent: self._shared(base.access(intent), glimpse, turn))
         try:
             plan = await carry_out(shared, glimpse.intent_hash, None)
         finally:
             turn.give_back()
-        _say(f"{'/'.join(place)}: {how_it_ended(plan)}")
+        self._say(f"{'/'.join(glimpse.place)}: {how_it_ended(plan)}")
 
     def _shared(self, access: Access, glimpse: Glimpse, turn: "_Turn") -> Access:
         """The same access; a look waits for its turn, and reads a request only if one was seen."""
@@ -160,7 +158,3 @@ class _Turn:
 def glimpse_of(intent: Intent) -> Glimpse:
     """The same of an intent that was read as a whole."""
     return Glimpse(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid, is_asked=False)
-
-
-def _say(line: str) -> None:
-    write(f"{printable(line)}\n")

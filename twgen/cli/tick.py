@@ -104,14 +104,13 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     if settings.operator.tick.rollouts and every is None:
         raise InvalidInput("tick.rollouts of the OperatorConfig needs --every: a rollout takes many checks")
     with Servers(settings) as servers, served:
-        if every is None:
-            # the first look describes every worker, and one alone needs no memory
-            alone = partial(_Checks, settings, servers, refreshes=refreshes, next_look=Look)
-            if failures := servers.run((), lambda opened: alone(opened).check()):
-                raise StateUnavailable("; ".join(failures))
-            return
-        many = partial(_Checks, settings, servers, refreshes=refreshes, next_look=Memory().look)
-        servers.run((), lambda opened: _check_for_ever(many(opened), exposed, every))
+        # the first look describes every worker, and one alone needs no memory
+        next_look = Look if every is None else Memory().look
+        checks_with = partial(_Checks, settings, servers, refreshes=refreshes, next_look=next_look)
+        if every is not None:
+            servers.run((), lambda opened: _check_for_ever(checks_with(opened), exposed, every))
+        elif failures := servers.run((), lambda opened: checks_with(opened).check()):
+            raise StateUnavailable("; ".join(failures))
 
 
 class _Checks:
@@ -175,12 +174,13 @@ async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> No
     checks.busy = {}
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
-            checks.rollouts = RolloutsByTick(checks.settings, checks.servers, checks.opened)
+            checks.rollouts = RolloutsByTick(checks.settings, checks.servers, checks.opened, _print)
+        following = None
         while True:
             await _check_and_report(checks, exposed, every)
-            if checks.rollouts and checks.done and not checks.rollouts.is_followed:
-                # the first check has told which rollouts an earlier process has ended
-                group.create_task(checks.rollouts.follow())
+            # the first check has told which rollouts an earlier process has ended
+            if checks.rollouts and checks.done and not following:
+                following = group.create_task(checks.rollouts.follow())
             await sleep(timedelta(seconds=every))
 
 
@@ -226,7 +226,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     specs, unusable = specs_of_intents(records.intents)
     failures = [*records.unusable, *unusable]
     if checks.rollouts:
-        checks.rollouts.remember(records)
+        checks.rollouts.remember(records.intents, status_of)
     workers = [
         Worker(
             intent,

@@ -38,7 +38,7 @@ class RolloutTasks:
         self._say = say
         self._report_bug = report_bug
         self._seen: dict[Place, Glimpse] = {}
-        self._running: dict[Place, tuple[Glimpse, asyncio.Task[None]]] = {}
+        self._running: dict[Place, asyncio.Task[None]] = {}
         self._ended: dict[Place, _Ended] = {}
 
     def see(self, glimpses: Iterable[Glimpse]) -> None:
@@ -46,53 +46,51 @@ class RolloutTasks:
 
         If the intent of a running rollout is another one now, that rollout finds it out, and ends first.
         """
-        self._seen = {(glimpse.namespace, glimpse.name): glimpse for glimpse in glimpses}
+        self._seen = {glimpse.place: glimpse for glimpse in glimpses}
         self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
         for place, glimpse in self._seen.items():
             ended = self._ended.get(place)
             is_done = ended is not None and ended.intent.is_of(glimpse) and not glimpse.is_asked
             if place not in self._running and not is_done:
-                self._begin(place, glimpse)
+                self._begin(glimpse)
 
     def note_end(self, glimpse: Glimpse, at: datetime) -> None:
         """Another process has carried out this intent, unless this one has begun to."""
-        place = (glimpse.namespace, glimpse.name)
-        if place not in self._running and place not in self._ended:
-            self._ended[place] = _Ended(glimpse, at)
+        if glimpse.place not in self._running and glimpse.place not in self._ended:
+            self._ended[glimpse.place] = _Ended(glimpse, at)
 
     def ended_at(self, glimpse: Glimpse) -> datetime | None:
         """When the rollout of an intent ended; None: it runs, or has not begun."""
-        ended = self._ended.get((glimpse.namespace, glimpse.name))
+        ended = self._ended.get(glimpse.place)
         return ended.at if ended and ended.intent.is_of(glimpse) else None
 
     def begin_again(self, glimpse: Glimpse) -> None:
         """Begin a rollout that has ended."""
-        place = (glimpse.namespace, glimpse.name)
-        if place not in self._running:
-            self._begin(place, glimpse)
+        if glimpse.place not in self._running:
+            self._begin(glimpse)
 
     def stop(self) -> None:
         """Stop all rollouts; those that are still there begin again when they are seen next."""
-        for _, task in self._running.values():
+        for task in self._running.values():
             task.cancel()
 
     def is_asked(self, glimpse: Glimpse) -> bool:
         """Somebody requests something of a running rollout, or its intent is another one now."""
-        seen = self._seen.get((glimpse.namespace, glimpse.name))
+        seen = self._seen.get(glimpse.place)
         return not seen or seen.is_asked or not seen.is_of(glimpse)
 
-    def _begin(self, place: Place, glimpse: Glimpse) -> None:
-        self._ended.pop(place, None)
-        self._running[place] = glimpse, asyncio.create_task(self._run(place, glimpse))
+    def _begin(self, glimpse: Glimpse) -> None:
+        self._ended.pop(glimpse.place, None)
+        self._running[glimpse.place] = asyncio.create_task(self._run(glimpse))
 
-    async def _run(self, place: Place, glimpse: Glimpse) -> None:
+    async def _run(self, glimpse: Glimpse) -> None:
         try:
             await self._carry_out(glimpse)
         except TwgenError as error:
-            self._say(f"{'/'.join(place)}: its rollout has ended: {error}")
+            self._say(f"{'/'.join(glimpse.place)}: its rollout has ended: {error}")
         except Exception as error:  # noqa: BLE001 - it must not end the rollouts of the other workers
             self._report_bug(error)
         finally:
-            del self._running[place]
+            del self._running[glimpse.place]
         # not after a stop: then it is to begin again
-        self._ended[place] = _Ended(glimpse, self._clock())
+        self._ended[glimpse.place] = _Ended(glimpse, self._clock())

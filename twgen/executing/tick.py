@@ -33,8 +33,6 @@ from twgen.planning.draining.schedule import (
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
 from twgen.planning.refresh import (
-    RERUN_PAUSE,
-    RERUN_PAUSE_OF_TICK,
     Rendered,
     plan_hash,
     possible_renders,
@@ -277,8 +275,8 @@ class Tick:
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
         if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
             return
-        pause = RERUN_PAUSE_OF_TICK if worker.intent.is_by_tick else RERUN_PAUSE
-        if runs_again(plan, ended.ended_at, observation.plan.now, pause):
+        now, is_by_tick = observation.plan.now, worker.intent.is_by_tick
+        if runs_again(plan, ended.ended_at, now, is_by_tick=is_by_tick):
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _answer(self, worker: Worker, now: datetime) -> None:

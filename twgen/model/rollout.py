@@ -52,6 +52,11 @@ class Glimpse(NamedTuple):
     is_asked: bool
     """Somebody requests something of it."""
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The namespace and the name of the intent."""
+        return self.namespace, self.name
+
     def is_of(self, other: "Glimpse") -> bool:
         """Both are of the same intent."""
         return (self.intent_hash, self.uid) == (other.intent_hash, other.uid)

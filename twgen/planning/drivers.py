@@ -24,7 +24,7 @@ NEEDS_TICK = (
 
 
 def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
-    """Hook or Job, for workers that Jobs roll out.
+    """Hook or Job, for those of the workers that Jobs roll out.
 
     Only Argo CD runs hooks. Raises InvalidInput if policies contradict each other: a sync with a hook
     also waits for the Jobs of the other workers.
@@ -56,16 +56,16 @@ def driver_of_render(
     for spec in specs if leaves_none_out else ():
         if why := why_not_driven(spec, operator):
             raise InvalidInput(f"{spec.worker_deployment}: {why}")
-    driven = [spec for spec in specs if spec.policy.driver is not Driver.NONE]
-    for spec in driven:
-        if not (why_not_driven(spec, operator) or caller.of(spec.policy)):
+    for spec in specs:
+        is_left_to_people = spec.policy.driver is Driver.NONE or why_not_driven(spec, operator)
+        if not (is_left_to_people or caller.of(spec.policy)):
             raise InvalidInput(
                 f"{spec.worker_deployment}: its rollout needs a manager identity: use --identity, or"
                 " set spec.identity of a RolloutPolicy"
             )
     if not operator.rollout.image:
         return Driver.JOB
-    return rollout_driver(_with_jobs(specs), in_argocd=bool(caller.application))
+    return rollout_driver(specs, in_argocd=bool(caller.application))
 
 
 def why_not_driven(spec: WorkerSpec, operator: Operator) -> str:
@@ -104,7 +104,7 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
 
     A policy may ask for Jobs before the operator names an image. Raises as `rollout_driver` does.
     """
-    driven = _with_jobs(specs)
+    driven = [spec for spec in specs if spec.policy.driver.has_job]
     if not image and not any(spec.policy.driver is Driver.JOB for spec in driven):
         return False
     return bool(driven) and rollout_driver(driven, in_argocd=True) is Driver.JOB
@@ -114,11 +114,6 @@ def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
     """The drivers with which a worker gets objects for its rollout."""
     by_job = {driver for driver in Driver if driver.has_job and operator.rollout.image}
     return frozenset({Driver.NONE, *by_job, *([Driver.TICK] if operator.tick.rollouts else [])})
-
-
-def _with_jobs(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
-    """The workers that Jobs in the cluster roll out."""
-    return [spec for spec in specs if spec.policy.driver.has_job]
 
 
 def _takes_long(spec: WorkerSpec) -> bool:

@@ -175,12 +175,13 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
     return state.may_wait and not state.is_syncing
 
 
-def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, pause: timedelta = RERUN_PAUSE) -> bool:
-    """A rollout that has ended, mostly with its Job, has work again, and would not just fail again.
+def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, *, is_by_tick: bool = False) -> bool:
+    """A rollout that has ended, with its Job if it has one, has work again, and would not just fail again.
 
     A target that has all traffic but does not serve needs a person, not a rollout.
     """
     routing = plan.routing
     is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING
     is_in_vain = routing.reason.until is Until.ANOTHER_INTENT
+    pause = RERUN_PAUSE_OF_TICK if is_by_tick else RERUN_PAUSE
     return not is_idle and not is_in_vain and now - ended_at >= pause

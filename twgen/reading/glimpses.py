@@ -5,10 +5,11 @@ from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, listed
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.rollout import Driver, Glimpse
+from twgen.reading.kubernetes import rollout_config_maps
 from twgen.versioning.names import DRIVER, INTENT_HASH, REQUEST, ROLLOUT
 
 _PAGE = 500
@@ -16,26 +17,26 @@ _PAGE = 500
 
 async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Glimpse]:
     """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
-    path = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
-    query = {"labelSelector": ROLLOUT, "limit": str(_PAGE), "continue": ""}
-    intents: list[Mapping[str, Any]] = []
-    asked: set[tuple[str, str]] = set()
-    for _ in range(MOST_LISTED // _PAGE):
+
+    async def read(path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
         status, page = await client.ask("GET", path, deadline, query=query, only_metadata=True)
         if status != HTTPStatus.OK:
             raise StateUnavailable(f"{path} cannot be read: {page.get('message') or status}")
         # the items of a list without their other fields are of a kind of their own
-        bare = [{"metadata": value_at(item, "metadata")} for item in page.get("items") or ()]
-        for item in listed(path, {"items": bare}):
-            annotations = value_at(item, "metadata", "annotations") or {}
-            if annotations.get(DRIVER) == Driver.TICK:
-                intents.append(item)
-            if REQUEST in annotations:
-                asked.add(_worker_of(item))
-        query["continue"] = str(value_at(page, "metadata", "continue") or "")
-        if not query["continue"]:
-            return [_glimpse(item, is_asked=_worker_of(item) in asked) for item in intents]
-    raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
+        return {
+            **page,
+            "items": [{"metadata": value_at(item, "metadata")} for item in page.get("items") or ()],
+        }
+
+    intents: list[Mapping[str, Any]] = []
+    asked: set[tuple[str, str]] = set()
+    async for item in rollout_config_maps(read, namespace, _PAGE):
+        annotations = value_at(item, "metadata", "annotations") or {}
+        if annotations.get(DRIVER) == Driver.TICK:
+            intents.append(item)
+        if REQUEST in annotations:
+            asked.add(_worker_of(item))
+    return [_glimpse(item, is_asked=_worker_of(item) in asked) for item in intents]
 
 
 def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, config_map_path, jobs_path, listed
+from twgen.clients.kubernetes import KubernetesClient, config_map_path, jobs_path
 from twgen.cluster.jobs import JobEnd, end_of_job, is_older, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
@@ -21,7 +21,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
-from twgen.reading.kubernetes import owners_of, pods_path, read_list, read_path
+from twgen.reading.kubernetes import owners_of, pods_path, read_list, read_path, rollout_config_maps
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.requests import parse_pending
 from twgen.records.rollout_status import is_of, parse_rollout_status
@@ -335,20 +335,11 @@ def _not_begun(
     return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
 
 
-async def _config_maps(
+def _config_maps(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> AsyncIterator[Mapping[str, Any]]:
-    """The ConfigMaps of rollouts in a namespace, or in all, read page by page."""
-    path = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
-    query = {"labelSelector": ROLLOUT, "limit": str(_PAGE), "continue": ""}
-    for _ in range(MOST_LISTED // _PAGE):
-        page = await read_path(client, path, deadline, query)
-        for item in listed(path, page):
-            yield item
-        query["continue"] = value_at(page, "metadata", "continue") or ""
-        if not query["continue"]:
-            return
-    raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
+    """The ConfigMaps of rollouts in a namespace, or in all."""
+    return rollout_config_maps(lambda path, query: read_path(client, path, deadline, query), namespace, _PAGE)
 
 
 def _ended(
