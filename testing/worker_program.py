@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import ApplicationError
-from temporalio.worker import Worker, WorkerDeploymentConfig
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
 _ENVIRONMENT = os.environ  # noqa: TID251 - where a worker's settings are
 
@@ -222,6 +222,8 @@ async def main() -> None:
             workflows=[] if "ONLY_ACTIVITIES" in _ENVIRONMENT else workflows,
             activities=[greet],
             deployment_config=_deployment_config(),
+            # a sandbox imports this module for each workflow: a busy machine has no time for that
+            workflow_runner=UnsandboxedWorkflowRunner(),
             # on a busy machine a workflow may wait longer than the SDK's two seconds, and its task would fail
             debug_mode=True,
         )
