@@ -38,8 +38,10 @@ _AT_ONCE = 8
 _LOOKS = 5
 _ALL_RAMP_WITHIN, _ROLLING_FOR = 900.0, 120.0
 """Seconds."""
-_MOST_MEMORY, _MOST_CORES = 400, 0.5
-"""MiB, and a share of a core, for 500 rollouts at once."""
+_ROLLOUTS_AT_ONCE, _MOST_MEMORY, _MOST_CORES = 500, 400, 0.5
+"""What so many rollouts at once may take: MiB, and a share of a core."""
+_MOST_MEMORY_AT_REST = 300
+"""MiB, for any size."""
 _MOST_GROWTH = 1.3
 """How much faster than its size the cost of a command may grow."""
 
@@ -186,7 +188,7 @@ def fleet(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Row]:
                 calls = f"{temporal} calls to Temporal, {kubernetes} to Kubernetes"
                 yield _row(f"{name}, {end} workers", cost, calls, before.get(name), end)
                 before[name] = end, cost
-        yield _rolling(known, folder / "tick.log", end)
+        yield _rolling(known, folder / "tick.log", min(end, _ROLLOUTS_AT_ONCE))
 
 
 def _rolling(known: Fleet, log: Path, size: int) -> Row:
@@ -226,13 +228,13 @@ def _at_rest(known: Fleet, log: Path, size: int) -> Row:
         seconds, looks = _cpu_seconds(process.pid) - began, _looks(port) - looks
         temporal, kubernetes = (now - then for now, then in zip(known.calls(), asked, strict=True))
         [kib] = re.findall(r"^VmHWM:\s+(\d+) kB$", _of_process(process.pid, "status"), re.MULTILINE)
-    most = 5 + size // 20
+    most, memory = 5 + size // 20, int(kib) / 1024
     return Row(
         f"a look of tick at rest, {size} workers",
         f"{temporal / looks:.0f} calls to Temporal, {kubernetes / looks:.0f} to Kubernetes,"
-        f" {seconds / looks:.2f} s of CPU; {int(kib) / 1024:.0f} MiB at most",
-        f"{most} calls to Temporal",
-        holds=temporal / looks <= most,
+        f" {seconds / looks:.2f} s of CPU; {memory:.0f} MiB at most",
+        f"{most} calls to Temporal, {_MOST_MEMORY_AT_REST} MiB",
+        holds=temporal / looks <= most and memory <= _MOST_MEMORY_AT_REST,
     )
 
 

@@ -102,6 +102,7 @@ def dashboard_text() -> str:
             _lines(name.capitalize(), f"increase(twgen_tick_{name}_total[$__rate_interval])", name, span=6)
         )
     built.with_panel(_lines("A look takes", "twgen_tick_look_seconds", "look", unit="s", span=6))
+    built.with_panel(_number("Ticks that run", "count by (shard) (twgen_tick_shards)", "shard {{shard}}"))
     return json.dumps(built.build(), cls=JSONEncoder, indent=2) + "\n"
 
 

@@ -24,9 +24,9 @@ _LOOPBACK = "127.0.0.1"
 _UNSAID = ("authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io")
 # those that a story may see the work of; none concludes from a lease that the local node is gone
 _CONTROLLERS = (
-    *("deployment", "replicaset", "job", "cronjob", "horizontal-pod-autoscaler", "disruption"),
-    *("garbage-collector", "ttl-after-finished", "namespace", "root-ca-certificate-publisher"),
-    *("serviceaccount", "serviceaccount-token", "clusterrole-aggregation"),
+    *("deployment", "replicaset", "statefulset", "job", "cronjob", "disruption"),
+    *("horizontal-pod-autoscaler", "garbage-collector", "ttl-after-finished", "namespace"),
+    *("root-ca-certificate-publisher", "serviceaccount", "serviceaccount-token", "clusterrole-aggregation"),
 )
 # its store waits for the disk at each write, where there is nothing to keep
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there

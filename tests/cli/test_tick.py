@@ -257,7 +257,7 @@ def test_broken_status_is_told_and_hides_no_other(served: Served) -> None:
         tick(recorded, served)
 
 
-def served_metrics(recorded: Recorded) -> str:
+def served_metrics(recorded: Recorded, *options: str) -> str:
     """What tick serves after one look."""
     (port,) = free_ports(1)
     told: list[str] = []
@@ -269,7 +269,7 @@ def served_metrics(recorded: Recorded) -> str:
         raise KeyboardInterrupt
 
     with patch("twgen.cli.tick.sleep", ask):
-        run(recorded, "tick", "-n", "shop", "--every", "1s", "--metrics", f"127.0.0.1:{port}")
+        run(recorded, "tick", "-n", "shop", "--every", "1s", "--metrics", f"127.0.0.1:{port}", *options)
     return told[0]
 
 
@@ -284,6 +284,26 @@ def test_settled_worker_that_nobody_serves_any_more_is_seen() -> None:
     now = served_metrics(recorded)
     assert f"{unserved} 1.0" in now
     assert 'twgen_rollout_phase{namespace="shop",phase="Settled",worker="payments"} 1.0' in now
+
+
+def test_one_of_two_ticks_looks_after_a_worker(tmp_path: Path) -> None:
+    recorded = by_hand(RAMP, current="v1")
+    apply(recorded, tmp_path)
+    written = []
+    for shard in ("0", "1"):
+        text = served_metrics(recorded, "--shards", "2", "--shard", shard)
+        assert f'twgen_tick_shards{{shard="{shard}"}} 2.0' in text
+        is_told = 'worker="payments"' in text
+        written.append((is_told, recorded.api.objects.pop(STATUS, None) is not None))
+    assert sorted(written) == [(False, False), (True, True)]
+
+
+def test_first_of_several_ticks_tells_of_a_worker_that_nobody_knows() -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
+    recorded.run()
+    del recorded.api.objects[INTENT]
+    told = [served_metrics(recorded, "--shards", "3", "--shard", str(shard)) for shard in range(3)]
+    assert ['worker="payments"' in text for text in told] == [True, False, False]
 
 
 def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> None:
@@ -424,6 +444,8 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
     for arguments, told in (
         (["tick"], "give -n NAMESPACE, or -A"),
         (["tick", "-A", "--metrics", ":0"], "--metrics needs --every"),
+        (["tick", "-A", "--shards", "3", "--shard", "3"], "--shard must be below --shards (3)"),
+        (["tick", "-A", "--shard", "1"], "--shard must be below --shards (1)"),
         (["status", "-o", "openmetrics", "-w"], "cannot be used with -w"),
         (["tick", "-A", "--argocd-server", "https://a"], "needs a token"),
     ):

@@ -3,13 +3,14 @@
 import json
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from testing.install import installed
 from testing.recipes import PROMTOOL
@@ -17,7 +18,7 @@ from tools.monitoring import ALERTS
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.status import RolloutStatus
-from twgen.reporting.status.metrics import openmetrics
+from twgen.reporting.status.metrics import TickLook, openmetrics
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -41,19 +42,19 @@ def status(
     return {"phase": phase, "reason": reason, "document": {"workers": [worker]}}
 
 
-def told(minute: int, moment: Moment, counts: Mapping[str, int]) -> str:
+def told(minute: int, moment: Moment, counts: Mapping[str, int], look: TickLook) -> str:
     """What tick serves at that minute."""
     facts = {"message": "", "target": "v2", "current": "v1", "percentage": 0, "since": START, **moment}
     statuses = [RolloutStatus(worker="shop/payments", **facts)]
-    return openmetrics(statuses, START + timedelta(minutes=minute), counts).decode()
+    return openmetrics(statuses, START + timedelta(minutes=minute), counts, look).decode()
 
 
 def looks(minute: int) -> dict[str, int]:
     return {"looks": minute, "errors": 0, "refreshes": 0}
 
 
-Story = Callable[[int], tuple[Moment, Mapping[str, int]] | None]
-"""What is so at a minute; None: nothing is served."""
+Story = Callable[[int], tuple[Moment, Mapping[str, int], *tuple[TickLook, ...]] | None]
+"""What is so at a minute, and which ticks look if there are several; None: nothing is served."""
 TROUBLE: dict[str, tuple[Story, int]] = {
     "TwgenTrafficUnserved": (
         lambda minute: (status(unserved="" if minute < 10 else "v2"), looks(minute)),
@@ -162,20 +163,33 @@ QUIET: dict[str, Story] = {
     ),
     "one failure": lambda minute: (status(), looks(minute) | {"errors": int(minute > 9)}),
     "a restart": lambda minute: (status(), looks(minute if minute < 10 else minute - 10)),
+    "ticks that share the workers": lambda minute: (
+        status(),
+        looks(minute),
+        TickLook(1, 0, 2),
+        TickLook(1, 1, 2),
+    ),
     "a restart that takes two minutes": lambda minute: (
         None if 10 <= minute < 12 else (status(), looks(minute))
     ),
 }
 
 
+def samples_of(text: str) -> Iterator[Sample]:
+    for family in text_string_to_metric_families(text):
+        yield from family.samples
+
+
 def firing(folder: Path, story: Story, minutes: Mapping[int, set[str]]) -> subprocess.CompletedProcess[str]:
     """What promtool says of the alerts expected at these minutes."""
     series: defaultdict[str, list[str]] = defaultdict(lambda: ["_"] * MINUTES)
     for minute in range(MINUTES):
-        if moment := story(minute):
-            for family in text_string_to_metric_families(told(minute, *moment)):
-                for sample in family.samples:
-                    labels = ",".join(f'{name}="{text}"' for name, text in sample.labels.items())
+        if served := story(minute):
+            moment, counts, *looking = served
+            for look in looking or [TickLook(1)]:
+                for sample in samples_of(told(minute, moment, counts, look)):
+                    every_label = {**sample.labels, "pod": f"twgen-tick-{look.shard}"}.items()
+                    labels = ",".join(f'{name}="{text}"' for name, text in every_label)
                     series[f"{sample.name}{{{labels}}}"][minute] = f"{sample.value:g}"
     [rules] = read_documents(ALERTS.read_text())
     names = [rule["alert"] for rule in rules["groups"][0]["rules"]]
@@ -238,6 +252,18 @@ def test_metrics_that_are_gone_are_an_alert(tmp_path: Path) -> None:
         tmp_path,
         lambda minute: (status(), looks(minute)) if minute < 10 else None,
         {9: set(), 40: {"TwgenTickStopped"}},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_one_of_several_ticks_that_is_missing_is_an_alert(missing: int, tmp_path: Path) -> None:
+    both = [TickLook(1, 0, 2), TickLook(1, 1, 2)]
+    left = [look for look in both if look.shard != missing]
+    ended = firing(
+        tmp_path,
+        lambda minute: (status(), looks(minute), *(both if minute < 10 else left)),
+        {9: set(), 20: {"TwgenTickStopped"}, 40: {"TwgenTickStopped"}},
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 

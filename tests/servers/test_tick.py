@@ -35,7 +35,12 @@ def built(folder: Path, *, without: str = "") -> dict[str, Object]:
     page = (ROOT / "docs" / "tick.md").read_text()
     [shown] = re.findall(r"^```yaml\n(namespace: twgen\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     kept = [line for line in shown.splitlines() if not (without and re.search(without, line))]
-    (folder / "kustomization.yaml").write_text("\n".join(kept))
+    return kustomized(folder, "\n".join(kept))
+
+
+def kustomized(folder: Path, kustomization: str) -> dict[str, Object]:
+    """What kustomize makes of it in that folder, by kind."""
+    (folder / "kustomization.yaml").write_text(kustomization)
     command = [installed(KUBECTL), "kustomize", folder]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     documents = read_documents(text)
@@ -89,6 +94,36 @@ def test_forms_differ_in_how_they_go_on_alone(tmp_path: Path) -> None:
     [subject] = every["ClusterRoleBinding"]["subjects"]
     account = every["ServiceAccount"]["metadata"]
     assert (subject["namespace"], subject["name"]) == (account["namespace"], account["name"])
+
+
+def test_ticks_that_share_the_workers_are_numbered_pods(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    every = built(tmp_path)
+    page = (ROOT / "docs" / "operating.md").read_text()
+    [shown] = re.findall(r"^```yaml\n(components:\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    [installation] = read_documents((tmp_path / "kustomization.yaml").read_text())
+    [change] = read_documents(shown)
+    (configuration,), (more,) = installation["configMapGenerator"], change.pop("configMapGenerator")
+    configuration["literals"] += more["literals"]
+    shared = kustomized(tmp_path, write_documents([installation | change]))
+    stateful = shared["StatefulSet"]
+    assert shared.keys() == every.keys() - {"Deployment", "PodMonitor", "PrometheusRule"} | {"StatefulSet"}
+    assert str(stateful["spec"]["replicas"]) == shared["ConfigMap"]["data"]["TWGEN_SHARDS"] == "3"
+    *settings, number = pod(stateful)["env"]
+    assert settings == pod(every["Deployment"])["env"]
+    assert number["name"] == "TWGEN_SHARD"
+    label = number["valueFrom"]["fieldRef"]["fieldPath"].split("'")[1]
+
+    for document in (shared["ServiceAccount"], stateful):
+        document["metadata"]["namespace"] = namespace
+    cluster.apply([shared["ServiceAccount"], stateful])
+
+    def numbers() -> list[str]:
+        pods = cluster.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+        return sorted(item["metadata"]["labels"][label] for item in pods)
+
+    eventually(lambda: numbers() == ["0", "1", "2"])
 
 
 def test_both_forms_are_taken_by_an_api_server_where_pods_are_restricted(

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -45,16 +45,25 @@ BY_TICK = {
 
 @contextmanager
 def tick_of(story: Story) -> Iterator[None]:
-    """A tick that carries out the rollouts of the story's namespace, with the rights that the docs name."""
+    """Two ticks that share the workers of the story's namespace, with the rights that the docs name."""
     folder = story.folder.parent
     with (
         tick_account(story.cluster, story.namespace, folder, "tick", ["statuses", "rollouts"]) as kubeconfig,
-        ticking(kubeconfig, story.namespace, folder, BY_TICK),
+        ExitStack() as running,
     ):
+        logs = []
+        for shard in ("0", "1"):
+            (own := folder / f"shard-{shard}").mkdir()
+            options = ("--shards", "2", "--shard", shard)
+            running.enter_context(ticking(kubeconfig, story.namespace, own, BY_TICK, *options))
+            logs.append(own / "tick.log")
         try:
             yield
+            assert sorted(log.read_text() != "" for log in logs) == [False, True], (
+                "one of them has the worker"
+            )
         except BaseException as error:
-            error.add_note((folder / "tick.log").read_text())
+            error.add_note("\n".join(log.read_text() for log in logs))
             raise
 
 

@@ -178,6 +178,11 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _ordinal(text: str) -> int:
+    """A whole number from 0."""
+    return 0 if text == "0" else _count(text)
+
+
 def _bytes(text: str) -> int:
     """A number of bytes in Kubernetes' notation."""
     from twgen.versioning.quantities import quantity_nanos
@@ -232,6 +237,7 @@ def _values(text: str) -> str:
 FILE = Form("FILE")
 FOLDER = Form("FOLDER")
 COUNT = Form("NUMBER", _count)
+ORDINAL = Form("NUMBER", _ordinal)
 BYTES = Form("BYTES", _bytes)
 FILES = Form("FILE,FILE", _files)
 RELEASE = Form("NAME", release_name)

@@ -22,6 +22,7 @@ from twgen.cli.option_forms import (
     JSON,
     NAME,
     OBJECT,
+    ORDINAL,
     PROMETHEUS,
     RATIO,
     READING_TIME,
@@ -321,6 +322,8 @@ OPTIONS: Mapping[str, Option] = {
     "metrics": Option(
         ("--metrics",), "With --every: serve /metrics and /healthz at HOST:PORT or :PORT.", NAME
     ),
+    "shards": _assumed("--shards", "So many ticks share the workers, by Temporal namespace.", COUNT, "1"),
+    "shard": _assumed("--shard", "With --shards: the number of this tick, from 0.", ORDINAL, "0"),
     "argocd_server": Option(
         ("--argocd-server",), "Refresh the applications of Argo CD, whose API server has this address.", NAME
     ),

@@ -23,7 +23,9 @@ from twgen.model.rollout import EndedJob, Glimpse, JobReference
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.shards import Shard
 from twgen.reading.glimpses import read_glimpses
+from twgen.reading.rollouts import specs_of
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import is_of
 from twgen.versioning.names import rollout_name
@@ -41,12 +43,18 @@ class RolloutsByTick:
     """The rollouts of one process, and the connections that they use."""
 
     def __init__(
-        self, settings: Settings, servers: Servers, opened: Connections, say: Callable[[str], None]
+        self,
+        settings: Settings,
+        shard: Shard,
+        servers: Servers,
+        opened: Connections,
+        say: Callable[[str], None],
     ) -> None:
         """`say` gets every change that was made, and every end."""
         self.tasks = RolloutTasks(self._carry_out, clock, say, lambda bug: warn(bug_lines(bug)))
         self._say = say
         self._settings = settings
+        self._shard = shard
         self._servers = servers
         self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
         self._failure = ""
@@ -101,12 +109,25 @@ class RolloutsByTick:
 
         turn = _Turn(self._turns)
         base = unattended(self._settings, glimpse.place, self._servers, self._opened, prometheus, self._say)
-        shared = replace(base, access=lambda intent: self._shared(base.access(intent), glimpse, turn))
+        is_own = True
+
+        async def own_intent(intent_hash: str) -> Intent | None:
+            nonlocal is_own
+            intent = await base.read_intent(intent_hash)
+            is_own = not intent or self._shard.has(specs_of(intent).workers[0])
+            return intent if is_own else None
+
+        shared = replace(
+            base,
+            read_intent=own_intent,
+            access=lambda intent: self._shared(base.access(intent), glimpse, turn),
+        )
         try:
             plan = await carry_out(shared, glimpse.intent_hash, None)
         finally:
             turn.give_back()
-        self._say(f"{'/'.join(glimpse.place)}: {how_it_ended(plan)}")
+        if is_own:
+            self._say(f"{'/'.join(glimpse.place)}: {how_it_ended(plan)}")
 
     def _shared(self, access: Access, glimpse: Glimpse, turn: "_Turn") -> Access:
         """The same access; a look waits for its turn, and reads a request only if one was seen."""

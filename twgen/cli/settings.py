@@ -60,6 +60,8 @@ class Settings:
     kubeconfig: str = ""
     context: str = ""
     prometheus: tuple[PrometheusServer, ...] = ()
+    shard: int = 0
+    shards: int = 1
 
     @property
     def namespace_rule(self) -> "NamespaceRule":

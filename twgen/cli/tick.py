@@ -37,6 +37,7 @@ from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
 from twgen.planning.pruning import NextTry, OldRecord
 from twgen.planning.routing.target import Target
+from twgen.planning.shards import Shard
 from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
@@ -45,7 +46,7 @@ from twgen.reading.temporal.reader import SharedReads
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable
-from twgen.reporting.status.metrics import openmetrics
+from twgen.reporting.status.metrics import TickLook, openmetrics
 
 Item = TypeVar("Item")
 
@@ -63,6 +64,8 @@ _MISSED = 3
     "namespace",
     "every",
     "metrics",
+    "shards",
+    "shard",
     "argocd_server",
     "argocd_token_file",
     "argocd_ca_file",
@@ -89,6 +92,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     \b
     twgen tick -A --every 1m
     twgen tick -A --argocd-server https://argocd.svc --argocd-token-file token
+    twgen tick -A --every 1m --shards 3 --shard 0
     """
     gc.enable()  # it may run for months
     settings = settings_of(params)
@@ -98,6 +102,10 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         settings = replace(settings, namespace="")
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: a single run ends before anything can read its metrics")
+    if settings.shard >= settings.shards:
+        raise InvalidInput(
+            f"--shard must be below --shards ({settings.shards}), since the first of them is 0"
+        )
     refreshes = _refreshes(settings, params)
     exposed = Exposed(Board(every or 0, links=settings.operator.links))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
@@ -127,6 +135,7 @@ class _Checks:
     ) -> None:
         self.settings, self.servers, self.refreshes = settings, servers, refreshes
         self.next_look = next_look
+        self.shard = Shard(settings.shard, settings.shards)
         self.opened = opened
         """The connections of the next check."""
         self.rollouts: RolloutsByTick | None = None
@@ -166,7 +175,7 @@ class _Checks:
         """The metrics in OpenMetrics format, after a check that took `seconds`."""
         refreshes = self.refreshes.made if self.refreshes else 0
         counts = {"looks": self.done, "errors": self.errors, "refreshes": refreshes}
-        return openmetrics(self.statuses, clock(), counts, seconds)
+        return openmetrics(self.statuses, clock(), counts, TickLook(seconds, *self.shard))
 
 
 async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> NoReturn:
@@ -174,7 +183,8 @@ async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> No
     checks.busy = {}
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
-            checks.rollouts = RolloutsByTick(checks.settings, checks.servers, checks.opened, _print)
+            given = (checks.settings, checks.shard, checks.servers, checks.opened)
+            checks.rollouts = RolloutsByTick(*given, _print)
         following = None
         while True:
             await _check_and_report(checks, exposed, every)
@@ -225,6 +235,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     status_of = {status.worker: status for status in records.statuses}
     specs, unusable = specs_of_intents(records.intents)
     failures = [*records.unusable, *unusable]
+    is_own = {spec.worker_deployment: checks.shard.has(spec) for _, spec in specs}
     if checks.rollouts:
         checks.rollouts.remember(records.intents, status_of)
     workers = [
@@ -236,6 +247,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
             status_of.get(spec.worker_deployment),
         )
         for intent, spec in specs
+        if is_own[spec.worker_deployment]
     ]
     tick = Tick(
         read=partial(checks.servers.read_each, opened, look=checks.next_look()),
@@ -254,7 +266,8 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     )
     result = await tick.act(turned(workers, checks.done))
     failures += result.failures
-    statuses = result.newer(records.shown)
+    shown = [status for status in records.shown if is_own.get(status.worker, checks.shard.number == 0)]
+    statuses = result.newer(shown)
     if checks.refreshes:
         failures += await checks.refreshes.ask(result.applications, clock())
         statuses = [with_refusals(status, checks.refreshes.refused) for status in statuses]
