@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -284,6 +285,20 @@ def test_settled_worker_that_nobody_serves_any_more_is_seen() -> None:
     now = served_metrics(recorded)
     assert f"{unserved} 1.0" in now
     assert 'twgen_rollout_phase{namespace="shop",phase="Settled",worker="payments"} 1.0' in now
+
+
+def test_change_that_its_rollout_has_long_failed_to_make_is_told() -> None:
+    ramping: dict[str, Any] = {}
+    in_a_pause = 60, lambda recorded: ramping.update(deepcopy(recorded.api.objects[STATUS]))
+    recorded = Recorded(RAMP, later=[in_a_pause])
+    recorded.run()
+    recorded.api.put(STATUS, ramping)
+    a_job(recorded)
+    recorded.loop.at = 61
+    failing = 'twgen_rollout_failing{namespace="shop",worker="payments"}'
+    assert f"{failing} 0.0" in served_metrics(recorded)
+    recorded.loop.at += DAY.total_seconds()
+    assert f"{failing} 1.0" in served_metrics(recorded)
 
 
 def test_one_of_two_ticks_looks_after_a_worker(tmp_path: Path) -> None:

@@ -200,15 +200,15 @@ def test_status_of_a_rollout_that_ended_says_why_once_and_that_nothing_comes_nex
     assert (going.percentage, going.document) == (50, looked.document)
 
 
-def test_status_whose_next_change_is_long_due_doubts_that_anything_rolls_out() -> None:
+def test_status_whose_next_change_is_long_due_fails() -> None:
     worker = {"worker": "shop/payments", "waitsUntil": "2026-11-21T12:00:30Z"}
     told = RolloutStatus("shop/payments", Phase.WAITING, "RampPaused", "it stays", "v3", "v1", 25, NOW, {})
     told = replace(told, document={"workers": [worker]})
     assert overdue(told, NOW + 5 * MINUTE) == told
     late = overdue(told, NOW + HOUR)
-    assert late.message == (
-        "it stays; its next change was due at 2026-11-21T12:00:30Z: does its Job, or `twgen tick` in its"
-        " place, still run?"
+    assert late.failing == (
+        "its next change was due at 2026-11-21T12:00:30Z: does its Job, or `twgen tick` in its place, still"
+        " run?"
     )
     for other in (
         replace(told, failing="Temporal does not answer"),

@@ -39,6 +39,7 @@ from twgen.planning.diagnosis.rights import (
     service_account,
 )
 from twgen.planning.plan import make_plan
+from twgen.planning.rollout import overdue
 from twgen.planning.unread import unread_lines
 from twgen.reading.installation.api_server import (
     absent_accounts,
@@ -165,7 +166,7 @@ class Examination:
                 for status in cluster.rollouts.shown
                 if status.reason == RoutingReason.ROLLOUT_ENDED
             },
-            failing={status.worker: status.failing for status in cluster.rollouts.statuses if status.failing},
+            failing={status.worker: overdue(status, clock()).failing for status in cluster.rollouts.shown},
             stuck=cluster.stuck,
             outdated_jobs=cluster.rollouts.outdated_jobs,
             jobless=cluster.jobless,

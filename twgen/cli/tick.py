@@ -36,6 +36,7 @@ from twgen.model.requests import Answer
 from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
 from twgen.planning.pruning import NextTry, OldRecord
+from twgen.planning.rollout import overdue
 from twgen.planning.routing.target import Target
 from twgen.planning.shards import Shard
 from twgen.reading.attached_objects import read_attached
@@ -266,7 +267,11 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     )
     result = await tick.act(turned(workers, checks.done))
     failures += result.failures
-    shown = [status for status in records.shown if is_own.get(status.worker, checks.shard.number == 0)]
+    shown = [
+        overdue(status, clock())
+        for status in records.shown
+        if is_own.get(status.worker, checks.shard.number == 0)
+    ]
     statuses = result.newer(shown)
     if checks.refreshes:
         failures += await checks.refreshes.ask(result.applications, clock())

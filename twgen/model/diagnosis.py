@@ -169,7 +169,7 @@ class Installation:
     left_alone: Mapping[str, str] = field(default_factory=dict)
     """The workers whose traffic nobody moves though it has somewhere to go, and why."""
     failing: Mapping[str, str] = field(default_factory=dict)
-    """The workers whose rollouts fail at their looks or changes, and what they say of it."""
+    """Why the rollouts of workers fail at their looks or changes; empty: they do not."""
     stuck: Mapping[str, Seen] = field(default_factory=dict)
     """The workers whose Job has no Pod that runs, and what keeps it."""
     outdated_jobs: Mapping[str, str] = field(default_factory=dict)

@@ -156,7 +156,7 @@ def as_expected(
 
 
 def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
-    """The status that a rollout wrote, or the same with a doubt: its next change has been due for too long.
+    """The status that a rollout wrote; it also fails if its next change has been due for too long.
 
     A rollout that looks writes why a due change is not made, so this one may have stopped.
     """
@@ -168,7 +168,7 @@ def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
     if not late or status.failing:
         return status
     doubt = f"its next change was due at {late[0]}: does its Job, or `twgen tick` in its place, still run?"
-    return replace(status, message=f"{status.message}; {doubt}")
+    return replace(status, failing=doubt)
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:

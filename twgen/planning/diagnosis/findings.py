@@ -141,7 +141,8 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
                 f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
     for worker, why in sorted(installation.failing.items()):
-        yield problem(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")
+        if why:
+            yield problem(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")
 
 
 def _applied_again(application: str) -> str:

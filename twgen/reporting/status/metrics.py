@@ -19,7 +19,7 @@ _GAUGES: Mapping[str, Sequence[str]] = {
     "rollout_reason": ("Always 1; the label is the reason for the phase of a rollout.", "reason"),
     "rollout_percentage": ("The target's share of new workflows, in percent.",),
     "rollout_unserved": ("1 while new workflows go to a version that no worker polls for.",),
-    "rollout_failing": ("1 while the checks of a rollout fail, or the changes that follow them.",),
+    "rollout_failing": ("1 while checks or changes of a rollout fail, or while a change is overdue.",),
     "rollout_unchanged_seconds": ("Seconds since the phase or the reason of a rollout last changed.",),
     "versions": ("Number of versions that are deployed or have work, by status.", "status"),
     "version_count": ("Number of versions that count towards a cap.", "cap"),
