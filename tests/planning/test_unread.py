@@ -1,6 +1,7 @@
 """The lines about workers that were not read."""
 
-from twgen.planning.unread import Unread, unread_lines
+from twgen.errors import OutOfTime, StateUnavailable
+from twgen.planning.unread import Unread, unread_error, unread_lines
 
 LATE = "did not answer within 20 s"
 
@@ -17,6 +18,13 @@ def test_many_workers_of_one_server_that_fail_alike_have_one_line() -> None:
         f"412 workers of a:7233 were not read: {many[0].why}",
         late("mail", "b:7233").why,
     ]
+
+
+def test_error_is_about_time_only_if_nothing_else_failed() -> None:
+    slow, refused = Unread("a:7233", "late", is_late=True), Unread("a:7233", "refused")
+    assert type(unread_error([slow, slow])) is OutOfTime
+    assert type(unread_error([slow, refused])) is StateUnavailable
+    assert str(unread_error([slow, refused])) == "late; refused"
 
 
 def test_few_workers_have_a_line_each() -> None:

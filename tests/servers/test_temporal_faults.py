@@ -9,7 +9,17 @@ from testing.faults import Trouble, forwarding, hanging, refusing
 from testing.processes import eventually
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import DeployedWorker
-from tests.servers.live import ALONE, SLACK, Document, Ended, planned, run, worker_document, write_specs
+from tests.servers.live import (
+    ALONE,
+    SLACK,
+    Document,
+    Ended,
+    connection_document,
+    planned,
+    run,
+    worker_document,
+    write_specs,
+)
 
 pytestmark = pytest.mark.server
 
@@ -152,6 +162,29 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporalServer
 
 def some(count: int) -> tuple[Document, ...]:
     return tuple(worker_document(f"some-{number}", "v1") for number in range(count))
+
+
+def test_status_shows_the_workers_of_a_healthy_server_beside_one_that_never_answers(
+    server: TemporalServer, tmp_path: Path
+) -> None:
+    with hanging() as address:
+        silent = connection_document(address)
+        silent["metadata"]["name"] = "silent"
+        workers = some(300)
+        for worker in workers:
+            worker["spec"]["workerOptions"]["connectionRef"]["name"] = "silent"
+        write_specs(tmp_path, server.address, WORKER, silent, *workers)
+        text, document = (
+            run(tmp_path, "status", *form, options=(*ALONE, "--timeout", "5s"))
+            for form in ((), ("-o", "json"))
+        )
+    assert text.code == document.code == OUT_OF_TIME
+    assert text.stdout.startswith("live/troubled: ")
+    assert "some-" not in text.stdout
+    [line] = text.stderr.splitlines()
+    assert line.startswith(f"twgen: 300 workers of {address} were not read: Temporal at {address}")
+    assert text.seconds < 2 * 5 + SLACK
+    assert document.stdout == "", "a program would take these workers for all of them"
 
 
 def test_rate_limit_that_cannot_be_waited_out(limited: TemporalServer, tmp_path: Path) -> None:

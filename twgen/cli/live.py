@@ -21,7 +21,7 @@ from twgen.model.operator import PrometheusServer
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.unread import Unread
+from twgen.planning.unread import Unread, unread_error
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.looks import Look
 from twgen.reading.temporal.reader import SharedReads
@@ -61,8 +61,10 @@ class Servers:
     the next one opens new ones, with the credentials and addresses of that time.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, unread: list[Unread] | None = None) -> None:
+        """`unread` gets the workers that cannot be read if others can be; None: a read of them raises."""
         self._settings = settings
+        self._unread = unread
         self._connections: Connections | None = None
         self._is_reading = False
 
@@ -73,7 +75,7 @@ class Servers:
         self.close()
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
-        """The current state of the workers in Temporal and Kubernetes; raises if one read fails."""
+        """The current state of the workers in Temporal and Kubernetes; raises if it cannot be read."""
         with counting("workers are read", len(workers), quiet=self._settings.quiet) as count:
             return self.run(
                 workers,
@@ -97,6 +99,14 @@ class Servers:
         read_at = clock()
         now, prometheus = self._settings.now or read_at, partial(_reader, opened, deadline)
         reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, prometheus, count)
+        if self._unread is not None and len(workers) > 1:
+            world, unread = await read_each(workers, reading)
+            if len(unread) == len(workers):
+                raise unread_error(unread)
+            self._unread += unread
+            # a namespace that is not listed may have more of them
+            strays = cluster.strays(workers) if cluster and not unread else ()
+            return replace(world, workers={stray.key: stray for stray in strays} | {**world.workers})
         # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
         # and an asyncio.timeout around it does not end with TimeoutError
         return await asyncio.create_task(read_world(workers, reading))

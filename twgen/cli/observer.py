@@ -20,6 +20,7 @@ from twgen.planning.worker_status import make_status
 
 if TYPE_CHECKING:
     from twgen.cli.live import Connections, Servers
+    from twgen.planning.unread import Unread
     from twgen.reporting.status.trees import Layout
 
 
@@ -58,8 +59,12 @@ class Observation:
 class Observer:
     """Reads the state of every worker repeatedly, over connections that it keeps."""
 
-    def __init__(self, settings: Settings, *, needs_worker: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, *, needs_worker: bool = False, unread: "list[Unread] | None" = None
+    ) -> None:
+        """`unread` gets the workers that cannot be read, and the observation is without them."""
         self._settings = settings
+        self._unread = unread
         self._needs_worker = needs_worker
         self._memory = Memory(settings)
         self._servers: Servers | None = None
@@ -68,7 +73,7 @@ class Observer:
         if not self._settings.snapshot:
             from twgen.cli.live import Servers
 
-            self._servers = Servers(self._settings)
+            self._servers = Servers(self._settings, self._unread)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,8 +85,9 @@ class Observer:
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
+        workers = [spec for spec in specs.workers if not self._unread or spec.key in world.workers]
         now, caller = planning_time(settings, world), settings.planning_caller
-        plan = warned_of_drivers(make_plan(specs.workers, world, now, caller), settings.operator)
+        plan = warned_of_drivers(make_plan(workers, world, now, caller), settings.operator)
         return Observation(world, caller, plan, now, settings.operator, self._attached(plan))
 
     def _attached(self, plan: Plan) -> Mapping[str, AttachedRead]:
@@ -98,7 +104,7 @@ class Observer:
         return self._servers.run((), story)
 
 
-def observe(settings: Settings) -> Observation:
-    """Read specs and world once."""
-    with Observer(settings) as observer:
+def observe(settings: Settings, unread: "list[Unread] | None" = None) -> Observation:
+    """Read specs and world once; `unread` as for an Observer."""
+    with Observer(settings, unread=unread) as observer:
         return observer.observe()

@@ -15,12 +15,14 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.cli.worker_name import Named, named_worker
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
+from twgen.planning.unread import Unread, unread_error
 from twgen.reporting.json_text import json_text
 from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 
 if TYPE_CHECKING:
     from twgen.cli.fleet import Selection
+    from twgen.cli.following import Patience
 
 
 def _rollout_statuses(status: Status) -> list[RolloutStatus]:
@@ -77,6 +79,29 @@ def _selection(
     return Selection(sorted({spec.namespace for spec in workers}), workers)
 
 
+def _show_once(settings: Settings, output: str, color: str, *, verbose: bool) -> None:
+    # a program would take the workers that were read for all of them
+    unread: list[Unread] | None = [] if output == "text" else None
+    write(_REPORTS[output](observe(settings, unread).status, color, verbose=verbose))
+    if unread:
+        raise unread_error(unread)
+
+
+def _follow(settings: Settings, output: str, color: str, patience: "Patience", *, verbose: bool) -> None:
+    from twgen.cli.following import Standing, follow
+
+    # without a worker, a script would continue as if its rollout had ended
+    shown_as = display(output, color, detailed=verbose)
+    with Observer(settings, needs_worker=True) as observer, shown_as as view:
+        follow(
+            observer.observe(),
+            observer.observe,
+            view,
+            patience,
+            lambda observation: [Standing.of(plan) for plan in observation.plan.workers],
+        )
+
+
 @click.command(cls=Grouped)
 @paths_or_name_argument
 @output_option(*_REPORTS)
@@ -103,6 +128,8 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     --from-cluster shows the statuses that rollouts wrote in the cluster, and needs no Temporal. With PATHs,
     it shows the rollouts of their workers. If the target of a rollout has another build ID than its spec, the
     rollout of the spec has yet to begin. Without PATHs, a commit that has not been applied yet looks Settled.
+
+    If only some workers can be read, it shows these and exits with 3, or 4; with -o, it prints nothing.
 
     With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints one line
     for each change, and exits when no rollout can continue by itself: with 0 if every worker is Settled,
@@ -132,19 +159,8 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         chosen = _selection(settings, named, **params)
         show_fleet(settings, chosen, output, color, patience, detailed=verbose)
     elif not patience:
-        write(_REPORTS[output](observe(settings).status, color, verbose=verbose))
+        _show_once(settings, output, color, verbose=verbose)
     elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers repeatedly: leave out --snapshot and --now")
     else:
-        from twgen.cli.following import Standing, follow
-
-        # without a worker, a script would continue as if its rollout had ended
-        shown_as = display(output, color, detailed=verbose)
-        with Observer(settings, needs_worker=True) as observer, shown_as as view:
-            follow(
-                observer.observe(),
-                observer.observe,
-                view,
-                patience,
-                lambda observation: [Standing.of(plan) for plan in observation.plan.workers],
-            )
+        _follow(settings, output, color, patience, verbose=verbose)

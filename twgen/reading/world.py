@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from twgen.clients.temporal import Busy
-from twgen.errors import TwgenError
+from twgen.errors import OutOfTime, TwgenError
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import TaskQueue
 from twgen.model.values import dataclass
@@ -94,7 +94,8 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
         failure = first_failure(outcome)
         if not isinstance(failure, TwgenError):
             raise failure
-        unread.append(Unread(spec.connection.host_port, str(failure), isinstance(failure, Busy)))
+        is_busy, is_late = isinstance(failure, Busy), isinstance(failure, OutOfTime)
+        unread.append(Unread(spec.connection.host_port, str(failure), is_busy, is_late))
     return World(reading.now, workers), unread
 
 
