@@ -461,10 +461,11 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
         (["tick", "-A", "--metrics", ":0"], "--metrics needs --every"),
         (["tick", "-A", "--shards", "3", "--shard", "3"], "--shard must be below --shards (3)"),
         (["tick", "-A", "--shard", "1"], "--shard must be below --shards (1)"),
+        (["tick", "-A", "--shards", "3"], "--shards 3 needs --shard"),
         (["status", "-o", "openmetrics", "-w"], "cannot be used with -w"),
         (["tick", "-A", "--argocd-server", "https://a"], "needs a token"),
     ):
-        ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": ""})
+        ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": "", "TWGEN_SHARD": ""})
         assert isinstance(ended.exception, InvalidInput)
         assert told in str(ended.exception)
 

@@ -268,6 +268,16 @@ def test_one_of_several_ticks_that_is_missing_is_an_alert(missing: int, tmp_path
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+def test_tick_of_all_workers_beside_those_that_share_them_is_an_alert(tmp_path: Path) -> None:
+    both, alone = [TickLook(1, 0, 2), TickLook(1, 1, 2)], TickLook(1, 2, 1)
+    ended = firing(
+        tmp_path,
+        lambda minute: (status(), looks(minute), *both, *([] if minute < 10 else [alone])),
+        {9: set(), 20: {"TwgenTickStopped"}},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 @pytest.mark.parametrize("story", QUIET)
 def test_nothing_fires_without_trouble(story: str, tmp_path: Path) -> None:
     ended = firing(tmp_path, QUIET[story], {minute: set() for minute in range(5, MINUTES, 5)})

@@ -322,8 +322,8 @@ OPTIONS: Mapping[str, Option] = {
     "metrics": Option(
         ("--metrics",), "With --every: serve /metrics and /healthz at HOST:PORT or :PORT.", NAME
     ),
-    "shards": _assumed("--shards", "So many ticks share the workers, by Temporal namespace.", COUNT, "1"),
-    "shard": _assumed("--shard", "With --shards: the number of this tick, from 0.", ORDINAL, "0"),
+    "shards": _assumed("--shards", "How many ticks share the workers, by Temporal namespace.", COUNT, "1"),
+    "shard": Option(("--shard",), "With --shards: the number of this tick, from 0.", ORDINAL),
     "argocd_server": Option(
         ("--argocd-server",), "Refresh the applications of Argo CD, whose API server has this address.", NAME
     ),

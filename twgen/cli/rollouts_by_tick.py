@@ -26,7 +26,7 @@ from twgen.planning.rollout import needs_a_rollout
 from twgen.planning.shards import Shard
 from twgen.reading.glimpses import read_glimpses
 from twgen.reading.rollouts import specs_of
-from twgen.records.intent import Intent
+from twgen.records.intent import Intent, UnusableIntent
 from twgen.records.rollout_status import is_of
 from twgen.versioning.names import rollout_name
 
@@ -109,12 +109,17 @@ class RolloutsByTick:
 
         turn = _Turn(self._turns)
         base = unattended(self._settings, glimpse.place, self._servers, self._opened, prometheus, self._say)
-        is_own = True
+        is_own = False
 
         async def own_intent(intent_hash: str) -> Intent | None:
             nonlocal is_own
-            intent = await base.read_intent(intent_hash)
-            is_own = not intent or self._shard.has(specs_of(intent).workers[0])
+            try:
+                if intent := await base.read_intent(intent_hash):
+                    is_own = self._shard.has(specs_of(intent).workers[0])
+            except UnusableIntent:
+                if is_own := self._shard.is_first:
+                    raise
+                return None
             return intent if is_own else None
 
         shared = replace(

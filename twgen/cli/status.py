@@ -129,7 +129,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     it shows the rollouts of their workers. If the target of a rollout has another build ID than its spec, the
     rollout of the spec has yet to begin. Without PATHs, a commit that has not been applied yet looks Settled.
 
-    If only some workers can be read, it shows these and exits with 3, or 4; with another -o, it prints nothing.
+    If only some workers can be read, it shows these, and exits with 3 or 4. Another -o prints nothing then.
 
     With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints one line
     for each change, and exits when no rollout can continue by itself: with 0 if every worker is Settled,

@@ -103,6 +103,8 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         settings = replace(settings, namespace="")
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: a single run ends before anything can read its metrics")
+    if settings.shards > 1 and params["shard"] is None:
+        raise InvalidInput(f"--shards {settings.shards} needs --shard: the number of this tick, from 0")
     if settings.shard >= settings.shards:
         raise InvalidInput(
             f"--shard must be below --shards ({settings.shards}), since the first of them is 0"
@@ -248,7 +250,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
             status_of.get(spec.worker_deployment),
         )
         for intent, spec in specs
-        if is_own[spec.worker_deployment]
+        if checks.shard.has(spec)
     ]
     tick = Tick(
         read=partial(checks.servers.read_each, opened, look=checks.next_look()),
@@ -270,7 +272,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     shown = [
         overdue(status, clock())
         for status in records.shown
-        if is_own.get(status.worker, checks.shard.number == 0)
+        if is_own.get(status.worker, checks.shard.is_first)
     ]
     statuses = result.newer(shown)
     if checks.refreshes:

@@ -9,8 +9,7 @@ from twgen.model.spec import WorkerSpec
 class Shard(NamedTuple):
     """One of the ticks that share the workers of a cluster, by their Temporal namespaces.
 
-    A namespace limits the calls to it, so all of its workers have the same tick. The first tick also tells
-    of workers whose Temporal namespace is unknown.
+    A namespace limits the calls to it, so all of its workers have the same tick.
     """
 
     number: int = 0
@@ -22,3 +21,8 @@ class Shard(NamedTuple):
         place = f"{spec.connection.host_port}/{spec.temporal_namespace}"
         digest = sha256(place.encode()).digest()
         return int.from_bytes(digest[:8], "big") % self.total == self.number
+
+    @property
+    def is_first(self) -> bool:
+        """It also tells of workers whose Temporal namespace is unknown."""
+        return self.number == 0
