@@ -18,7 +18,8 @@ from tools.monitoring import ALERTS
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.status import RolloutStatus
-from twgen.reporting.status.metrics import TickLook, openmetrics
+from twgen.planning.shards import ALL, Shard
+from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -42,18 +43,18 @@ def status(
     return {"phase": phase, "reason": reason, "document": {"workers": [worker]}}
 
 
-def told(minute: int, moment: Moment, counts: Mapping[str, int], look: TickLook) -> str:
+def told(minute: int, moment: Moment, counts: Mapping[str, int], shard: Shard) -> str:
     """What tick serves at that minute."""
     facts = {"message": "", "target": "v2", "current": "v1", "percentage": 0, "since": START, **moment}
     statuses = [RolloutStatus(worker="shop/payments", **facts)]
-    return openmetrics(statuses, START + timedelta(minutes=minute), counts, look).decode()
+    return openmetrics(statuses, START + timedelta(minutes=minute), counts, 1, shard).decode()
 
 
 def looks(minute: int) -> dict[str, int]:
     return {"looks": minute, "errors": 0, "refreshes": 0}
 
 
-Story = Callable[[int], tuple[Moment, Mapping[str, int], *tuple[TickLook, ...]] | None]
+Story = Callable[[int], tuple[Moment, Mapping[str, int], *tuple[Shard, ...]] | None]
 """What is so at a minute, and which ticks look if there are several; None: nothing is served."""
 TROUBLE: dict[str, tuple[Story, int]] = {
     "TwgenTrafficUnserved": (
@@ -166,8 +167,8 @@ QUIET: dict[str, Story] = {
     "ticks that share the workers": lambda minute: (
         status(),
         looks(minute),
-        TickLook(1, 0, 2),
-        TickLook(1, 1, 2),
+        Shard(0, 2),
+        Shard(1, 2),
     ),
     "a restart that takes two minutes": lambda minute: (
         None if 10 <= minute < 12 else (status(), looks(minute))
@@ -186,9 +187,9 @@ def firing(folder: Path, story: Story, minutes: Mapping[int, set[str]]) -> subpr
     for minute in range(MINUTES):
         if served := story(minute):
             moment, counts, *looking = served
-            for look in looking or [TickLook(1)]:
-                for sample in samples_of(told(minute, moment, counts, look)):
-                    every_label = {**sample.labels, "pod": f"twgen-tick-{look.shard}"}.items()
+            for shard in looking or [ALL]:
+                for sample in samples_of(told(minute, moment, counts, shard)):
+                    every_label = {**sample.labels, "pod": f"twgen-tick-{shard.number}"}.items()
                     labels = ",".join(f'{name}="{text}"' for name, text in every_label)
                     series[f"{sample.name}{{{labels}}}"][minute] = f"{sample.value:g}"
     [rules] = read_documents(ALERTS.read_text())
@@ -258,8 +259,8 @@ def test_metrics_that_are_gone_are_an_alert(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", [0, 1])
 def test_one_of_several_ticks_that_is_missing_is_an_alert(missing: int, tmp_path: Path) -> None:
-    both = [TickLook(1, 0, 2), TickLook(1, 1, 2)]
-    left = [look for look in both if look.shard != missing]
+    both = [Shard(0, 2), Shard(1, 2)]
+    left = [shard for shard in both if shard.number != missing]
     ended = firing(
         tmp_path,
         lambda minute: (status(), looks(minute), *(both if minute < 10 else left)),
@@ -269,7 +270,7 @@ def test_one_of_several_ticks_that_is_missing_is_an_alert(missing: int, tmp_path
 
 
 def test_tick_of_all_workers_beside_those_that_share_them_is_an_alert(tmp_path: Path) -> None:
-    both, alone = [TickLook(1, 0, 2), TickLook(1, 1, 2)], TickLook(1, 2, 1)
+    both, alone = [Shard(0, 2), Shard(1, 2)], Shard(2, 1)
     ended = firing(
         tmp_path,
         lambda minute: (status(), looks(minute), *both, *([] if minute < 10 else [alone])),

@@ -43,18 +43,13 @@ class RolloutsByTick:
     """The rollouts of one process, and the connections that they use."""
 
     def __init__(
-        self,
-        settings: Settings,
-        shard: Shard,
-        servers: Servers,
-        opened: Connections,
-        say: Callable[[str], None],
+        self, settings: Settings, servers: Servers, opened: Connections, say: Callable[[str], None]
     ) -> None:
         """`say` gets every change that was made, and every end."""
         self.tasks = RolloutTasks(self._carry_out, clock, say, lambda bug: warn(bug_lines(bug)))
         self._say = say
         self._settings = settings
-        self._shard = shard
+        self._shard = Shard(settings.shard, settings.shards)
         self._servers = servers
         self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
         self._failure = ""

@@ -47,7 +47,7 @@ from twgen.reading.temporal.reader import SharedReads
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable
-from twgen.reporting.status.metrics import TickLook, openmetrics
+from twgen.reporting.status.metrics import openmetrics
 
 Item = TypeVar("Item")
 
@@ -178,7 +178,7 @@ class _Checks:
         """The metrics in OpenMetrics format, after a check that took `seconds`."""
         refreshes = self.refreshes.made if self.refreshes else 0
         counts = {"looks": self.done, "errors": self.errors, "refreshes": refreshes}
-        return openmetrics(self.statuses, clock(), counts, TickLook(seconds, *self.shard))
+        return openmetrics(self.statuses, clock(), counts, seconds, self.shard)
 
 
 async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> NoReturn:
@@ -186,8 +186,7 @@ async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> No
     checks.busy = {}
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
-            given = (checks.settings, checks.shard, checks.servers, checks.opened)
-            checks.rollouts = RolloutsByTick(*given, _print)
+            checks.rollouts = RolloutsByTick(checks.settings, checks.servers, checks.opened, _print)
         following = None
         while True:
             await _check_and_report(checks, exposed, every)

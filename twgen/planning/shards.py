@@ -12,9 +12,9 @@ class Shard(NamedTuple):
     A namespace limits the calls to it, so all of its workers have the same tick.
     """
 
-    number: int = 0
+    number: int
     """From 0."""
-    total: int = 1
+    total: int
 
     def has(self, spec: WorkerSpec) -> bool:
         """It looks after this worker; each worker has exactly one of them."""
@@ -26,3 +26,7 @@ class Shard(NamedTuple):
     def is_first(self) -> bool:
         """It also tells of workers whose Temporal namespace is unknown."""
         return self.number == 0
+
+
+ALL = Shard(0, 1)
+"""The only tick, which has every worker."""

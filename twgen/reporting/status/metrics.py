@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from twgen.model.analysis import Verdict
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
+from twgen.planning.shards import ALL, Shard
 from twgen.reporting.printable import printable
 
 if TYPE_CHECKING:
@@ -40,31 +41,22 @@ _CAPS = {"maxVersions": ("deployed", "maxVersions"), "temporal": ("registered", 
 """The number that counts towards each cap, and the cap, as in `versionCount` of a Status document."""
 
 
-class TickLook(NamedTuple):
-    """The last check of a `twgen tick`."""
-
-    seconds: float
-    """Its duration."""
-    shard: int = 0
-    """The number of this tick, from 0."""
-    shards: int = 1
-    """The number of ticks that share the workers."""
-
-
 def openmetrics(
     statuses: Iterable[RolloutStatus],
     now: datetime | None,
     counts: Mapping[str, int],
-    look: TickLook | None = None,
+    look_seconds: float | None = None,
+    shard: Shard = ALL,
 ) -> bytes:
     """The metrics of these rollouts; `counts` are the events since the start, by name, such as `looks`.
 
-    Without `now`, the time since their last change is unknown and left out.
+    Without `now`, the time since their last change is unknown and left out. `look_seconds` is the duration of
+    the last check.
     """
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
-    collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts, look)]
+    collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts, look_seconds, shard)]
 
     class Collected:
         def collect(self) -> Iterable["Metric"]:
@@ -125,15 +117,15 @@ def _samples_of(worker: Mapping[str, Any]) -> Iterator[_Sample]:
                 yield f"rollout_analysis_{key}", [metric], number
 
 
-def _of_ticks(counts: Mapping[str, int], look: TickLook | None) -> Iterator["Metric"]:
+def _of_ticks(counts: Mapping[str, int], look_seconds: float | None, shard: Shard) -> Iterator["Metric"]:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    if look:
+    if look_seconds is not None:
         text = "Duration of the last check of `twgen tick`, in seconds."
-        yield GaugeMetricFamily("twgen_tick_look_seconds", text, value=look.seconds)
+        yield GaugeMetricFamily("twgen_tick_look_seconds", text, value=look_seconds)
         text = "Number of ticks that share the workers; the label is the number of this one."
         shards = GaugeMetricFamily("twgen_tick_shards", text, labels=["shard"])
-        shards.add_metric([str(look.shard)], look.shards)
+        shards.add_metric([str(shard.number)], shard.total)
         yield shards
 
     for name, number in counts.items():
