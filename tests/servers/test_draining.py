@@ -3,13 +3,20 @@
 import asyncio
 import json
 import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from time import sleep
 from typing import Any
 
 import pytest
-from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
+from temporalio.api.batch.v1 import BatchOperationSignal
+from temporalio.api.workflowservice.v1 import (
+    ListWorkflowExecutionsRequest,
+    StartBatchOperationRequest,
+    StopBatchOperationRequest,
+)
 
 from testing.asking import succeeds
 from testing.processes import eventually
@@ -33,6 +40,7 @@ from twgen.reading.temporal import pinned_workflows
 from twgen.reading.temporal.reader import SharedReads
 
 pytestmark = pytest.mark.server
+BUSY = "when the batch operation that runs now has ended"
 STARTED = {"v1": (6, 2), "v2": (8, 1), "v3": (12, 0), "v4": (4, 0)}
 """Of each version, so many that wait and so many that wait for a child, which waits."""
 BROKEN, ENDED = 3, 2
@@ -139,6 +147,26 @@ def done(story: Story, *options: str) -> str:
     return ends(story, *options, "--yes", "--wait")
 
 
+@contextmanager
+def slow_batch(story: Story, workflows: Sequence[str]) -> Iterator[None]:
+    """Another batch operation runs in the namespace: it signals a workflow in some minutes."""
+    job_id = f"slow-{story.worker.name.removeprefix('live/')}"
+    request = StartBatchOperationRequest(
+        namespace="default",
+        job_id=job_id,
+        reason="test",
+        visibility_query=f"WorkflowId IN ({', '.join(map(repr, workflows))})",
+        max_operations_per_second=0.005,
+        signal_operation=BatchOperationSignal(signal="poke"),
+    )
+    story.worker.server.find("start_batch_operation", request)
+    try:
+        yield
+    finally:
+        stop = StopBatchOperationRequest(namespace="default", job_id=job_id, reason="test")
+        story.worker.server.ask("stop_batch_operation", stop)
+
+
 def completed_on(story: Story, workflow_id: str) -> str:
     """The build ID of the version that completed the last workflow task."""
     tasks = (
@@ -174,8 +202,8 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
             assert process.stderr
             line = process.stderr.readline()
             process.kill()
-        assert UNKNOWN in line or "send signal poke to" in line, line
-        return UNKNOWN not in line
+        assert UNKNOWN in line or ": will send signal poke to" in line, line
+        return UNKNOWN not in line and BUSY not in line
 
     assert eventually(killed, 120)
     assert "has ended: " in done(story, *signal)
@@ -201,6 +229,29 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     eventually(lambda: not report(story).get("v1", {}).get("workflows"), 120)
     assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_TERMINATED") for one in others} == {0}
     assert {events_of(story.worker, one, told) for one in others} == {0}
+
+
+def test_operation_waits_for_the_end_of_another_one_if_it_is_told_to_wait(story: Story) -> None:
+    name = story.worker.name.removeprefix("live/")
+    old, new = f"{name}-old", [f"{name}-new-{number}" for number in range(2)]
+    becomes_current(story, "v1")
+    start(story.worker, {"WaitingWorkflow": [old]})
+    becomes_current(story, "v2")
+    for workflow_id in new:
+        story.worker.start("WaitingWorkflow", workflow_id)
+    story.describe("v2", steps=())
+    eventually(lambda: report(story)["v1"]["workflows"] == 1, 120)
+    command = [TWGEN, "drain", story.folder, "--version", "v1", "--cancel", "--yes", "--wait", *OPTIONS]
+
+    with slow_batch(story, new):
+        assert "another batch operation is running" in ends(story, "--cancel", "--yes", code=3)
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        assert process.stderr
+        assert BUSY in (line := process.stderr.readline()), line
+        assert events_of(story.worker, old, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") == 0
+    _, rest = process.communicate(timeout=120)
+    assert process.returncode == 0, rest
+    assert events_of(story.worker, old, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") == 1
 
 
 class BegunNow(pinned_workflows.Draining):

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,7 @@ from twgen.cli.options import (
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
+from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
 from twgen.executing.temporal import TemporalWriter, start
 from twgen.model.draining import (
@@ -57,6 +58,9 @@ from twgen.reading.temporal.reader import SharedReads, TemporalReader
 from twgen.reading.world import first_failure
 from twgen.reporting.draining import draining_document, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, RetryCallState
 
 
 def _text(report: DrainReport, color: str) -> str:
@@ -244,10 +248,12 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
                 return f"{spec.worker_deployment}: no open workflow of {build_id} matches"
             change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
-            # the person may have taken long to answer, and the version may be current again
-            target = await read_target()
-            checked = replace(batch, query=batch_of(target, build_id, action).query)
-            await start(writer, target, entry, checked, f"twgen: {change}")
+            async for turn in _turns(f"{spec.worker_deployment}: will {change}", waits=params["wait"]):
+                with turn:
+                    # the answer or the turn may have taken long, and the version may be current again
+                    target = await read_target()
+                    checked = replace(batch, query=batch_of(target, build_id, action).query)
+                    await start(writer, target, entry, checked, f"twgen: {change}")
             say(f"{spec.worker_deployment}: will {change}")
         if entry:
             # also if an earlier run was ended before it could write the mark
@@ -255,14 +261,30 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             await writer.mark(build_id, begun_mark(target.versions[build_id], entry, begun_at, number))
         if params["wait"]:
             state = await _batch_end(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
-        if state and not state.is_running and (late := await _started_later(reader(), batch, state)):
-            raise NegativeAnswer(
-                f"{_outcome(batch, state)}; it did not include {counted(late, 'workflow')} that started later"
-            )
-        return _outcome(batch, state)
+        return _outcome(batch, state, await _started_later(reader(), batch, state))
 
     with Servers(settings) as servers:
         write(f"{servers.run([spec], story)}\n")
+
+
+def _turns(change: str, *, waits: bool) -> "AsyncRetrying":
+    """Attempts to start a batch operation, of which a namespace runs one at a time; one unless it waits.
+
+    A server counts one that has ended for some more moments.
+    """
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, stop_never
+
+    def tell_once(state: "RetryCallState") -> None:
+        if state.attempt_number == 1:
+            say(f"{change} when the batch operation that runs now has ended")
+
+    return AsyncRetrying(
+        retry=retry_if_exception_type(OneAtATime),
+        stop=stop_never if waits else stop_after_attempt(1),
+        sleep=lambda _: asyncio.sleep(_POLL_SECONDS),
+        before_sleep=tell_once,
+        reraise=True,
+    )
 
 
 async def _with_version(worker: WorkerWorld, temporal: TemporalReader, build_id: str) -> WorkerWorld:
@@ -299,20 +321,24 @@ async def _batch_end(
     return state
 
 
-async def _started_later(reader: Draining, batch: Batch, state: BatchState) -> int:
-    """How many workflows match by now that the batch operation did not include."""
-    if not state.started_at:
+async def _started_later(reader: Draining, batch: Batch, state: BatchState | None) -> int:
+    """How many workflows match by now that an ended batch operation did not include."""
+    if not state or state.is_running or not state.started_at:
         return 0
     newest_start = format_time(state.started_at - (batch.what.older_than or timedelta()))
     return await reader.count(f"{still_open(batch.query)} AND StartTime > '{newest_start}'")
 
 
-def _outcome(batch: Batch, state: BatchState | None) -> str:
-    """A sentence about the progress; raises NegativeAnswer if some operations failed."""
+def _outcome(batch: Batch, state: BatchState | None, started_later: int) -> str:
+    """A sentence about the progress; raises NegativeAnswer if it left out some workflows."""
     operation = f"batch operation {batch.job_id}"
     if not state or state.is_running:
         return f"{operation} is running; --wait waits until it ends"
     ended = f"{operation} has ended: {state.done} of {counted(state.total, 'workflow')}"
     if state.failed or state.has_failed:
         raise NegativeAnswer(f"{ended}, {state.failed} failed; --again repeats it")
-    return f"{ended}; --again repeats it"
+    ended += "; --again repeats it"
+    if started_later:
+        workflows = counted(started_later, "workflow")
+        raise NegativeAnswer(f"{ended}; it did not include {workflows} that started later")
+    return ended

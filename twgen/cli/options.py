@@ -269,7 +269,7 @@ OPTIONS: Mapping[str, Option] = {
     "cancel": _flag("--cancel", text="Request cancellation of the workflows."),
     "terminate": _flag("--terminate", text="Terminate the workflows."),
     "again": _flag("--again", text="Repeat an operation that has already ended for this version."),
-    "wait": _flag("--wait", text="Wait until the server has processed all workflows."),
+    "wait": _flag("--wait", text="Wait for another operation to end, then for this one."),
     "folder": Option(("-d", "--folder"), "Folder to write the histories to.", FOLDER),
     "deployment_name": Option(
         ("--deployment-name",),
