@@ -24,6 +24,7 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
 from tests.servers.reading import clients, read_all
+from tests.servers.side_by_side import side_by_side
 from tests.servers.specs import worker_spec
 from tests.servers.terminal import LOST, OPTIONS, UNKNOWN, Story, becomes_current, on_both_servers
 from tests.servers.workflows import events_of, history_of, start
@@ -231,6 +232,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     assert {events_of(story.worker, one, told) for one in others} == {0}
 
 
+@side_by_side
 def test_operation_waits_for_the_end_of_another_one_if_it_is_told_to_wait(story: Story) -> None:
     name = story.worker.name.removeprefix("live/")
     old, new = f"{name}-old", [f"{name}-new-{number}" for number in range(2)]
