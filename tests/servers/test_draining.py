@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,11 +11,13 @@ from time import sleep
 from typing import Any
 
 import pytest
-from temporalio.api.batch.v1 import BatchOperationSignal
+from temporalio.api.common.v1 import Payload, SearchAttributes, WorkflowExecution, WorkflowType
+from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
+    CountWorkflowExecutionsRequest,
     ListWorkflowExecutionsRequest,
-    StartBatchOperationRequest,
-    StopBatchOperationRequest,
+    StartWorkflowExecutionRequest,
+    TerminateWorkflowExecutionRequest,
 )
 
 from testing.asking import succeeds
@@ -149,23 +151,31 @@ def done(story: Story, *options: str) -> str:
 
 
 @contextmanager
-def slow_batch(story: Story, workflows: Sequence[str]) -> Iterator[None]:
-    """Another batch operation runs in the namespace: it signals a workflow in some minutes."""
-    job_id = f"slow-{story.worker.name.removeprefix('live/')}"
-    request = StartBatchOperationRequest(
-        namespace="default",
-        job_id=job_id,
-        reason="test",
-        visibility_query=f"WorkflowId IN ({', '.join(map(repr, workflows))})",
-        max_operations_per_second=0.005,
-        signal_operation=BatchOperationSignal(signal="poke"),
+def other_batch(story: Story) -> Iterator[None]:
+    """A server takes each open workflow of this division for a batch operation that runs."""
+    name = f"batch-{story.worker.name.removeprefix('live/')}"
+    division = Payload(
+        metadata={"encoding": b"json/plain", "type": b"Keyword"}, data=json.dumps("TemporalBatcher").encode()
     )
-    story.worker.server.find("start_batch_operation", request)
+    started = StartWorkflowExecutionRequest(
+        namespace="default",
+        workflow_id=name,
+        request_id=name,
+        workflow_type=WorkflowType(name="NobodyWorksOnIt"),
+        task_queue=TaskQueue(name=name),
+        search_attributes=SearchAttributes(indexed_fields={"TemporalNamespaceDivision": division}),
+    )
+    story.worker.server.ask("start_workflow_execution", started)
+    query = f"WorkflowId = '{name}' AND TemporalNamespaceDivision = 'TemporalBatcher'"
+    counting = CountWorkflowExecutionsRequest(namespace="default", query=query)
+    eventually(lambda: story.worker.server.ask("count_workflow_executions", counting).count)
     try:
         yield
     finally:
-        stop = StopBatchOperationRequest(namespace="default", job_id=job_id, reason="test")
-        story.worker.server.ask("stop_batch_operation", stop)
+        ended = TerminateWorkflowExecutionRequest(
+            namespace="default", workflow_execution=WorkflowExecution(workflow_id=name)
+        )
+        story.worker.server.ask("terminate_workflow_execution", ended)
 
 
 def completed_on(story: Story, workflow_id: str) -> str:
@@ -235,17 +245,15 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
 @side_by_side
 def test_operation_waits_for_the_end_of_another_one_if_it_is_told_to_wait(story: Story) -> None:
     name = story.worker.name.removeprefix("live/")
-    old, new = f"{name}-old", [f"{name}-new-{number}" for number in range(2)]
+    old = f"{name}-old"
     becomes_current(story, "v1")
     start(story.worker, {"WaitingWorkflow": [old]})
     becomes_current(story, "v2")
-    for workflow_id in new:
-        story.worker.start("WaitingWorkflow", workflow_id)
     story.describe("v2", steps=())
     eventually(lambda: report(story)["v1"]["workflows"] == 1, 120)
     command = [TWGEN, "drain", story.folder, "--version", "v1", "--cancel", "--yes", "--wait", *OPTIONS]
 
-    with slow_batch(story, new):
+    with other_batch(story):
         assert "another batch operation is running" in ends(story, "--cancel", "--yes", code=3)
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
         assert process.stderr
