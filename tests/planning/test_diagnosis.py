@@ -106,6 +106,39 @@ def test_gate_that_failed_or_whose_tasks_fail_is_told_and_one_that_runs_is_not()
     assert told_of(gate(GateStatus.RUNNING)) == told_of(gate(GateStatus.COMPLETED)) == []
 
 
+@pytest.mark.parametrize(
+    ("pod_problem", "is_told"),
+    [
+        ("crashes (Error, exit code 3) and waits (CrashLoopBackOff)", True),
+        ("waits (ImagePullBackOff: manifest unknown)", True),
+        ("waits (ContainerCreating)", False),
+        ("has no node (Unschedulable: 0/3 nodes are available)", False),
+    ],
+)
+def test_target_whose_newest_pod_cannot_run_is_told_before_its_deadline(
+    pod_problem: str, *, is_told: bool
+) -> None:
+    starting = live("v3")
+    starting["status"] = {"replicas": 3, "unavailableReplicas": 3}
+    world = situation(temporal(version("v1", S.CURRENT), traffic=routing("v1")), [starting, live("v1")])
+    workers = {
+        key: replace(worker, pod_problems={"v3": pod_problem}) for key, worker in world.workers.items()
+    }
+    world = replace(world, workers=workers)
+    told = findings(Installation(), make_plan([SPEC], world, NOW, ME), world, Operator())
+    assert [f"newest Pod {pod_problem}" in one.says for one in told] == [True] * is_told
+
+
+def test_target_whose_newest_pod_crashed_but_that_serves_is_not_told() -> None:
+    world = world_of()
+    workers = {
+        key: replace(worker, pod_problems={"v3": "crashes (Error, exit code 3)"})
+        for key, worker in world.workers.items()
+    }
+    world = replace(world, workers=workers)
+    assert not findings(Installation(), make_plan([SPEC], world, NOW, ME), world, Operator())
+
+
 @pytest.mark.parametrize("key", [MarkKey.ABORTED, MarkKey.PAUSED])
 def test_ramp_that_a_rollout_stopped_is_told_and_what_a_person_decided_is_not(key: MarkKey) -> None:
     by_itself = mark(because="the gate Smoke before 25% ended as Failed")

@@ -364,6 +364,12 @@ def test_what_keeps_the_pod_of_a_rollout_from_running_is_told_in_kubernetes_word
     event = {"metadata": {"name": "mount.1"}, "involvedObject": involved, "type": "Warning", "message": said}
     i.cluster.api.create(f"/api/v1/namespaces/{i.namespace}/events", {**event, "reason": "FailedMount"})
     assert told(i.seen()) == [f"{waits} (ContainerCreating): {said}"]
+    of_target = i.cluster.list("pods", i.namespace, "temporal.io/build-id=v1")
+    for reason, number in (("ContainerCreating", 1), ("CrashLoopBackOff", 2)):
+        for one in of_target:
+            i.waits(one, reason)
+        assert len(says := told(i.seen())) == number, says
+    assert any(f"and its newest Pod waits ({reason})" in one for one in says)
 
 
 def test_intent_that_was_edited_and_worker_that_nothing_renders_are_told(installation: Installed) -> None:

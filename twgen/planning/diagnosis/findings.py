@@ -32,6 +32,10 @@ _HAS_A_JOB_WITHIN = timedelta(minutes=10)
 _DOES_NOT_MOVE = "its traffic does not move"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
 """A person or a rollout makes these marks; if a rollout made it, the mark says why."""
+_CANNOT_RUN = re.compile(
+    r"^crashes|CrashLoopBackOff|ErrImage|ImagePullBackOff|InvalidImageName|CreateContainer(Config)?Error"
+)
+"""Of the newest Pod. One that starts, or has no node yet, is no problem."""
 OLDEST_TEMPORAL = (1, 29, 1)
 _NEAR_FULL = 0.9
 _READS_A_SECOND = 45
@@ -228,6 +232,10 @@ def _needs_a_person(routing: RoutingPlan, target: Target) -> bool:
     """The rollout does not continue automatically, although no person decided that."""
     if mark := _MARKS.get(routing.reason):
         return bool(target.why_marked(mark))
+    # before its Deployment is called stalled, which takes ten minutes; a hook tells nobody of it until then
+    pod_problem = target.world.pod_problems.get(target.build_id, "")
+    if _CANNOT_RUN.search(pod_problem) and pod_problem in routing.because:
+        return True
     if routing.reason is RoutingReason.WAITING_FOR_REGISTRATION and polls_instead(target):
         return True
     return routing.phase is Phase.BLOCKED or routing.reason is RoutingReason.STEP_GATE_FAILED
