@@ -27,12 +27,10 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
 
     Raises NegativeAnswer or OwnedBySomebodyElse with the sentence that answers it.
     """
-    if request.target != target.build_id:
-        raise refused(target, f"the request is for {request.target}, which is no longer the target")
+    if why := _no_longer_counts(request, target.build_id, target.now):
+        raise refused(target, why)
     if target.world.rollout.is_paused:
         raise refused(target, "its intent has the annotation twgen.io/paused: remove that first")
-    if why := no_longer_counts(request, target.now):
-        raise refused(target, why)
     if request.verb.needs_permission and request.verb not in permitted:
         raise refused(target, not_permitted(request.verb))
     match request.verb:
@@ -48,8 +46,13 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
             return interventions.promote(target, full=request.full, skip_gate=False)
 
 
-def no_longer_counts(request: Request, now: datetime) -> str:
-    """Why a request is refused by its age: from a clock far ahead it would count longer; empty: it counts."""
+def _no_longer_counts(request: Request, target: str, now: datetime) -> str:
+    """Why a request is refused by its target or its age; empty: it counts.
+
+    A request from a clock far ahead would count for longer.
+    """
+    if request.target != target:
+        return f"the request is for {request.target}, which is no longer the target"
     age = now - request.at
     if age >= request.verb.counts_for:
         return f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
@@ -181,9 +184,7 @@ def refused_without_job(
     if by_hand:
         command = f"twgen {request.verb.lower()} PATH"
         return f"its policy has driver None, so no Job takes requests: run `{command}`"
-    if request.target != status.target:
-        return f"the request is for {request.target}, which is no longer the target"
-    if why := no_longer_counts(request, now) or refused_at_once(status, request.verb):
+    if why := _no_longer_counts(request, status.target, now) or refused_at_once(status, request.verb):
         return why
     if status.reason == RoutingReason.INVALID_INTENT:
         return f"its Job cannot carry out its intent: {status.message}"
