@@ -30,7 +30,7 @@ from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 Schema = dict[str, Any]
 
 MOST_OF_A_RECORD = 1000
-"""Findings of one record, which a person does not write."""
+"""The most findings that are kept of a ledger or an OperatorConfig."""
 
 UNFILLED = "contains a variable that was not filled in: render the file first"
 """What is wrong with a text that a tool should have completed."""
@@ -43,9 +43,9 @@ _YEARS = timedelta(days=730)
 
 
 class Findings:
-    """What is wrong with one document: problems, what an API server drops or refuses, and warnings.
+    """The findings about one document: problems, fields that an API server drops or refuses, and warnings.
 
-    Of each, one more than `most` is kept, which tells that there are more.
+    Of each list, at most `most` findings are shown. One more is kept, so that a reader knows of the rest.
     """
 
     def __init__(self, most: int = MOST_TOLD) -> None:
@@ -54,7 +54,7 @@ class Findings:
         self.unknown: list[Finding] = []
         self.warnings: list[Finding] = []
         self.count = 0
-        """All problems that were noted, those that are not kept included."""
+        """The number of all problems, with those that are not kept."""
         self._places: set[str] = set()
 
     def problem(self, path: Path, message: str, other: Place | None = None) -> None:
@@ -62,7 +62,7 @@ class Findings:
         self.add_problems([Finding(written_path(path), message, other)])
 
     def add_problems(self, findings: Iterable[Finding]) -> None:
-        """Note problems, but none at or below a place that has one: what is wrong there follows from it."""
+        """Note problems, but none at or below a path that has one already: it follows from that one."""
         for finding in findings:
             self.count += 1
             if len(self.problems) > self.most:
@@ -88,20 +88,20 @@ class Findings:
 
 
 class Shape(NamedTuple):
-    """One kind of value: how it is read, how it is written, and what its JSON Schema is.
+    """One kind of value in a document: its reader, its writer and its JSON Schema.
 
-    None is read from a value that is wrong and of no use.
+    The reader notes a problem and returns None for a value that it cannot use.
     """
 
     read: Callable[[Any, Path, Findings], Any]
     write: Callable[[Any], Any]
     schema: Schema
     plain: type | None = None
-    """Every value of this class is right, and read as it is: `read` need not be called."""
+    """Every value of this class is valid and stays as it is, so `read` need not be called."""
     fixed: str = ""
-    """The only value that documents have; it is no part of what is read."""
+    """The only value that a document may have here. The dataclass has no field for it."""
     none: str = ""
-    """What a spec has in place of the default if it means nothing at all: some write null for it."""
+    """The value that means none, such as `0`. Null means the default, so a spec with null gets a warning."""
     may_be_empty: bool = False
     """In a spec, an empty string is the same as no value, unless the field is required."""
 

@@ -235,7 +235,7 @@ class AttachedResource:
 
 
 class WorkerKey(NamedTuple):
-    """What tells workers apart: two Temporal namespaces may have one of the same name."""
+    """Identifies a worker. Two Temporal namespaces may each have a worker of the same name."""
 
     worker_deployment: str
     """What Temporal calls the worker: `<Kubernetes namespace>/<worker>`."""
@@ -243,7 +243,7 @@ class WorkerKey(NamedTuple):
 
 
 class InTemporal(Protocol):
-    """A worker as Temporal knows it, and the way there; a WorkerSpec is one."""
+    """The name of a worker in Temporal, and the connection to that Temporal. A WorkerSpec has both."""
 
     @property
     def worker_deployment(self) -> str:
@@ -251,20 +251,20 @@ class InTemporal(Protocol):
 
     @property
     def temporal_namespace(self) -> str:
-        """Where it lives."""
+        """The Temporal namespace of the worker."""
 
     @property
     def connection(self) -> Connection:
-        """How that is reached."""
+        """The server of that namespace, and the credentials for it."""
 
     @property
     def document(self) -> Document:
-        """Where it is described; for messages."""
+        """The document that describes the worker; messages name it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedWorker:
-    """A worker of which no spec is at hand."""
+    """A worker that is known by its name only, without a spec."""
 
     worker_deployment: str
     temporal_namespace: str

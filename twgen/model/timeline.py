@@ -1,4 +1,4 @@
-"""A simulated rollout: what happens to every version when, under which assumptions."""
+"""A simulated rollout: what happens to each version, when, and under which assumptions."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,7 +9,7 @@ from twgen.model.values import dataclass
 
 
 class Happening(StrEnum):
-    """What can happen to a version in the course of a rollout."""
+    """An event in the life of a version during a rollout."""
 
     FOUND = "Found"
     CREATED = "Created"
@@ -31,7 +31,7 @@ class Happening(StrEnum):
 
 
 class Stage(StrEnum):
-    """What a version is in, in the words of a picture."""
+    """The state of a version between two events, as the picture of a simulation labels it."""
 
     STARTING = "starting"
     IDLE = "no new workflows"

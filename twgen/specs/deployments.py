@@ -90,7 +90,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFields:
-    """A Deployment's spec, without what a SpecDocument has at the second place."""
+    """The fields of a Deployment's spec. Most are aliases: a SpecDocument has the same fields elsewhere."""
 
     replicas: Any = None
     """The same as spec.replicas."""
@@ -128,7 +128,7 @@ def pace(ready: int, deadline: int, deployment: DeploymentFields | None) -> dict
 
 
 def _strategy(replacement: Replacement | None) -> dict[str, Any]:
-    """As a Deployment has it; empty: nothing is said."""
+    """The `strategy` of a Deployment; empty: the spec has none."""
     if not replacement or (
         replacement.type is None and replacement.rolling_update in (None, RollingUpdate())
     ):

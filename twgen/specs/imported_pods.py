@@ -1,4 +1,4 @@
-"""The pods of a plain Deployment as those of a worker: without the variables that twgen sets itself."""
+"""Turn a plain Deployment's pod template into a worker's, without the variables that twgen sets."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -27,27 +27,27 @@ Container = Mapping[str, Any]
 
 
 class ImportedPods(NamedTuple):
-    """The `spec` of a pod template, and what its variables told."""
+    """The `spec` of a pod template, and the settings that its variables had."""
 
     spec: Mapping[str, Any]
     place: Place
     task_queue: str
-    """Empty: none, or the pods' own variable goes on telling it."""
+    """Empty: no variable names it, or the variable stays in the pods."""
     key: Mapping[str, str]
     """The key of the Secret that holds the API key; empty: there is none."""
     notes: tuple[str, ...]
-    """What somebody has to look at."""
+    """Sentences for the person who imports: what to check."""
     worker: str
-    """The container that stands first now, since it seems to be the worker; empty: there is no other."""
+    """The container in the first place, since it seems to be the worker. Empty: there is no other."""
 
 
 def knows_temporal(container: Container) -> bool:
-    """One of its variables is Temporal's."""
+    """One of its variables has the prefix TEMPORAL_."""
     return any(str(variable.get("name")).startswith("TEMPORAL_") for variable in container.get("env") or ())
 
 
 def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
-    """What becomes of the pods of a Deployment; of what they say of Temporal the first container is right."""
+    """Import a pod template. If containers disagree on a variable of Temporal, the first container counts."""
     containers: list[Container] = list(pod["containers"])
     # the worker's container becomes the first, since the image of the first one names the version; a
     # sidecar may be listed before it, or have variables of Temporal too
@@ -66,7 +66,7 @@ def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
     )
     queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
     is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
-    # one that other variables refer to, or that differs, stays a variable of the pods
+    # a task queue that other variables refer to, or on which containers differ, stays a variable of the pods
     queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
     secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
     connection = Connection("", place.address, api_key_secret=secret)
@@ -92,7 +92,7 @@ def _variable(item: tuple[str, str]) -> dict[str, str]:
 
 
 def _told(container: Container) -> dict[str, str | None]:
-    """What the variables of a container say."""
+    """The variables of a container by name; None: the value comes from a Secret, a field or the like."""
     values: dict[str, str | None] = {}
     for variable in container.get("env") or ():
         values[str(variable.get("name"))] = known_value(variable, values)
@@ -100,7 +100,7 @@ def _told(container: Container) -> dict[str, str | None]:
 
 
 def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
-    """The container without these variables; what referred to one of them says itself what that said."""
+    """The container without these variables; references to them are replaced by their values."""
     kept, before = [], dict[str, str | None]()
     for variable in container.get("env") or ():
         name, text = str(variable.get("name")), variable.get("value")

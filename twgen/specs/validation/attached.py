@@ -45,7 +45,7 @@ FIELDS = {name: check for check, names in _FIELDS for name in names}
 
 
 def _metric(struct: Struct) -> Wrong:
-    """The type of a metric names the one field that is there."""
+    """A metric of an HPA has exactly one field besides `type`: the one that `type` names."""
     if struct["type"] not in _METRICS:
         return
     wanted = struct["type"][0].lower() + struct["type"][1:]

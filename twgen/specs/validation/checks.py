@@ -17,19 +17,19 @@ Check = Callable[[Any], str]
 Steps = tuple[str | int, ...]
 Struct = Mapping[str, Any]
 Wrong = Iterator[tuple[Steps, str]]
-"""The steps from the struct to a place, and what is wrong there."""
+"""Pairs: the keys and indexes from the struct to a value, and what is wrong with that value."""
 Rule = Callable[[Struct], Wrong]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A whole number from `least` to `most`; None: without an end."""
+    """Checks that a whole number is from `least` to `most`; None: there is no upper limit."""
 
     least: int
     most: int | None = None
 
     def __call__(self, value: int) -> str:
-        """The check."""
+        """What is wrong with the number, or ""."""
         if self.least <= value and (self.most is None or value <= self.most):
             return ""
         end = f"at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
@@ -37,7 +37,7 @@ class Range:
 
 
 def form(pattern: str, longest: int, words: str, *, may_be_empty: bool = False) -> Check:
-    """A text of one form, in words for people; a text that may be absent may be empty as well."""
+    """A check that a text matches a pattern, which `words` describe (`a DNS label such as main`)."""
 
     def check(value: str) -> str:
         if not value:
@@ -50,7 +50,7 @@ def form(pattern: str, longest: int, words: str, *, may_be_empty: bool = False) 
 
 
 def one_of(values: tuple[str, ...]) -> Check:
-    """A text that is one of an enumeration."""
+    """A check that a text is one of these values."""
     shown = ", ".join(values[:8]) + (" ..." if len(values) > 8 else "")  # noqa: PLR2004 - signals are 65
 
     def check(value: str) -> str:
@@ -204,7 +204,7 @@ def at_most_one(*names: str) -> Rule:
 
 
 def one_besides(*others: str) -> Rule:
-    """Of all fields but these no more than one may be there."""
+    """A rule: apart from these fields, at most one field may be set."""
     return lambda struct: _conflicts(sorted(struct.keys() - set(others)))
 
 
@@ -214,7 +214,7 @@ def _conflicts(present: list[str]) -> Wrong:
 
 
 def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
-    """The first number must not be above the second, which counts as `when_absent` when it is left out."""
+    """A rule: field `least` must not exceed field `most`; without a `most`, `when_absent` counts."""
 
     def rule(struct: Struct) -> Wrong:
         low, high = struct.get(least), struct.get(most, when_absent)
