@@ -30,7 +30,7 @@ from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 Schema = dict[str, Any]
 
 MOST_OF_A_RECORD = 1000
-"""The most findings that are kept of a ledger or an OperatorConfig."""
+"""The most findings that are kept of a ledger, a snapshot or an OperatorConfig."""
 
 UNFILLED = "contains a variable that was not filled in: render the file first"
 """What is wrong with a text that a tool should have completed."""

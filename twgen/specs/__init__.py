@@ -1,1 +1,1 @@
-"""Documents in, specs and problems out; knows the kinds and their defaults, nothing of files or clusters."""
+"""Turn documents into specs and problems: knows the kinds and their defaults, not files or clusters."""

@@ -15,7 +15,7 @@ from twgen.versioning.names import tells_versions_apart, unknown_placeholder
 def unusable_prometheus(
     workers: Iterable[WorkerSpec], usable: Sequence[PrometheusServer], remedy: str
 ) -> Iterator[Problem]:
-    """A warning for each metric that asks a Prometheus which its rollout may not ask: the ramp would wait."""
+    """A warning for each metric whose Prometheus its rollout may not ask: the ramp would wait for ever."""
     policies = {id(worker.policy.document): worker.policy for worker in workers}
     for policy in policies.values():
         for index, metric in enumerate(policy.analysis.metrics if policy.analysis else ()):

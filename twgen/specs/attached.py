@@ -1,4 +1,4 @@
-"""Reading WorkerResourceTemplates: what every version of a worker gets a copy of."""
+"""Read WorkerResourceTemplates: objects of which every version of a worker gets a copy."""
 
 import re
 from collections.abc import Mapping
@@ -35,16 +35,16 @@ from twgen.versioning.stored_form import stored_struct
 
 
 class AttachedKind(NamedTuple):
-    """A kind whose fields twgen knows, and which may therefore always be attached."""
+    """A kind whose fields twgen knows. It may always be attached, whatever the operator allows."""
 
     structs: Mapping[str, str]
-    """What kubernetes_types calls its `spec`, by version of its API group."""
+    """The name of its `spec` in kubernetes_types, by version of its API group."""
     target: str = ""
-    """The field of its `spec` that points at a Deployment; empty: none does."""
+    """The field of its `spec` that refers to a Deployment; empty: it has none."""
     autoscales: bool = False
-    """It sets the replicas of that Deployment."""
+    """It changes the replicas of that Deployment."""
     scales_from_zero: bool = False
-    """It sets them also when there are none."""
+    """It also changes the replicas when they are zero."""
 
 
 HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
@@ -76,7 +76,7 @@ _FILLED_SELECTORS = re.compile(r"selector|metrics\[\d+\]\.external\.metric\.sele
 """The paths in a `spec` whose matchLabels are filled in, by the controller too."""
 EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
 PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
-"""What is wrong with a limit of a budget."""
+"""The warning about a PodDisruptionBudget whose limit protects no pod."""
 _ALL = 100
 _INJECT = "write {} to have it filled in for each version"
 
@@ -128,9 +128,9 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
-    """What an API server would refuse in one version's copy of a template because of that version's `names`.
+    """The problems that an API server would find in one version's copy of a template, because of its `names`.
 
-    They replace the placeholders, and can be too long or contain the wrong characters.
+    The names replace the placeholders. They can be too long or contain the wrong characters.
     """
     kind = KINDS.get(GroupKind.of(template))
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
@@ -146,13 +146,13 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
 
 
 def why_cluster_scoped(kind: GroupKind) -> str:
-    """Why a kind that is in no namespace cannot be attached."""
+    """Why a cluster-scoped kind cannot be attached."""
     why = "is cluster-scoped, but a version's copy must be in its namespace"
     return f"{kind} {why}: keep it next to the specs, as a plain manifest"
 
 
 def is_sentinel(value: Any) -> bool:
-    """The place is marked to be filled in: `{}` or null."""
+    """The value asks twgen to fill it in: it is `{}` or null."""
     return value is None or value == {}
 
 
@@ -210,7 +210,7 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
 
 
 def _stored_fields(written: Any, stored: Any) -> Any:
-    """What is written, less the fields that are not stored."""
+    """The template as an API server stores it: without fields that it drops."""
     if isinstance(written, dict):
         return {name: _stored_fields(item, stored[name]) for name, item in written.items() if name in stored}
     if isinstance(written, list):
@@ -219,7 +219,7 @@ def _stored_fields(written: Any, stored: Any) -> Any:
 
 
 def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
-    """A copy with these names, and samples of what else rendering fills in."""
+    """A copy with these names, and with samples of the other values that rendering fills in."""
     if key in TARGET_FIELDS and is_sentinel(value):
         return _SAMPLE_TARGET
     if isinstance(value, str):
@@ -230,7 +230,7 @@ def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
 
 
 def _without_nulls(value: Any, key: str = "") -> Any:
-    """A copy without nulls, which not every API server takes; one that asks to be filled in is `{}` or ""."""
+    """A copy without nulls, which some API servers refuse. A null that twgen fills in becomes `{}` or ""."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if not isinstance(value, dict):
@@ -246,7 +246,7 @@ def _without_nulls(value: Any, key: str = "") -> Any:
 
 
 def _check_metadata(template: Fields) -> None:
-    """Refuse what each version's copy has of its own, which would be overwritten in silence."""
+    """Refuse metadata that rendering sets for each version: it would be overwritten without a word."""
     metadata = template.mapping("metadata")
     for field in ("name", "namespace", "ownerReferences"):
         if metadata.has(field):
@@ -262,9 +262,9 @@ def _check_metadata(template: Fields) -> None:
 
 
 def _warn_of_budget(spec: Fields) -> None:
-    """A budget that protects no pods, or all, or whose copies for two versions select the same ones."""
+    """Warn of a budget that protects no pods or all, or whose copies of two versions share pods."""
     written = {name for name, item in spec.value.items() if item is not None}
-    # any other field is one of the two, or reported as unknown
+    # any other field has one of these two names, or is reported as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
         spec.warning("", "protects no pods: write minAvailable or maxUnavailable")
     if doubt := doubt_of_limit(spec.value):
@@ -284,7 +284,7 @@ def _warn_of_budget(spec: Fields) -> None:
 
 
 def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Why a budget protects nothing, or lets nothing be evicted, however many pods there are, and where."""
+    """Why a budget protects no pod or allows no eviction, for any number of pods; and the field."""
     for field, none, nothing in (
         ("maxUnavailable", EVICTS_NONE, PROTECTS_NONE),
         ("minAvailable", PROTECTS_NONE, EVICTS_NONE),
@@ -298,7 +298,7 @@ def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def share_of(limit: Any) -> int | None:
-    """The percentage that a limit is; None: it is not one, or it is refused."""
+    """The percentage of a limit such as `50%`; None: it is a number, or invalid."""
     is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
     return int(limit[:-1]) if is_share and int(limit[:-1]) <= _ALL else None
 
@@ -308,7 +308,7 @@ def _check_references(template: Fields, spec: Fields) -> None:
     for path, item in entries(template.value) if may_have_placeholders(str(template.value)) else ():
         if may_have_placeholders(str(path[1])):
             template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
-        # the controller leaves unknown ones as they are; here they are typos or an unrendered chart
+        # the controller keeps unknown placeholders; they are typos, or a chart that was not rendered
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
     for path, item in entries(spec.value):

@@ -1,4 +1,4 @@
-"""Two documents, or two versions, that are one object of an API server."""
+"""Find documents and versions that would be the same object in an API server."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -21,7 +21,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 class GeneratedObject(NamedTuple):
-    """An object that a version gets: what it is called, and where that comes from."""
+    """An object that a version gets: its name, and the document that the name comes from."""
 
     group: str
     kind: str
@@ -35,12 +35,12 @@ class GeneratedObject(NamedTuple):
 def generated_objects(
     workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> Iterator[GeneratedObject]:
-    """All objects of the versions of a plan that are, or may be, there, and of the rollouts by these drivers.
+    """All objects of the versions in a plan that exist or may exist, and of the rollouts by these drivers.
 
-    The status of a rollout is never rendered, yet it would be written over another's ConfigMap. Nor is a
-    Deployment whose manifest is lost, or one that is done with: an API server refuses another version's
-    selector under its name, so that the other version would never be deployed. A version that twgen did not
-    make has none.
+    Objects that are not rendered count too. The status of a rollout would overwrite another ConfigMap. A
+    Deployment whose manifest is lost, or that is no longer needed, blocks its name: an API server refuses
+    another version's selector, so that version would never be deployed. A version that twgen did not make
+    has no objects.
     """
     for worker in workers:
         if worker.spec.policy.driver in drivers:
@@ -91,9 +91,9 @@ def _attached(spec: WorkerSpec, build_id: str) -> Iterator[GeneratedObject]:
 def collisions(
     made: Iterable[GeneratedObject], passthrough: Iterable[Document], namespace: str
 ) -> Iterator[Problem]:
-    """A problem for each object that is there twice; versions of an API group do not tell objects apart.
+    """A problem for each object that exists twice, also in different versions of its API group.
 
-    `namespace` is that of passthrough documents that name none; empty: not known, it may be any worker's.
+    `namespace` is that of passthrough documents without one; empty: unknown, so it may be any worker's.
     """
     seen: dict[tuple[str, str, str, str], GeneratedObject] = {}
     for item in made:

@@ -1,4 +1,4 @@
-"""Reading Connections."""
+"""Read Connections."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,13 +11,14 @@ from twgen.specs.fields import Fields
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
-"""That of one namespace; all others are those of a region: https://docs.temporal.io/cloud/namespaces."""
+"""The address of one namespace. Other addresses are those of a region:
+https://docs.temporal.io/cloud/namespaces."""
 _REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
 
 
 def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
-    """The Connection of a document, and of its `spec`."""
+    """Read the Connection in the `spec` of a document."""
     connection: Connection = CONNECTION.read(spec.value, spec.path, spec.findings)
     return replace(connection, name=name, document=document)
 
@@ -45,7 +46,7 @@ CONNECTION = spec_shape(Connection, _check, shapes={SecretKey: SECRET_KEY})
 
 
 def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each Connection whose address is, for every pod, that pod itself."""
+    """A warning for each Connection with an address (localhost) by which a pod would call itself."""
     all_connections = (worker.connection for worker in workers)
     connections = {
         (item.document.source, item.document.index, item.document.path): item for item in all_connections
@@ -63,9 +64,9 @@ def is_cloud(host_port: str) -> bool:
 
 
 def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
-    """Why Temporal Cloud does not know the namespace at this address; empty: it may, or it is another server.
+    """Why Temporal Cloud cannot have the namespace at this address; empty: it can, or the server is another.
 
-    Behind a private link only the name on the certificate tells.
+    With a private link, only the name on the certificate shows the namespace.
     """
     name = _host(host_port) if is_cloud(host_port) else server_name.lower()
     if endpoint := _ENDPOINT.fullmatch(name):

@@ -1,7 +1,7 @@
-"""How the mapping of a spec is read into the class that declares its fields.
+"""Read a mapping of a spec into the dataclass that declares its fields.
 
-A class of a spec is declared like one of a record (model.record_shapes). But a mistake does not end the
-reading of a spec, so that rules between fields can report others.
+A dataclass of a spec is declared like one of a record (model.record_shapes). But a mistake does not end the
+reading of a spec, so that the rules between fields can report more.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,21 +26,21 @@ from twgen.specs.fields import Fields
 
 Shapes = Mapping[Any, Shape]
 Check = Callable[[Fields, Any], None]
-"""Notes what is wrong or doubtful between the fields of a mapping, given the value that was read from it."""
+"""Notes problems and warnings between the fields of a mapping, given the value that was read from it."""
 
 
 class _Entry(NamedTuple):
-    """A field of a class, by the names that lead to it from the mapping."""
+    """A field of a dataclass, and the names that lead to it from the mapping."""
 
     attribute: str
     path: tuple[str, ...]
     shape: Shape
     default: Any
-    """What the attribute is if the field is absent, or of no use."""
+    """The value of the attribute if the field is absent or unusable."""
     required: bool
     hint: str
     of_holder: bool
-    """If the mapping that holds it is there, the field must be."""
+    """The field is required if the mapping that holds it is present."""
 
 
 def spec_shape(
@@ -50,10 +50,11 @@ def spec_shape(
     fields: Mapping[str, Shape] = MappingProxyType({}),
     shapes: Shapes = MappingProxyType({}),
 ) -> Shape:
-    """The mapping of a spec that a class declares.
+    """The Shape of a mapping whose fields a dataclass declares.
 
-    `check` is called with each value that is read. Shapes that a class cannot tell are given by attribute
-    (`fields`), or by class at any depth (`shapes`). Nothing writes a spec, and tools make its schema.
+    `check` is called with each value that is read. `fields` (by attribute) and `shapes` (by class, at any
+    depth) give the Shapes that the class itself cannot. The Shape writes nothing and has no schema: nothing
+    writes a spec, and tools make its schema.
     """
     read_fields = _reader(kind, shapes, fields)
 
@@ -77,7 +78,7 @@ def _unwritten(value: Any) -> Any:
 def _reader(
     kind: Any, shapes: Shapes, given: Mapping[str, Shape] = MappingProxyType({})
 ) -> Callable[[Fields], Any]:
-    """How the fields of a class are read from a mapping into one."""
+    """The function that reads a mapping into a dataclass."""
     entries: list[_Entry] = []
     inline: dict[str, Callable[[Fields], Any]] = {}
     names = document_names(kind)
@@ -118,7 +119,7 @@ def _reader(
                 attributes[entry.attribute] = _value(entry, fields, holders)
         for holder in holders.values():
             holder.close()
-        # without the field that says its class, nothing can be said of a value
+        # without the field that names its class, a value cannot be checked
         return None if any(attributes[attribute] is None for attribute in inline) else kind(**attributes)
 
     return read
@@ -135,7 +136,7 @@ def _value(entry: _Entry, fields: Fields, holders: dict[tuple[str, ...], Fields]
 
 
 def _one_of(kinds: Mapping[str, Any], shapes: Shapes) -> Callable[[Fields], Any]:
-    """How a value is read whose class the name of its field says."""
+    """The function that reads a value whose class follows from the name of its field."""
     by_name = {name: shape_of(kind, shapes, spec_shape) for name, kind in kinds.items()}
 
     def read(fields: Fields) -> Any:
@@ -148,7 +149,7 @@ def _one_of(kinds: Mapping[str, Any], shapes: Shapes) -> Callable[[Fields], Any]
 
 
 def _blank(annotation: Any) -> Any:
-    """What stands for a required value that is absent or wrong, so that other rules can be looked at."""
+    """A stand-in for a required value that is absent or wrong, so that the other rules can be checked."""
     while get_origin(annotation) in {Annotated, Union, UnionType}:
         annotation = next(item for item in get_args(annotation) if item is not NoneType)
     base = get_origin(annotation) or annotation

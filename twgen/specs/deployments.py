@@ -1,4 +1,4 @@
-"""Reading what a spec says of its versions' Deployments beside their pods and their number."""
+"""Read the fields of a spec about its versions' Deployments, apart from the pods and their number."""
 
 import re
 from enum import StrEnum
@@ -32,7 +32,7 @@ _OURS = {
 _RESERVED = {api.partition("/")[0] for api in (CONTROLLER_API, TWGEN_API, HOOK)} | {
     "deployment.kubernetes.io"
 }
-"""What stands before the slash of marks that say what becomes of a version, or that Kubernetes sets."""
+"""Prefixes of labels and annotations that decide over a version, or that Kubernetes sets."""
 
 RESOURCE_POLICY = "helm.sh/resource-policy"
 _ACTED_ON = {
@@ -40,7 +40,7 @@ _ACTED_ON = {
     "deployment.kubernetes.io/revision": "Kubernetes sets it on each Deployment itself",
     "keel.sh": "Keel would change the images of all versions, even of those with open workflows",
 }
-"""What others make of a mark of a Deployment, by the mark or what stands before its slash."""
+"""What another program does with a label or annotation of a Deployment, by its key or its prefix."""
 
 
 class Replacing(StrEnum):
@@ -51,7 +51,7 @@ class Replacing(StrEnum):
 
 
 def _pods(pattern: str) -> Shape:
-    """A number of pods, or a percentage of them, which is no other than one of the pattern."""
+    """A number of pods, or a percentage that matches the pattern."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if isinstance(value, str):
@@ -120,7 +120,7 @@ def pace(ready: int, deadline: int, deployment: DeploymentFields | None) -> dict
     fields = {
         "minReadySeconds": ready or None,
         "progressDeadlineSeconds": deadline,
-        # the controller writes the default too; and what was applied can be taken away again
+        # the controller writes the default too; without it, a removed strategy would stay in the cluster
         "strategy": (_strategy(deployment.strategy) or _USUAL) if deployment else None,
         "revisionHistoryLimit": deployment.revision_history_limit if deployment else None,
     }
@@ -137,7 +137,7 @@ def _strategy(replacement: Replacement | None) -> dict[str, Any]:
         return {"type": str(Replacing.RECREATE)}
     rolling = replacement.rolling_update or RollingUpdate()
     counts = {"maxSurge": rolling.max_surge, "maxUnavailable": rolling.max_unavailable}
-    # what is left out here would be whatever another manager sets
+    # a field that is left out here would have the value of another field manager
     usual = _USUAL["rollingUpdate"] | {name: count for name, count in counts.items() if count is not None}
     return {"type": str(Replacing.ROLLING_UPDATE), "rollingUpdate": usual}
 
@@ -197,6 +197,6 @@ def marks_of_versions(kind: str) -> Shape:
 
 
 def why_not_of_versions(mark: str) -> str:
-    """Why no Deployment of a version should have a label or an annotation; empty: it may."""
+    """Why the Deployment of a version should not have a label or an annotation; empty: it may."""
     why = _ACTED_ON.get(mark) or _ACTED_ON.get(mark.partition("/")[0])
     return f"{why}: remove it" if why else ""

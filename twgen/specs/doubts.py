@@ -1,6 +1,6 @@
-"""What an API server accepts in a worker's pods although it is hardly meant.
+"""Warn of settings in a worker's pods that an API server accepts, although they are hardly meant.
 
-Also what the pods of two versions cannot both have, though an old version keeps its pods until it is drained.
+Also of those that the pods of two versions cannot share: an old version keeps its pods until it is drained.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,11 +20,11 @@ from twgen.versioning.quantities import quantity_nanos
 _BYTES = ("memory", "ephemeral-storage")
 _LEAST_BYTES = 2**20
 _NANOS = 10**9
-# machines with more exist, and --strict must not reject a worker that really needs one
+# larger machines exist, and --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
-"""From here on a unit was mistaken; for cores, unless the memory is a whole machine's."""
+"""At these numbers somebody mistook a unit; so many cores are right beside the memory of a whole machine."""
 _LONG_GRACE = 30 * 86_400
-"""Activities may take days; from here on milliseconds were meant."""
+"""Activities may take days; at this number somebody meant milliseconds."""
 _LONGEST_SHORT_TEXT = 253
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ACTIONS = ("httpGet", "tcpSocket")
@@ -34,12 +34,12 @@ _OF_MANY = ("ReadWriteMany", "ReadOnlyMany")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _HOST_NAME = "kubernetes.io/hostname"
 _HASH = "pod-template-hash"
-"""What a Deployment labels the pods of each template with."""
+"""The label with which a Deployment marks the pods of each template."""
 _UNTIL = " until it is drained"
 
 
 def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is doubtful about the stored form of a pod that an API server takes, each with its path in it."""
+    """The doubts about a pod as an API server stores it, each with its path in the pod."""
     grace = pod.get("terminationGracePeriodSeconds") or 0
     if grace >= _LONG_GRACE:
         why = f"a node waits {grace // 86_400} days for such a pod to end"
@@ -51,7 +51,7 @@ def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is doubtful about the stored form of one container of it, each with its path in that."""
+    """The doubts about one container as an API server stores it, each with its path in the container."""
     resources = container.get("resources") or {}
     for field in ("limits", "requests"):
         amounts = resources.get(field) or {}
@@ -82,7 +82,7 @@ def _units(amounts: Mapping[str, Any], name: str) -> float:
 
 
 def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The containers that run as long as their pod, sidecars included, each with its path in it."""
+    """The containers that run as long as their pod, with the sidecars, each with its path in the pod."""
     for field in ("containers", "initContainers"):
         for index, container in enumerate(pod.get(field) or ()):
             if container and (field == "containers" or container.get("restartPolicy") == "Always"):
@@ -90,9 +90,9 @@ def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
 
 
 def warn_of_hidden_characters(template: Fields) -> None:
-    """Note the invisible characters of a template, but not where something is wrong already.
+    """Note the invisible characters of a template, except in values that have a problem already.
 
-    A text with ordinary blanks is for people: a blank that breaks no line has its place there.
+    A text with ordinary blanks is for people, so it may also have blanks that do not break a line.
     """
     if "\\u" not in dumps(template.value):  # it escapes what is not ASCII
         return
@@ -105,7 +105,7 @@ def warn_of_hidden_characters(template: Fields) -> None:
 
 
 def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
-    """Every value below one at a path, with its own path."""
+    """Every value inside a value, with its path."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (path, key), item
@@ -114,7 +114,7 @@ def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | i
 
 
 def doubts_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """What keeps a new version's pods off the nodes of an old one's, each with its path in the pod."""
+    """The rules that keep new versions off the nodes of old ones, each with its path in the pod."""
     pod = worker.template.content.get("spec") or {}
     for index, term in enumerate(value_at(pod, "affinity", "podAntiAffinity", _REQUIRED) or ()):
         if _keeps_off(term, worker):
@@ -133,7 +133,7 @@ def doubts_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
 
 
 def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
-    """A term of an anti-affinity is about the pods of other versions too.
+    """A term of an anti-affinity also selects the pods of other versions.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
     """
@@ -157,9 +157,9 @@ def warn_of_claims(
     documents: Iterable[Document],
     namespace: str,
 ) -> None:
-    """Note each volume of a worker whose claim, one of these documents, only one pod or one node mounts.
+    """Note each volume of a worker whose claim is one of these documents and allows only one pod or node.
 
-    `namespace` is for documents without one; empty: it is not known, and may be any worker's.
+    `namespace` is for documents without one; empty: unknown, so it may be any worker's.
     """
     # from the documents only: no Role of twgen reads claims, and a warning does not justify another right
     claims = {
@@ -190,7 +190,7 @@ def warn_of_claims(
 
 
 def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
-    """All pods of the worker may be meant for one node."""
+    """The worker may mean to have all its pods on one node."""
     nodes = value_at(pod, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or ()
     keys = {item.get("key") for term in nodes for item in term.get("matchExpressions") or ()}
     near = value_at(pod, "affinity", "podAffinity", _REQUIRED) or ()

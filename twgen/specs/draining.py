@@ -1,4 +1,4 @@
-"""What a RolloutPolicy does to the workflows of versions that drain: the rules between its fields."""
+"""Check `draining` of a RolloutPolicy, its actions on the workflows of draining versions."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ _ENDS = {BatchAction.CANCEL, BatchAction.TERMINATE}
 
 def _check(fields: Fields, entry: DrainingEntry) -> None:
     action = entry.what.action
-    # of an action that is none, nothing else is wrong yet
+    # an entry without a valid action cannot be checked further
     if fields.raw("action") != action:
         return
     if action is BatchAction.SIGNAL and not entry.what.signal_name:
@@ -21,7 +21,7 @@ def _check(fields: Fields, entry: DrainingEntry) -> None:
     for name in ("signalName", "signalInput"):
         if action is not BatchAction.SIGNAL and fields.has(name):
             fields.problem(name, f"belongs to Signal, not to {action}")
-    # what nobody can undo is written twice
+    # nobody can undo these actions, so the spec must say them twice
     if action in _ENDS and not entry.allow_termination:
         fields.problem("action", f"{action} ends workflows: set `allowTermination: true` in the same entry")
     for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {BatchAction.MOVE})):
@@ -30,7 +30,7 @@ def _check(fields: Fields, entry: DrainingEntry) -> None:
 
 
 def check_entries(policy: Policy, spec: Fields) -> None:
-    """Note each Move that nothing has replayed, and what ends workflows that a rollback would go on with."""
+    """Note each Move without a replay, and each action that ends workflows a rollback may need."""
     is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
     above = timedelta()
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):

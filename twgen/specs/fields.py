@@ -1,4 +1,4 @@
-"""Reading a spec field by field, collecting what is wrong instead of stopping at it."""
+"""Read a spec field by field. A mistake is noted, and does not end the reading."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -10,11 +10,11 @@ from twgen.model.shapes import Findings, Shape, listing, unchanged
 
 _ITEMS = listing(Shape(lambda value, *_: (value,), unchanged, {}))
 _MANY_PODS = 5000
-"""Of one worker: as many as Kubernetes is made to have nodes."""
+"""More pods for one worker are a mistake: Kubernetes is made for this many nodes."""
 
 
 class Fields:
-    """The fields of one mapping; a field of null is absent, as for an API server."""
+    """The fields of one mapping. A null field counts as absent, as in an API server."""
 
     __slots__ = ("_read", "findings", "path", "value")
 
@@ -27,15 +27,15 @@ class Fields:
             self.problem("", wrong_type(noun(dict), value))
 
     def problem(self, name: str, message: str, other: Place | None = None) -> None:
-        """Note what is wrong with a field, with what is below it (`a.b[1]`), or with the mapping ("")."""
+        """Note a problem of a field, of a value inside it (`a.b[1]`), or of the mapping ("")."""
         self.findings.problem(self.at(name), message, other)
 
     def warning(self, name: str, message: str) -> None:
-        """Note what is doubtful about a field."""
+        """Note a warning about a field."""
         self.findings.warning(self.at(name), message)
 
     def refused(self, findings: Iterable[Finding]) -> None:
-        """Note what an API server would refuse, but for places that have a problem already."""
+        """Note what an API server would refuse, except at paths that have a problem already."""
         wrong = {finding.path for finding in self.findings.problems}
         self.findings.add_unknown(finding for finding in findings if finding.path not in wrong)
 
@@ -46,24 +46,24 @@ class Fields:
         return f"{self.path}.{name}"
 
     def has(self, name: str) -> bool:
-        """The field is there and not null."""
+        """The field is present and not null."""
         return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:
-        """The field as it is, null when absent."""
+        """The field as the document has it; None: it is absent."""
         self._read.add(name)
         return self.value.get(name)
 
     def expect(self, names: AbstractSet[str]) -> None:
-        """These fields may be there, although nothing may read them."""
+        """Allow these fields, whether or not something reads them."""
         self._read |= names
 
     def get(
         self, name: str, shape: Shape, default: Any = None, *, required: bool = False, hint: str = ""
     ) -> Any:
-        """The value of a field; the default if it is absent, or wrong and of no use.
+        """The value of a field; the default if it is absent or unusable.
 
-        `hint` ends the message if it is required and absent.
+        `hint` ends the message about a required field that is absent.
         """
         value = self.raw(name)
         if value is None:
@@ -84,7 +84,7 @@ class Fields:
         return read
 
     def refuse_twins(self, name: str, field: str, nouns: str) -> None:
-        """Note each mapping in a list that has the same value in a field as one above it."""
+        """Note each mapping in a list whose field has the same value as in an earlier mapping."""
         seen = set()
         for fields in self.mappings(name):
             value = fields.value.get(field)
@@ -95,14 +95,14 @@ class Fields:
                 seen.add(value)
 
     def warn_of_many_pods(self, *names: str) -> None:
-        """Note each of these numbers of pods that nobody means."""
+        """Note each of these fields whose number of pods is too large to be meant."""
         for name in names:
             value = self.value.get(name)
             if isinstance(value, int) and value < 2**31 and value >= _MANY_PODS:
                 self.warning(name, f"{value} pods are more than one worker needs: check the number")
 
     def mapping(self, name: str) -> "Fields":
-        """The fields of a mapping; none when it is absent."""
+        """The fields of a mapping; without fields if it is absent."""
         return Fields(self.raw(name), self.at(name), self.findings)
 
     def mappings(self, name: str) -> "Iterator[Fields]":
@@ -114,9 +114,9 @@ class Fields:
             yield Fields(item, path, self.findings)
 
     def close(self, *also: str, elsewhere: str = "") -> None:
-        """Note every field that nobody has read, but those in `also`: there is no such field.
+        """Note every field that was not read as unknown, except those in `also`.
 
-        `elsewhere` is the mapping that one may belong into whose name is like none of them.
+        `elsewhere` is a mapping in which an unknown field may belong, if its name resembles no field here.
         """
         names = self._read.union(also)
         if names.issuperset(self.value):

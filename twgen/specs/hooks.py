@@ -1,4 +1,4 @@
-"""Annotations that a render cannot have: hooks and waves of Argo CD, and what others act on."""
+"""Find annotations that a render must not have: hooks and waves of Argo CD, and those of other programs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from twgen.specs.kinds import WORKER_KINDS
 from twgen.versioning.names import HELM_HOOK, HOOK, SYNC_WAVE
 
 _TESTS = {"test", "test-success"}
-"""The hooks of `helm test`, by their name of today and of Helm 2."""
+"""The hooks of `helm test`: today's name, and that of Helm 2."""
 
 
 def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook in a template: Argo CD deletes a hook, with its pods, before it makes it again.
+    """A problem for each hook in a template: Argo CD deletes a hook with its pods before it creates it again.
 
     A Deployment has the annotations of its pod template.
     """
@@ -27,17 +27,17 @@ def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
 
 
 def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each annotation in a template by which another program acts on a version's objects."""
+    """A warning for each annotation in a template that lets another program change a version's objects."""
     for document, path, annotations in _templates(workers):
         is_worker = document.value.get("kind") in WORKER_KINDS
         for name in annotations:
-            # an annotation for Deployments alone does nothing elsewhere
+            # an annotation that only acts on Deployments does nothing in other kinds
             if (is_worker or name == RESOURCE_POLICY) and (why := why_not_of_versions(name)):
                 yield Problem.at(document, join_path(path, name), why)
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook and wave: a sync that has one waits until every Job of it has ended."""
+    """A problem for each hook and wave: with one, a sync waits until all its Jobs have ended."""
     waits = "a sync with hooks or waves waits until every rollout has ended, which can take hours"
     for document in passthrough:
         if is_test_of_helm(document.value):
@@ -56,9 +56,9 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
 
 
 def is_test_of_helm(value: Any) -> bool:
-    """Only `helm test` makes the object: Argo CD has no phase for such a hook, and applies it in no sync.
+    """Only `helm test` creates the object: Argo CD has no phase for such a hook, and never applies it.
 
-    Beside a hook of Argo CD, one of Helm counts for nothing
+    If an object has a hook of Argo CD too, Argo CD ignores the one of Helm
     (https://github.com/argoproj/gitops-engine/tree/master/pkg/sync/hook).
     """
     annotations = value_at(value, "metadata", "annotations")
@@ -68,7 +68,7 @@ def is_test_of_helm(value: Any) -> bool:
 
 
 def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, str, Mapping[str, Any]]]:
-    """Each document with a template for versions, the path of the template's annotations, and these."""
+    """Each document with a template for versions, and the template's annotations with their path."""
     for worker in workers:
         templates = [(worker.document, worker.template.content)]
         for document, template in templates + [(item.document, item.template) for item in worker.attached]:

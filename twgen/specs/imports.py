@@ -1,4 +1,4 @@
-"""Making specs of what runs already: the controller's own objects, and Deployments that have no versions."""
+"""Make specs of running workers: of the controller's own objects, and of Deployments without versions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from twgen.versioning.names import (
 
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
 _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart", RESTARTED_AT}
-"""Labels and annotations by which a tool knows what it made; whoever makes it next has its own."""
+"""Labels and annotations by which a tool recognizes its objects. The next tool sets its own."""
 _POD_HASH = "pod-template-hash"
 _PREFIXES = {WORKER: "", CONNECTION: "connection-", CLUSTER_CONNECTION: "connection-", ATTACHED: "template-"}
 _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
@@ -38,25 +38,25 @@ Place = tuple[str, ...]
 
 
 class Imported(NamedTuple):
-    """One spec, and the file that it belongs into."""
+    """One spec, and the file for it."""
 
     file: str
     document: Mapping[str, Any]
     comments: Mapping[Place, str] = {}
-    """What stands beside some of its fields."""
+    """Comments for some of its fields."""
     missing: tuple[str, ...] = ()
-    """What a person has to fill in, or to look at."""
+    """Sentences for a person: what to fill in or to check."""
     is_whole: bool = True
-    """All of its spec is told; no: much of it is a person's to decide, and what there is stays."""
+    """The spec is complete. False: a person must decide much of it, so a file that exists stays."""
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What tells it from other objects: kind, namespace and name."""
+        """Kind, namespace and name."""
         return identity_of(self.document)
 
 
 def identity_of(document: Any) -> tuple[str, str, str]:
-    """Kind, namespace and name of a document; empty texts where it has none."""
+    """Kind, namespace and name of a document; empty where it lacks one."""
     kind, *rest = (
         str(value_at(document, *path) or "")
         for path in (("kind",), ("metadata", "namespace"), ("metadata", "name"))
@@ -65,9 +65,9 @@ def identity_of(document: Any) -> tuple[str, str, str]:
 
 
 def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Imported], list[str]]:
-    """The specs of what runs, each for a file of its own, and why other documents are none.
+    """The specs of the running workers, each for its own file, and why other documents gave no spec.
 
-    `namespace` is that of documents that name none.
+    `namespace` is for documents without one.
     """
     plain = [document for document in documents if _is_plain(document.value) and _is_sound(document.value)]
     ours = [document for document in plain if len(plain) == 1 or _is_of_temporal(document.value)]
@@ -95,7 +95,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
 
 
 def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
-    """Why no spec is made of a document; empty: one is."""
+    """Why a document gives no spec; empty: it gives one."""
     kind = kind_of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
     if not is_ours and GroupKind.of(value) in KINDS:
@@ -112,7 +112,7 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
 
 
 def _labels_of_workers(documents: Iterable[Document]) -> Iterator[str]:
-    """What the label of a worker's Deployments says, of each worker."""
+    """The value of the label that the Deployments of each worker have."""
     for document in documents:
         kind, name = kind_of(document.value), value_at(document.value, "metadata", "name")
         if kind and kind.name == WORKER and isinstance(name, str):
@@ -140,7 +140,7 @@ def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDep
 
 
 def is_of_a_version(value: Any) -> bool:
-    """It is the Deployment of a version."""
+    """The object is the Deployment of a version."""
     return _is_deployment(value) and not _is_plain(value)
 
 
@@ -153,7 +153,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_sound(value: Any) -> bool:
-    """Its name can be that of a file, and what is read of it is of the right types."""
+    """The name can be a file name, and the fields that twgen reads have the right types."""
     name, spec = value_at(value, "metadata", "name"), value_at(value, "spec")
     texts = [value_at(value, "metadata", field) or {} for field in ("labels", "annotations")]
     if not isinstance(name, str) or not fits(NAME, name) or not isinstance(spec, dict):
@@ -201,7 +201,7 @@ def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Ite
 
 
 def _metadata(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Name and namespace, and of labels and annotations what no tool has put there."""
+    """Name, namespace, and the labels and annotations that no tool has set."""
     metadata = value["metadata"]
     kept: dict[str, Any] = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
     for name in ("labels", "annotations"):
@@ -219,20 +219,20 @@ def _of_people(texts: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
-    """A worker and its connection; what a Deployment does not tell is left to be filled in."""
+    """A worker and its Connection. A person fills in what the Deployment does not say."""
     metadata, pod_template = _metadata(value), value["spec"]["template"]
     name = metadata["name"]
     where = {"namespace": text} if (text := metadata.get("namespace") or namespace) else {}
     spec = without_server_fields({"metadata": {"annotations": {}}, "spec": dict(value["spec"])})["spec"]
     pods = imported_pods(spec["template"]["spec"])
     place, key = pods.place, pods.key
-    # of workers on several servers each has a Connection of its own
+    # workers on several servers have a Connection each
     connection = "temporal" if len(addresses) <= 1 else name
     address = place.address or (next(iter(addresses)) if len(addresses) == 1 else "")
     labels = {
         key: text
         for key, text in _of_people(value_at(pod_template, "metadata", "labels")).items()
-        # the old Deployment, and what scales or guards it, would take the new pods for its own
+        # the old Deployment, its autoscaler and its budget would take the new pods for its own
         if key not in (value_at(value, "spec", "selector", "matchLabels") or {}) and key != _POD_HASH
     }
     marks = {"labels": labels, "annotations": _of_people(value_at(pod_template, "metadata", "annotations"))}
@@ -284,13 +284,13 @@ def _pace(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that say how the pods of a version are replaced."""
     pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
     if isinstance(strategy := pace.get("strategy"), dict):
-        # the type is a default, so it has been left out; the controller ignores a strategy without one
+        # the type is a default and was left out, but the controller ignores a strategy without a type
         pace["strategy"] = {"type": "RollingUpdate", **strategy}
     return pace
 
 
 def _selecting_labels(rules: Any) -> set[str]:
-    """The labels by which rules of scheduling, or what is below them, select pods."""
+    """The labels by which scheduling rules select pods, at any depth below this value."""
     if isinstance(rules, list):
         return {name for rule in rules for name in _selecting_labels(rule)}
     if not isinstance(rules, dict):
