@@ -10,7 +10,7 @@ from twgen.model.shapes import Findings, Shape, listing, unchanged
 
 _ITEMS = listing(Shape(lambda value, *_: (value,), unchanged, {}))
 _MANY_PODS = 5000
-"""More pods for one worker are a mistake: Kubernetes is made for this many nodes."""
+"""So many pods of one worker are a mistake: Kubernetes is made for this many nodes."""
 
 
 class Fields:

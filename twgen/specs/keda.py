@@ -1,4 +1,4 @@
-"""What KEDA refuses or ignores in a ScaledObject, although an API server accepts it.
+"""Find what KEDA refuses or ignores in a ScaledObject, although an API server accepts it.
 
 The fields and rules of a `temporal` trigger come from pkg/scalers/temporal_scaler.go in
 github.com/kedacore/keda, 2.17 to 2.22.
@@ -21,7 +21,7 @@ from twgen.versioning.names import filled, may_have_placeholders, placeholders, 
 
 _TEMPORAL = "temporal"
 _NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
-"""Triggers on the version's own pods or on the time, and those whose scaler gets the name of the object."""
+"""Triggers that need no placeholder: on the version's own pods, on the time, or on the object's name."""
 SAME_FOR_ALL = (
     "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
 )
@@ -29,13 +29,13 @@ SAME_FOR_ALL = (
 _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 _HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _EXTERNAL_METRICS = ("AverageValue", "Value")
-"""The metricType of a trigger other than `cpu` and `memory`, which have a Utilization too."""
+"""The values of metricType. The triggers `cpu` and `memory` also have Utilization."""
 VERSION_FIELDS = {
     "workerDeploymentName": "",
     "workerDeploymentBuildId": "BuildID",
     "namespace": "TemporalNamespace",
 }
-"""The fields that are filled in where they are "", and the placeholder that each may hold instead."""
+"""The fields that twgen fills in if they are "", and the placeholder that each may hold instead."""
 _PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
 _WRITE_PAIR = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'
 _REQUIRED = ("endpoint", "taskQueue")
@@ -54,7 +54,7 @@ _QUEUE_TYPE = one_of(("activity", "nexus", "workflow"))
 
 
 def check_scaled_object(template: Fields, spec: Fields) -> None:
-    """Note a rest at zero, and refuse what would be the same for every version."""
+    """Note a ScaledObject that rests at zero pods, and refuse one that would be the same for all versions."""
     # KEDA takes 0 for a minimum that is left out, and a version with a share of the traffic can be idle
     idle, least = spec.raw("idleReplicaCount"), spec.raw("minReplicaCount") or 0
     rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
@@ -75,7 +75,7 @@ def check_scaled_object(template: Fields, spec: Fields) -> None:
 
 
 def check_triggers(spec: Fields) -> None:
-    """Note triggers that KEDA has no scaler for, or whose scaler would not measure each version."""
+    """Note triggers without a scaler in KEDA, and those that would not measure each version by itself."""
     is_composed, names = bool(value_at(spec.value, "advanced", "scalingModifiers", "target")), set[str]()
     for path, trigger, kind in _triggers(spec):
         if isinstance(name := trigger.get("name"), str) and name:
@@ -108,7 +108,7 @@ def warn_of_servers(spec: Fields, worker: WorkerSpec) -> None:
 
 
 def _triggers(spec: Fields) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    """Each trigger with its path, and its type as KEDA writes it."""
+    """Each trigger with its path, and its type in KEDA's spelling."""
     triggers = spec.raw("triggers")
     for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
         kind = value_at(trigger, "type")
@@ -122,7 +122,7 @@ def _tells_version(trigger: Mapping[str, Any]) -> bool:
 
 
 def _refuse(spec: Fields, path: str, message: str) -> None:
-    """Note what KEDA would refuse or ignore, as what an API server would."""
+    """Note what KEDA would refuse or ignore, like something that an API server refuses."""
     spec.refused([Finding(spec.at(path), message)])
 
 
@@ -172,21 +172,21 @@ _FIELDS = (
 
 
 class _Metadata(NamedTuple):
-    """The metadata of a trigger, by the names that its fields should have."""
+    """The metadata of a trigger, by the correct names of its fields."""
 
     names: dict[str, str]
-    """How the file writes each field."""
+    """The name of each field in the file."""
     values: dict[str, Any]
-    """What KEDA reads: blank fields are absent, and placeholders are filled in."""
+    """The values that KEDA reads: blank fields are absent, and placeholders are filled in."""
     unknown: list[Finding]
 
     def has(self, name: str) -> bool:
-        """KEDA reads the field, or takes it from a variable of the pods."""
+        """KEDA has a value for the field: from the trigger, or from a variable of the pods."""
         return name in self.values or f"{name}FromEnv" in self.values
 
     @property
     def pair(self) -> list[str]:
-        """The fields that are there, also blank, of the two that only together select a version."""
+        """Which of the two fields are present, also blank ones: only both together select a version."""
         return [name for name in _PAIR if name in self.names or self.has(name)]
 
 
@@ -226,7 +226,7 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
             yield name, f"{why}; {'remove it' if read.pair else _WRITE_PAIR}"
     for name, check in _CHECKS.items():
         value = read.values.get(name)
-        # a misspelt field has been reported already
+        # a misspelt field is reported elsewhere
         if isinstance(value, str) and read.names[name] == name and (wrong := check(value)):
             yield name, wrong
     yield from _wrong_counts(read)

@@ -1,4 +1,4 @@
-"""What a document is: of a kind that twgen reads, meant to be one, for Helm or kustomize, or not ours."""
+"""Tell which documents twgen reads, which are meant for it, and which belong to Helm, kustomize or others."""
 
 import re
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ DRAIN_REPORT = "DrainReport"
 DIAGNOSIS = "Diagnosis"
 OPERATOR_CONFIG = "OperatorConfig"
 RENDER_FAILED = "RenderFailed"
-"""What a failed render prints into a pipe; nothing reads it."""
+"""The kind of the document that a failed render prints into a pipe, so that nothing is applied."""
 
 CHART_FILE = "Chart.yaml"
-"""What describes a chart of Helm, in the folder of the chart."""
+"""The file that describes a chart of Helm, in the folder of the chart."""
 LEDGER_FOLDER = "twgen.lock"
 RENDERED_BY = "rendered by "
-"""How the source begins of a document that kustomize or helm rendered for twgen."""
+"""The beginning of a document's source if kustomize or helm rendered the document for twgen."""
 
 _OLD_KINDS = {
     "TemporalWorkerDeployment": WORKER,
@@ -39,7 +39,7 @@ _OLD_KINDS = {
     "TemporalWorkerOwnedResource": ATTACHED,
 }
 WORKER_KINDS = (WORKER, *(old for old, new in _OLD_KINDS.items() if new == WORKER))
-"""What a worker is called in documents, today's name first."""
+"""The kinds of a worker in documents, today's name first."""
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
     TWGEN_API: {
@@ -63,14 +63,14 @@ _KUSTOMIZE = "kustomize.config.k8s.io"
 
 
 class Kind(NamedTuple):
-    """What a document is: today's name of its kind, and the name it goes by in the file."""
+    """The kind of a document: today's name, and the name in the file."""
 
     name: str
     written: str
 
 
 def kind_of(value: Any) -> Kind | None:
-    """The kind of a document that twgen reads, old names included; None: it is somebody else's."""
+    """The kind of a document that twgen reads, also by an old name; None: the document is not for twgen."""
     if not isinstance(value, dict):
         return None
     written, api = value.get("kind"), value.get("apiVersion")
@@ -80,14 +80,14 @@ def kind_of(value: Any) -> Kind | None:
 
 
 def names_of_kind(kind: str) -> tuple[str, ...]:
-    """What a kind is called in documents and in clusters, today's name first."""
+    """The names of a kind in documents and in clusters, today's name first."""
     return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))
 
 
 def wrong_kind(value: dict[str, Any]) -> Finding | None:
-    """What is wrong with the apiVersion or kind of a document that is meant for twgen, and cannot be read.
+    """The problem with the apiVersion or kind of a document that is meant for twgen but cannot be read.
 
-    None: it can be, or it is somebody else's, or nobody's.
+    None: it can be read, or it is not meant for twgen.
     """
     api, kind = value.get("apiVersion"), value.get("kind")
     for name, item in (("apiVersion", api), ("kind", kind)):
@@ -103,7 +103,7 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     group = api.partition("/")[0]
     if group in _GROUPS:
         return _wrong_in_our_groups(value, api, kind)
-    # a group without a point is Kubernetes' own, which has no kind of ours
+    # an API group without a dot belongs to Kubernetes, which has none of twgen's kinds
     if kind not in APIS or ("." in group and not did_you_mean(group, _GROUPS)):
         return None
     if not api:
@@ -128,17 +128,17 @@ def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding 
 
 
 def is_file(source: str) -> bool:
-    """The document stands in a file: it is not of stdin, and nobody rendered it."""
+    """The document comes from a file: not from stdin, and not from kustomize or helm."""
     return source != "-" and not source.startswith(RENDERED_BY)
 
 
 def is_in_ledger(source: str) -> bool:
-    """The file stands in the folder of a ledger."""
+    """The file is in the folder of a ledger."""
     return LEDGER_FOLDER in PurePath(source).parts[:-1]
 
 
 def is_marked(value: Any) -> bool:
-    """The document says what it is: it has an apiVersion and a kind."""
+    """The document has an apiVersion and a kind."""
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in ("apiVersion", "kind"))
@@ -147,9 +147,9 @@ def is_marked(value: Any) -> bool:
 
 
 def is_rendered(value: Any) -> bool:
-    """A render of twgen printed the document, or made it in a cluster: it says so by a label.
+    """The document comes from a render of twgen, or from a cluster that has one: a label says so.
 
-    By that of a rollout's objects too: tick takes a ConfigMap that has it for an intent.
+    The label of a rollout's objects counts too: tick takes a ConfigMap with it for an intent.
     """
     # applied with the specs, a render would keep versions that are no longer planned
     labels = value_at(value, "metadata", "labels")
@@ -159,7 +159,7 @@ def is_rendered(value: Any) -> bool:
 
 
 def why_left_out(value: Any) -> str:
-    """Why a document that is not marked is not read."""
+    """Why a document without apiVersion or kind is not read."""
     fields = value if isinstance(value, dict) else {}
     missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
     hints = "".join(_instead_of(name, fields) for name in missing)
@@ -167,7 +167,7 @@ def why_left_out(value: Any) -> str:
 
 
 def why_nameless(value: Any) -> str:
-    """Why an API server will not take a document that passes through; empty: it has a name."""
+    """Why an API server would refuse a passthrough document; empty: it has a name."""
     if any(value_at(value, "metadata", name) for name in ("name", "generateName")):
         return ""
     hint = "" if "metadata" in value else _instead_of("metadata", value)
@@ -175,7 +175,7 @@ def why_nameless(value: Any) -> str:
 
 
 def render_first(document: Document) -> str:
-    """What to run before twgen, for a Kustomization or a chart of Helm; empty: the document is neither."""
+    """The command to run before twgen, for a Kustomization or a chart of Helm; empty: it is neither."""
     value = document.value
     is_for_kustomize = is_marked(value) and value["apiVersion"].partition("/")[0] == _KUSTOMIZE
     if not isinstance(value, dict) or (is_marked(value) and not is_for_kustomize):
@@ -195,12 +195,12 @@ def _rendering(kind: str, command: str, folder: str) -> str:
 
 
 def is_chart(document: Document) -> bool:
-    """The document describes a chart of Helm, whose other files stand beside it."""
+    """The document is the Chart.yaml of a chart of Helm."""
     return document.source.rpartition("/")[2] == CHART_FILE and "kind" not in document.value
 
 
 def template_of_helm(source: str, text: bytes) -> str:
-    """What to run before twgen, when text that is no YAML is a template of Helm; empty: it is none."""
+    """The command to run before twgen, if text that is no YAML is a template of Helm; empty: it is not."""
     if b"{{" not in text or not re.search(_HELM_TEMPLATE, text.decode(errors="replace")):
         return ""
     from shlex import quote
@@ -209,15 +209,15 @@ def template_of_helm(source: str, text: bytes) -> str:
 
 
 def chart_of(source: str) -> PurePath:
-    """The folder of the chart of Helm that a file belongs to, if it belongs to one."""
+    """The folder of the chart of Helm that a file belongs to; None: it belongs to none."""
     folders = PurePath(source).parents
     return next((folder.parent for folder in folders if folder.name == "templates"), folders[0])
 
 
 def without_lists(document: Document) -> Iterator[Document]:
-    """The document, or the items of a List (`List`, `ServiceList`), as kubectl takes one apart.
+    """The document itself, or the items of a list (`List`, `ServiceList`), as in kubectl.
 
-    Items of a `ServiceList` may leave out what they are
+    Items of a `ServiceList` may lack apiVersion and kind
     (https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/helpers.go).
     """
     value = document.value

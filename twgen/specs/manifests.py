@@ -1,4 +1,4 @@
-"""Checking manifests that a render printed: their pods and the objects attached to versions."""
+"""Check manifests that a render printed: their pods and the objects attached to versions."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from twgen.versioning.kubernetes_types import POD_TEMPLATE
 from twgen.versioning.stored_form import stored_struct
 
 _NEVER_WRITTEN = {"ownerReferences"}
-"""Fields of metadata that no spec may have, so that the table of types lacks them."""
+"""Fields of metadata that specs must not have, so the table of types lacks them."""
 _WITH_PODS = {GroupKind("apps", "Deployment"), GroupKind("batch", "Job")}
 
 
 def manifest_problems(documents: Sequence[Document]) -> Iterator[Problem]:
-    """What an API server would refuse of the manifests, as far as twgen knows their fields."""
+    """The problems that an API server would find in the manifests, as far as twgen knows their fields."""
     most = most_told(len(documents))
     for document in documents:
         kind = document.value["kind"]
@@ -34,7 +34,7 @@ def manifest_problems(documents: Sequence[Document]) -> Iterator[Problem]:
 
 
 def _known_parts(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields of a manifest whose types twgen knows, and what kubernetes_types calls each."""
+    """The fields of a manifest whose types twgen knows, and the name of each type in kubernetes_types."""
     yield "metadata", "ObjectMeta"
     group_kind = GroupKind.of(value)
     if group_kind in _WITH_PODS:

@@ -1,4 +1,4 @@
-"""Documents next to the specs that scale or select the pods of versions, or carry the labels of one."""
+"""Warn of documents next to the specs that scale or select pods of versions, or have the labels of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -24,18 +24,18 @@ _WITH_PODS = {
     GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     GroupKind("", "Pod"): (),
 }
-"""The path of the pods in each kind."""
+"""The path of the pod template in each kind."""
 _WITHOUT_PODS = (BUDGET, HPA)
-"""What versions have next to their pods."""
+"""Kinds that versions have besides their Deployments."""
 _MOST_COMPARED = 100
-"""Workers with the rarest of a selector's labels, or of its namespace: no more are looked through for one."""
+"""A selector is compared with at most so many workers: those with its rarest label, or of its namespace."""
 _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
 
 
 def warnings_of_neighbours(
     documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
 ) -> Iterator[Problem]:
-    """A warning for each document that scales or selects pods of versions, or passes for a version.
+    """A warning for each document that scales or selects pods of versions, or looks like a version.
 
     `namespace` is for documents without one; empty: it is not known, and may be any worker's.
     """
@@ -61,14 +61,14 @@ def _namespace(document: Document) -> str:
 def _misplaced_scalers(
     placed: Sequence[tuple[Document, GroupKind, str]], workers: Sequence[WorkerSpec]
 ) -> Iterator[Problem]:
-    """A warning for each document that scales the Deployment of one version, or one called like a worker."""
+    """A warning for each document that scales the Deployment of a version, or one named like a worker."""
     scalers = [
         (document, own, KINDS[kind].target)
         for document, kind, own in placed
         if kind in KINDS and KINDS[kind].target
     ]
     places: dict[tuple[str, str], WorkerSpec] = {}
-    # a dict keeps what was put in last: the first worker of a name that may be any
+    # in reverse, since a dict keeps the last value: the first worker of a name counts
     for worker in reversed(workers if scalers else ()):
         names = [worker.name]
         if worker.build_id:
@@ -94,7 +94,7 @@ def _misplaced_scalers(
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
-    """The labels of each worker's pods, by namespace ("": any), and there by each of these labels."""
+    """The labels of each worker's pods, by namespace ("": any) and by label."""
     pods: _Pods = {}
     for worker in workers:
         labels = value_at(worker.template.content, "metadata", "labels") or {}
@@ -133,7 +133,7 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
 def _marked(
     document: Document, kind: GroupKind, namespace: str, named: Mapping[tuple[str, str], WorkerSpec]
 ) -> Iterator[Problem]:
-    """Of an object and its pods the first label that is of a version."""
+    """The first label of an object or of its pods that marks a version."""
     for steps in dict.fromkeys(((), _WITH_PODS.get(kind, ()))):
         labels = value_at(document.value, *steps, "metadata", "labels")
         marks = labels if isinstance(labels, dict) else {}

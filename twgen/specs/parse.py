@@ -1,4 +1,4 @@
-"""All documents in; the workers they describe and all that is wrong with them out."""
+"""Read all documents into workers, and collect all problems."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,23 +44,23 @@ _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
 
 
 class _Connections(NamedTuple):
-    """All that there are."""
+    """The Connections of all documents."""
 
     named: dict[tuple[str, str], dict[str, Connection]]
     """By kind and namespace, then by name."""
     first_namespace: dict[str, str]
-    """Of those that have one of a name."""
+    """The first namespace that has a Connection of a name."""
 
 
 class Specs(NamedTuple):
-    """The workers of a set of documents, the documents that are not twgen's, and what is wrong."""
+    """The workers of a set of documents, the documents that are not for twgen, and the findings."""
 
     workers: tuple[WorkerSpec, ...]
     passthrough: tuple[Document, ...]
     ledgers: tuple[Document, ...]
     snapshots: tuple[Document, ...] = ()
     manifests: tuple[Document, ...] = ()
-    """What a render printed, if there are no specs beside it."""
+    """The manifests that a render printed, if there are no specs among the documents."""
     problems: tuple[Problem, ...] = ()
     unknown_fields: tuple[Problem, ...] = ()
     """Fields that an API server would drop."""
@@ -70,21 +70,21 @@ class Specs(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class _Sorted:
-    """The documents by what becomes of them."""
+    """The documents, sorted by their use."""
 
     specs: list[SpecDocument] = field(default_factory=list)
     passthrough: list[Document] = field(default_factory=list)
     ledgers: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
     records: list[tuple[Document, str]] = field(default_factory=list)
-    """What twgen writes and its operator gives it, and the kind of each: no specs."""
+    """Documents that are no specs, with their kinds: those that twgen writes, and those of its operator."""
     rendered: list[Document] = field(default_factory=list)
-    """What a render printed."""
+    """Manifests that a render printed."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
-    """Kinds of documents whose name or namespace is wrong, and names of documents whose kind is.
+    """The kinds of documents with a wrong name or namespace, and the names of documents with a wrong kind.
 
-    A reference that finds nothing may mean one of these: it is not reported beside what is wrong with them.
+    A reference to an unknown object may mean one of these, so it is not reported too.
     """
 
 
@@ -97,12 +97,11 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
     default_driver: Driver = Driver.AUTO,
     some_are_missing: bool = False,
 ) -> Specs:
-    """Read every document; the workers are complete only when there are no problems.
+    """Read every document. The workers are complete only if there are no problems.
 
-    `attached_kinds` are those that the operator allows beside the kinds that twgen knows; workers whose
-    policy has one of `drivers` also get objects for their rollout. `default_driver` is that of workers whose
-    policy does not choose one. What a reference names may be among those that `some_are_missing` tells of: a
-    file that could not be read.
+    `attached_kinds`: kinds that the operator allows besides those that twgen knows. Workers with one of
+    `drivers` also get objects for their rollout; `default_driver` is for policies that choose none.
+    `some_are_missing`: a file could not be read, so an unknown name in a reference may be in that file.
     """
     sorted_documents = _sorted(documents, rule)
     if some_are_missing:
@@ -110,7 +109,7 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
     workers = _workers(sorted_documents, attached_kinds, default_driver)
     specs = sorted_documents.specs
     warn_of_claims(specs, workers, sorted_documents.passthrough, rule.default)
-    # of two of one name, which is told of by itself, all objects would be there twice
+    # two workers of one name are reported already, and all their objects would be reported twice
     first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
@@ -149,7 +148,7 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
 
 
 def refused_manifests(manifests: Iterable[Document]) -> list[Problem]:
-    """A problem for each file of them, where they are taken for specs."""
+    """A problem for each file of rendered manifests that was given as specs."""
     first_of_file: dict[str, Document] = {}
     for item in manifests:
         first_of_file.setdefault(item.source, item)
@@ -181,7 +180,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
             (result.passthrough if kinds.is_marked(value) else result.unmarked).append(document)
     if result.specs or result.ledgers or result.records:
         result.problems += refused_manifests(result.rendered)
-        # a render prints the passthrough documents too: that they are there twice follows from it
+        # a render prints the passthrough documents too, so they exist twice
         files = {item.source for item in result.rendered}
         result.passthrough = [item for item in result.passthrough if item.source not in files]
         result.rendered = []
@@ -192,7 +191,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
 def _workers(
     documents: _Sorted, attached_kinds: tuple[GroupKind, ...], default_driver: Driver
 ) -> list[WorkerSpec]:
-    """The workers, each with what belongs to it."""
+    """The workers, each with its Connection, policy and attached templates."""
     _refuse_repetitions(documents.specs)
     of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
     for spec in documents.specs:
@@ -246,7 +245,7 @@ def _attached(
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
     first_ones: dict[tuple[str, str, str], dict[frozenset[AttachedWhile], SpecDocument]] = {}
-    # many workers have templates that are equal, and one that is right need not be read again
+    # many workers have equal templates: a valid one is read only once
     right: dict[str, AttachedResource] = {}
     for spec in specs:
         worker = ATTACHED.read(spec.fields.value, spec.fields.path, spec.findings).worker
@@ -265,7 +264,7 @@ def _attached(
         alike = first_ones.setdefault((*key, deed), {})
         first = next((item for of, item in alike.items() if may_meet(of, when)), spec)
         alike.setdefault(when, spec)
-        # of one name there can be but one anyway
+        # an API server has only one of a name anyway
         if deed and worker and first.name != spec.name:
             message = f"{spec.name} and {first.name} would both {deed} of {worker}: keep one; the other is at"
             spec.fields.problem("template", message, first.place("spec.template"))

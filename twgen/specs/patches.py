@@ -1,4 +1,4 @@
-"""Reading the patches of a RolloutPolicy: what a live version gets in place of what it was deployed with."""
+"""Read the patches of a RolloutPolicy, which change versions that are deployed already."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def _check_patch(fields: Fields, _: VersionPatch) -> None:
 
 
 def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, Any] | None:
-    """A container with what a patch changes, as an API server stores it; None: it changes nothing."""
+    """The fields of a container that a patch changes, as an API server stores them; None: no field."""
     fields = Fields(value, written_path(path), findings)
     name = fields.text("name", LABEL, required=True)
     for field in sorted(_OTHERS & fields.value.keys()):
@@ -62,7 +62,7 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
     fields.findings.add_unknown(stored.unknown)
     if stored.problems or not name:
         return None
-    # what an API server wants of a whole container, and a patch leaves as it is
+    # an API server requires these fields of a whole container; a patch does not change them
     whole = {"image": "image", **stored.template}
     fields.refused(refusals(whole, _CONTAINER, fields.path, most))
     if not fields.findings.unknown:
@@ -75,7 +75,7 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
 
 
 def _check_variables(fields: Fields, written: Any) -> None:
-    """What variables of the right type may not be; of others that is told."""
+    """Check the variables of a patch. Those of a wrong type are reported elsewhere."""
     seen: set[str] = set()
     for index, variable in enumerate(written if isinstance(written, list) else ()):
         name, place = value_at(variable, "name"), f"env[{index}].name"

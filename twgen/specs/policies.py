@@ -1,4 +1,4 @@
-"""Reading RolloutPolicies. Their fields are those of the class Policy; the rules between fields are here."""
+"""Read RolloutPolicies. The class Policy declares their fields; this module has the rules between them."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -22,7 +22,7 @@ from twgen.specs.spec_document import SpecDocument
 
 
 def parse_policy(spec: Fields) -> Policy:
-    """The Policy of a document's `spec`."""
+    """Read the Policy in the `spec` of a document."""
     policy: Policy = POLICY.read(spec.value, spec.path, spec.findings)
     return policy
 
@@ -59,7 +59,7 @@ POLICY = spec_shape(
 
 
 def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each `drainingReplicas` by which no worker of its policy goes: autoscalers decide for all."""
+    """Note each `drainingReplicas` without effect: all workers of its policy have autoscalers."""
     of_policy: dict[int, list[str]] = {}
     for worker in workers:
         if worker.policy.draining_replicas:
@@ -79,5 +79,5 @@ def _scales_what_drains(resource: AttachedResource) -> bool:
 
 @cache
 def default_policy() -> Policy:
-    """The policy of a worker that has none."""
+    """The policy of a worker without a RolloutPolicy."""
     return parse_policy(Fields({}, "spec", Findings()))

@@ -1,4 +1,4 @@
-"""What a RolloutPolicy says of single steps of its workers, and whether they have such steps."""
+"""Check the `steps` of a RolloutPolicy against the rollouts of its workers."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -21,7 +21,7 @@ STEP = spec_shape(PolicyStep, _check)
 
 
 def check_metrics(policy: Policy, spec: Fields) -> None:
-    """Note each metric of a step that the policy's analysis does not have."""
+    """Note each metric of a step that the analysis of the policy does not define."""
     names = {metric.name for metric in policy.analysis.metrics} if policy.analysis else set()
     for place, step in enumerate(policy.steps):
         for index, name in enumerate(step.metrics or ()):
@@ -31,7 +31,7 @@ def check_metrics(policy: Policy, spec: Fields) -> None:
 
 
 def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note what has no effect on the worker that a policy is for by name, or on any of its workers."""
+    """Note each step without effect on the worker that the policy names, or on any of its workers."""
     of_policy: dict[int, list[WorkerSpec]] = {}
     for worker in workers:
         of_policy.setdefault(id(worker.policy.document), []).append(worker)

@@ -1,4 +1,4 @@
-"""What a RolloutPolicy has replayed before a version takes traffic or workflows."""
+"""Read `replay` of a RolloutPolicy: the histories to replay before a version takes traffic or workflows."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,9 +13,9 @@ from twgen.specs.declared import spec_shape
 from twgen.versioning.quantities import quantity_nanos
 
 BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
-"""A whole number of bytes, with the suffixes of a quantity that anybody needs."""
+"""A whole number of bytes, with the common suffixes of a quantity."""
 _MOST_BYTES = 10 * 2**30
-"""Of a folder that every node has."""
+"""The largest folder that every node has room for."""
 
 
 def _read_bytes(value: Any, path: Path, findings: Findings) -> int | None:
@@ -35,7 +35,7 @@ REPLAY = spec_shape(Replay, fields={"most_bytes": Shape(_read_bytes, unchanged, 
 
 
 def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each policy whose replay no Job runs: nobody named the image of rollouts."""
+    """A warning for each policy whose replay no Job runs, because rollout.image is not set."""
     for policy in {id(worker.policy.document): worker.policy for worker in workers}.values():
         if policy.replay:
             remedy = (

@@ -1,4 +1,4 @@
-"""How traffic moves to new versions of a worker, by its spec: the rules between the fields of `rollout`."""
+"""Check `rollout` of a worker, which says how traffic moves to new versions: the rules between its fields."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -17,7 +17,7 @@ _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
 
 
 def _check_rollout(fields: Fields, rollout: Rollout) -> None:
-    # an unknown strategy is reported already, and may be one with steps
+    # an unknown strategy is reported already, and may have steps
     if fields.raw("strategy") != rollout.strategy:
         return
     if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:
@@ -52,7 +52,7 @@ def _check_gate(fields: Fields, gate: Gate) -> None:
     encoding = gate.encoding
     if encoding is Encoding.BINARY_MESSAGE and not gate.message_type:
         fields.problem("messageType", "must not be empty" if fields.has("messageType") else "is required")
-    # an unknown encoding has been reported, and nothing else about it is known
+    # an unknown encoding is reported already, and the rest cannot be checked
     if gate.message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
         messages = " or ".join(item for item in Encoding if item.is_message)
         fields.problem(

@@ -1,4 +1,4 @@
-"""What an API server would refuse of the Pods of rollouts, as their operator describes them."""
+"""Check the settings of the Pods of rollouts in the OperatorConfig, as an API server would."""
 
 from twgen.model.operator import Operator
 from twgen.model.paths import join_path
@@ -13,7 +13,7 @@ _OURS = {"labels": {ROLLOUT, *MANAGED_BY}, "annotations": {INTENT_HASH}}
 
 
 def refusals_of_pod(operator: Operator) -> list[Finding]:
-    """What is wrong with the Pods of rollouts, at its path in the operator's file."""
+    """The problems of the Pods of rollouts, with their paths in the OperatorConfig."""
     pod = operator.rollout
     metadata = {"labels": dict(pod.labels), "annotations": dict(pod.annotations)}
     image = operator.rollout.image or "twgen"

@@ -1,4 +1,4 @@
-"""One document of a kind that twgen reads: in today's spelling, with its name and its namespace."""
+"""Read one document for twgen: its fields in today's spelling, its name and its namespace."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,12 +38,12 @@ OLD_NAMES = {
         "spec.object": "spec.template",
     },
 }
-"""What fields used to be called; whoever reads a SpecDocument meets the new names only."""
+"""Old names of fields. A SpecDocument has the new names only."""
 _NUMBERS = ("replicas", "minReadySeconds", "progressDeadlineSeconds")
 _MOVED = {kinds.WORKER: {f"spec.deployment.{name}": f"spec.{name}" for name in ("template", *_NUMBERS)}}
-"""Where controllers from 1.13 on have a field too: a SpecDocument has it at the second place alone."""
+"""Fields with a second place in controllers from 1.13 on. A SpecDocument has only the second."""
 STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
-"""What every stored WorkerDeployment has in its `spec`, by the controller's CRD, beside `deployment` too."""
+"""Defaults that the controller's CRD adds to each WorkerDeployment's `spec`, even with `deployment`."""
 _ONE_DEPLOYMENT = (
     "write spec.deployment (a version has only one Deployment), and another WorkerDeployment for each further"
 )
@@ -72,24 +72,24 @@ _OTHERWISE = {
     kinds.CLUSTER_CONNECTION: {"spec.caCertSecretRef": ("", "write spec.tls.caCertSecretRef")},
     kinds.ATTACHED: {"spec.workerGroup": ("", "a version has one Deployment")},
 }
-"""Fields of other releases of the controller, or of another place: what they stand for, what to write.
+"""Fields of other releases of the controller, and misplaced fields: their meaning, and what to write.
 
 https://github.com/temporalio/temporal-worker-controller/tree/main/docs
 """
 _MARKS = {kinds.ATTACHED: {WHEN}}
-"""The annotations of ours that say something on a document."""
+"""The annotations of twgen that have a meaning on a document."""
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRule:
-    """Which Kubernetes namespaces documents have; raises InvalidInput for a default that cannot be one."""
+    """The Kubernetes namespaces that documents may have. Raises InvalidInput for an invalid default."""
 
     default: str = ""
-    """That of documents that name none; empty: each must name one."""
+    """The namespace of documents without one; empty: each document must name one."""
     only: bool = False
-    """No document may name another."""
+    """No document may name another namespace than the default."""
 
     def __post_init__(self) -> None:
         if self.default and not fits(LABEL, self.default):
@@ -100,34 +100,34 @@ class NamespaceRule:
 
 
 class SpecDocument(NamedTuple):
-    """A document of ours; what is wrong with it collects in `findings`."""
+    """A document for twgen; its problems collect in `findings`."""
 
     document: Document
     kind: kinds.Kind
     namespace: str
     name: str
     fields: Fields
-    """Those of its `spec`."""
+    """The fields of its `spec`."""
     findings: Findings
     old_paths: Mapping[str, str]
-    """Where the file has a field otherwise: its path there by the one here."""
+    """The path in the file, by the path here, of each field that the file has elsewhere."""
 
     @property
     def name_is_certain(self) -> bool:
-        """Others can refer to it: its name and namespace are as they should be."""
+        """Its name and namespace are valid, so other documents can refer to it."""
         return not any(finding.path.startswith("metadata") for finding in self.findings.problems)
 
     def place(self, path: str) -> Place:
-        """Where a path of the document stands in its file."""
+        """The place in the file of a path of the document."""
         return Place(self.document, path_in_file(self.document, self._as_written(path)))
 
     def located(self, findings: Sequence[Finding]) -> Iterator[Problem]:
-        """The findings as problems of the document, at the paths that its file has."""
+        """The findings as problems of the document, with the paths in its file."""
         for item in shortened(findings, self.findings.most):
             yield Problem.at(self.document, *item._replace(path=self._as_written(item.path)))
 
     def deprecations(self) -> list[Problem]:
-        """The fields, and the kind, that are called otherwise today."""
+        """Warnings about fields, or a kind, that have another name today."""
         old_names = OLD_NAMES.get(self.kind.name, {})
         renamed = {old: f"is now {new}" for new, old in self.old_paths.items() if old in old_names}
         if self.kind.written != self.kind.name:
@@ -142,9 +142,9 @@ class SpecDocument(NamedTuple):
 
 
 def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule, most: int) -> SpecDocument:
-    """Read what all kinds have in common; the fields of `spec` are there to be read.
+    """Read what all kinds have in common. The caller reads the fields of `spec`.
 
-    No more than `most` findings of a kind are told.
+    At most `most` findings of each sort are reported.
     """
     findings = Findings(most)
     value, old_paths = _in_todays_spelling(kind, document, findings)
@@ -178,7 +178,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
 
 
 def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
-    """Refuse labels and annotations that are no texts; warn of one that belongs elsewhere."""
+    """Refuse labels and annotations that are not strings. Warn of one that belongs to another kind."""
     own = {"labels": set[str](), "annotations": {PAUSED, *_MARKS.get(kind.name, ())}}
     for field, ours in own.items():
         texts = metadata.mapping(field)
@@ -205,7 +205,7 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
 def _in_todays_spelling(
     kind: kinds.Kind, document: Document, findings: Findings
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The document with every field under its one name here, and the paths of the file by these."""
+    """The document with each field under its present name, and the paths in the file by the paths here."""
     value: dict[str, Any] = document.value
     old_paths: dict[str, str] = {}
     moved = _MOVED.get(kind.name, {})
@@ -217,7 +217,7 @@ def _in_todays_spelling(
             holder, _, name = old.rpartition(".")
             fields = value_at(value, *holder.split("."))
             if old not in moved and isinstance(fields, dict) and name in fields:
-                # a null is an absent field: a required one is reported missing, under the name in the file
+                # null means an absent field: a required one is reported as missing, by its name in the file
                 value = _without(value, old.split("."))
                 if value_at(value, *new.split(".")) is None:
                     old_paths[new] = old
@@ -236,7 +236,7 @@ def _in_todays_spelling(
 
 
 def _without_numbers_beside(document: Document, findings: Findings) -> dict[str, Any]:
-    """The worker without the older fields that its `deployment` goes before, by the controller's rules."""
+    """The worker without the older fields that its `deployment` overrides, by the controller's rules."""
     value: dict[str, Any] = document.value
     spec = Fields(value["spec"], "spec", findings)
     deployment = spec.mapping("deployment")
@@ -260,7 +260,7 @@ def _without_numbers_beside(document: Document, findings: Findings) -> dict[str,
 
 
 def _as_text(value: Any) -> str:
-    """What tells values apart; equal numbers of two types are not the same."""
+    """A text that identifies a value: equal numbers of two types differ."""
     return json.dumps(value, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Templates and policies of workers that are not among the documents."""
+"""Find templates and policies whose worker is not among the documents."""
 
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
@@ -15,11 +15,11 @@ _REMEDY = ": write the name of an existing worker, give its file too, or remove 
 def note_strays(
     specs: Iterable[SpecDocument], uncertain: AbstractSet[str], workers: Collection[tuple[str, str]]
 ) -> None:
-    """Note each template and policy that names none of the workers, given by namespace and name.
+    """Note each template and policy that names no worker; `workers` are pairs of namespace and name.
 
-    It is an error: a worker would run without its autoscaler, unnoticed. Without any worker it is a warning:
-    somebody checks a single file, or removed the last worker. A reference that may mean one of the
-    `uncertain` names or kinds is left out.
+    It is an error, because a worker would run without its autoscaler and nobody would notice. If there is no
+    worker at all, it is a warning: somebody checks a single file, or removed the last worker. A reference
+    that may mean one of the `uncertain` names or kinds is not reported.
     """
     namespaces = {namespace for namespace, _ in workers}
     for spec in specs:

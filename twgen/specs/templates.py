@@ -33,13 +33,13 @@ from twgen.versioning.names import (
 )
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
-"""Tags that mean another image from day to day."""
+"""Tags that are moved to a new image from time to time."""
 
 
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
-    """Note what is wrong with, or doubtful about, the worker's pods; what an API server would refuse, too.
+    """Note the problems and doubts about the worker's pods, with what an API server would refuse.
 
-    `problems` are those that its stored form has: only what they leave whole is checked.
+    `problems` are those of its stored form: only the rest is checked.
     """
     template = worker.template.content
     if not template:
@@ -65,7 +65,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         path.warning(place, doubt)
     _warn_of_references(path, pod, injected)
     warn_of_hidden_characters(spec.mapping("template"))
-    # names that do not fit where an attached template asks for them
+    # names that do not fit into the placeholders of an attached template
     deployment = versioned_deployment_name(worker.name, worker.build_id)
     fill = placeholders(deployment, worker.build_id, worker.temporal_namespace, worker.worker_deployment)
     for resource in worker.attached if worker.build_id else ():
@@ -78,7 +78,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
 
 
 def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
-    """Refuse the labels and annotations that each version has of its own; warn of one without effect."""
+    """Refuse labels and annotations that rendering sets for each version. Warn of one without effect."""
     metadata = worker.template.content.get("metadata") or {}
     for field, ours in (
         ("labels", (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL)),
@@ -96,7 +96,7 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
 
 
 def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Note each `$(NAME)` that Kubernetes leaves as it is, because no variable before it has this name."""
+    """Note each `$(NAME)` that Kubernetes does not replace, because no earlier variable has this name."""
     for field, added in (("initContainers", frozenset[str]()), ("containers", injected.names)):
         for index, container in _items(pod, field):
             for place, name, is_late in unfilled_references(container, added):
@@ -120,7 +120,7 @@ def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec
 
 
 def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Refuse what twgen puts into the pods itself: variables and, with mTLS, a volume and its mounts."""
+    """Refuse what twgen adds to the pods itself: variables and, with mTLS, a volume and its mounts."""
     folders = {mount["mountPath"]: mount["name"] for mount in injected.mounts}
     for index, container in _items(pod, "containers"):
         for place, variable in _items(container, "env"):
@@ -144,7 +144,7 @@ def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
 
 
 def check_image(fields: Fields, place: str, image: str) -> bool:
-    """Note why no node can pull an image; True: one may, or there is no image."""
+    """Note why no node can pull an image. True: a node may, or there is no image."""
     if wrong := why_no_image(image):
         fields.problem(place, wrong)
         return False
@@ -156,12 +156,12 @@ def check_image(fields: Fields, place: str, image: str) -> bool:
 
 
 def tag_can_move(image: str) -> bool:
-    """The image may be another one tomorrow: it has no digest, and no tag that stays."""
+    """The image may be another one tomorrow: it has no digest and no fixed tag."""
     return "@" not in image and image_tag(image) in {"", *_MUTABLE_TAGS}
 
 
 def why_no_image(image: str) -> str:
-    """Why no node ever finds what an API server takes for an image; empty: it may."""
+    """Why no node can find an image that an API server accepts; empty: a node may."""
     if not re.search(FILLED, image):
         wrong = UNFILLED
     elif image != image.strip() or not (image.isascii() and image.isprintable()):
@@ -174,14 +174,14 @@ def why_no_image(image: str) -> str:
 
 
 def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The mappings of a list, and their indexes, without those that were of another type."""
+    """The mappings of a list and their indexes; items of another type are left out."""
     for index, item in enumerate(holder.get(field) or ()):
         if item is not None:
             yield index, item
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:
-    """A field that is reported as required is there, and empty: Go leaves such a field out."""
+    """A field that is reported as missing exists but is empty: Go leaves such a field out."""
     value: Any = spec.value
     with suppress(LookupError, TypeError):
         for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):

@@ -1,4 +1,4 @@
-"""What the objects attached to one version make of its pods, of each other and of Temporal."""
+"""Warn of attached objects that do not fit the pods of a version, each other, or Temporal."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ from twgen.specs.when import may_meet
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
 """The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
 
-Of no pods none can be evicted, so that 1 is the fewest.
+Without pods nothing can be evicted, so the least is 1.
 """
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
@@ -34,7 +34,7 @@ _Bound = tuple[int, str]
 
 
 def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note in each template what is doubtful about it next to its worker and what else that has attached."""
+    """Note in each template the doubts about it beside its worker and the other attached templates."""
     owners = {id(resource.document): (resource, worker) for worker in workers for resource in worker.attached}
     for document in templates:
         if id(document.document) not in owners:
@@ -51,7 +51,7 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
 
 
 def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """Why a budget fits no number of pods that its versions have, and the field that says so."""
+    """Why a budget fits no number of pods that its versions can have, and the field that is wrong."""
     spec = value_at(budget.template, "spec")
     if not isinstance(spec, dict) or doubt_of_limit(spec):
         return
@@ -61,7 +61,7 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
             continue
         (fewest, least_field), (most, most_field) = pods
         # minAvailable is compared with the fewest pods that an autoscaler keeps: a draining version can be
-        # idle for days, and all that time such a budget would block every drain of a node
+        # idle for days, and such a budget would block each drain of a node for so long
         limit = spec.get("minAvailable")
         if _of(limit, fewest) >= fewest:
             yield "minAvailable", f"{limit} with {least_field} at {fewest} {EVICTS_NONE}"
@@ -71,7 +71,7 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
 
 
 def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, _Bound] | None:
-    """The fewest and the most pods that the versions of these words have; None: nothing here says so."""
+    """The fewest and the most pods of versions with these words of `twgen.io/when`; None: unknown."""
     scalers = [item for item in worker.attached if item.autoscales and may_meet(item.when, words)]
     if scalers and scalers[0].when and not words <= scalers[0].when:
         return None
@@ -88,7 +88,7 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, 
 
 
 def _of(limit: Any, pods: int) -> int:
-    """How many of these pods a limit means; a share is rounded up, as Kubernetes does it."""
+    """The number of pods that a limit means. A percentage is rounded up, as in Kubernetes."""
     share = share_of(limit)
     return limit if isinstance(limit, int) else -(-pods * share // 100) if share is not None else 0
 
@@ -117,7 +117,7 @@ def _doubt_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
 
 
 def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What an autoscaler cannot measure of a pod, each with its path in it: utilization is of a request.
+    """The metrics that an autoscaler cannot measure, each with its path: utilization needs a request.
 
     https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
     """
@@ -135,7 +135,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
 
 
 def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
-    """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
+    """The resources whose utilization an autoscaler uses, each with its container; empty: all."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
         yield "cpu", ""
     for metric in _items(spec, "metrics"):

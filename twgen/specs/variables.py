@@ -1,4 +1,4 @@
-"""References of one variable of a container to another, as Kubernetes fills them in.
+"""Resolve references between the variables of a container, as Kubernetes does.
 
 https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
 """
@@ -11,13 +11,13 @@ from twgen.versioning.injection import is_ever_injected
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]+)\)")
 _OF_A_SERVICE = re.compile("_SERVICE_HOST$|_(SERVICE_)?PORT(_|$)")
-"""The ends of the variables that a pod has for each Service of its namespace."""
+"""The suffixes of the variables that a pod gets for each Service of its namespace."""
 Values = Mapping[str, str | None]
 """The values of variables by name; None: only the cluster knows it."""
 
 
 def known_value(variable: Mapping[str, Any], before: Values) -> str | None:
-    """What the program gets in a variable; `before` are the variables above it."""
+    """The value of a variable for the program; `before` are the variables above it."""
     text = variable.get("value") or ""
     if variable.get("valueFrom") or not isinstance(text, str):
         return None
@@ -27,12 +27,12 @@ def known_value(variable: Mapping[str, Any], before: Values) -> str | None:
 
 
 def references(text: str) -> list[str]:
-    """The names that a text refers to."""
+    """The names of the variables that a text refers to."""
     return [reference[1] for reference in _REFERENCE.finditer(text) if reference[1]]
 
 
 def with_references(text: str, fill: Callable[[str], str | None]) -> str:
-    """The text with the values of `fill` for its references, not to be filled in again; None: it stays."""
+    """The text with each reference replaced by its value from `fill`; None: the reference stays."""
 
     def filled(match: re.Match[str]) -> str:
         value = fill(match[1]) if match[1] else None
@@ -44,10 +44,10 @@ def with_references(text: str, fill: Callable[[str], str | None]) -> str:
 def unfilled_references(
     container: Mapping[str, Any], added: Collection[str]
 ) -> Iterator[tuple[str, str, bool]]:
-    """Each reference that stays as it is written: its path, its name, and whether that variable comes later.
+    """Each reference that is not replaced: its path, its name, and whether a later variable has that name.
 
-    `added` are the container's variables after its own. Without one of the name, only Temporal's names count:
-    a shell has the same form for commands. With `envFrom`, a variable from there may be meant.
+    `added` are the variables that twgen adds after the container's own. If no variable has the name, only
+    names of Temporal are reported: a shell uses the same form for commands. With `envFrom`, none is.
     """
     variables = [variable or {} for variable in container.get("env") or ()]
     names = [variable.get("name") for variable in variables]

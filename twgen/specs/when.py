@@ -1,4 +1,4 @@
-"""Which versions get a copy of an attached template: its annotation `twgen.io/when`."""
+"""Read the annotation `twgen.io/when`: which versions get a copy of an attached template."""
 
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding, did_you_mean, quoted
@@ -12,9 +12,9 @@ _IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
 
 
 def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
-    """The words of an attached template; none: every version gets a copy."""
+    """The words in the annotation of a template; empty: every version gets a copy."""
     written = value_at(spec.document.value, "metadata", "annotations", WHEN)
-    # another type is told as that of any annotation
+    # a wrong type is reported with those of all annotations
     if not isinstance(written, str):
         return frozenset()
     words = set()
@@ -33,7 +33,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
 
 
 def may_meet(first: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
-    """One version may get both: they share a word, one is for all, or the target has traffic."""
+    """A version may get copies of both: they share a word, one is for all, or the target has traffic."""
     if not first or not other or first & other:
         return True
     return any(

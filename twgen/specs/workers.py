@@ -1,4 +1,4 @@
-"""Reading WorkerDeployments."""
+"""Read WorkerDeployments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ class ConnectionKind(StrEnum):
     CLUSTER = CLUSTER_CONNECTION
 
 
-# the old name of a Connection is more like a ClusterConnection
+# the old name of a Connection resembles ClusterConnection more
 _KIND = choice(*ConnectionKind, guesses=False)
 _API_GROUP = word(_GROUP)
 
@@ -132,9 +132,9 @@ def parse_worker(
     policy: Policy,
     attached: tuple[AttachedResource, ...],
 ) -> WorkerSpec:
-    """The WorkerSpec of a document; of no use when it has problems.
+    """The WorkerSpec of a document. Do not use it if the document has problems.
 
-    `connection_of(name, kinds)` is the Connection of that name and one of these kinds, or why there is none.
+    `connection_of(name, kinds)` returns the Connection of that name and one of these kinds, or a reason.
     """
     spec = document.fields
     written: WorkerFields = WORKER.read(spec.value, spec.path, spec.findings)
@@ -232,7 +232,7 @@ def _check_reference(fields: Fields, reference: ConnectionReference) -> None:
 def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
     """The pod template as it is stored, the build ID, and the problems; with any, neither ID nor hash.
 
-    The task queue is part of the template: code that polls another one is another version.
+    The task queue is part of the template: a worker that polls another queue is another version.
     """
     value = spec.raw("template")
     if value is None:
@@ -259,7 +259,7 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
 
 
 def _told_by_hand(template: Mapping[str, Any]) -> list[str]:
-    """The places below the pod's `spec` that set the variable of the task queue."""
+    """The paths below the pod's `spec` of variables that set the task queue."""
     return [
         f"containers[{index}].env[{place}].name"
         for index, container in enumerate((template.get("spec") or {}).get("containers") or ())

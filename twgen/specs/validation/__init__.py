@@ -1,5 +1,5 @@
-"""What an API server refuses beyond types.
+"""The rules of an API server beyond the types of fields.
 
-The rules, and their exceptions, come from Kubernetes 1.36 (k8s.io/kubernetes, pkg/apis): core, apps,
+They, and their exceptions, come from Kubernetes 1.36 (k8s.io/kubernetes, pkg/apis): core, apps,
 autoscaling and policy, the file validation/validation.go of each.
 """

@@ -41,7 +41,7 @@ _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (checks.share, ("PodDisruptionBudgetSpec.maxUnavailable", "PodDisruptionBudgetSpec.minAvailable")),
 )  # fmt: skip
 FIELDS = {name: check for check, names in _FIELDS for name in names}
-"""By struct and field of kubernetes_types."""
+"""The check of each field, by struct and field of kubernetes_types."""
 
 
 def _metric(struct: Struct) -> Wrong:
@@ -91,4 +91,4 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     "ScaledObjectSpec": (in_order("minReplicaCount", "maxReplicaCount", _KEDA_MOST_REPLICAS),),
     "V1HorizontalPodAutoscalerSpec": _REPLICAS,
 }
-"""By struct of kubernetes_types."""
+"""The rules of each struct, by its name in kubernetes_types."""

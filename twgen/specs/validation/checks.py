@@ -62,12 +62,12 @@ def one_of(values: tuple[str, ...]) -> Check:
 
 
 def not_empty(value: Any) -> str:
-    """Text, or a list, that must not be empty."""
+    """Check that a text or a list is not empty."""
     return "" if value else "must not be empty"
 
 
 def when_filled(check: Check) -> Check:
-    """Another check, of a value that may be empty."""
+    """The same check for a value that may be empty."""
     return lambda value: check(value) if value else ""
 
 
@@ -107,7 +107,7 @@ PORT = Range(1, 65535)
 
 @lru_cache(maxsize=4096)
 def qualified_name(value: str) -> str:
-    """The key of a label or of an annotation: a name, after a DNS name and / when it has a prefix."""
+    """Check the key of a label or an annotation: a name, with or without a DNS name and `/` before it."""
     prefix, slash, name = value.rpartition("/")
     if slash and SUBDOMAIN(prefix):
         return f"{quoted(value)} has a prefix that is not a DNS name"
@@ -119,53 +119,53 @@ def qualified_name(value: str) -> str:
 
 
 def finalizer(value: str) -> str:
-    """A finalizer: a ReplicaSet whose pods have an unknown one never makes any, and nothing reports it."""
+    """Check a finalizer. With an unknown one, a ReplicaSet creates no pods, and nothing reports it."""
     if "/" in value or value in _FINALIZERS:
         return qualified_name(value)
     return f"{quoted(value)} needs a domain as prefix, such as example.com/{value}"
 
 
 def port(value: int | str) -> str:
-    """A port as a probe names it: by number or by name."""
+    """Check the port of a probe: a number or a name."""
     return PORT_NAME(value) if isinstance(value, str) else PORT(value)
 
 
 def api_version(value: str) -> str:
-    """A version of an API, after its group and / when it has one."""
+    """Check the version of an API, with or without its group and `/` before it."""
     return f"{quoted(value)} is not an API version such as apps/v1" if value.count("/") > 1 else ""
 
 
 def inner_path(value: str) -> str:
-    """A path below a volume."""
+    """Check a path inside a volume."""
     if value.startswith("/"):
         return f"{quoted(value)} must be relative"
     return path_without_backsteps(value)
 
 
 def file_in_volume(value: str) -> str:
-    """The path of a file that a volume makes."""
+    """Check the path of a file that a volume creates."""
     if value.startswith("..") and not value.startswith("../"):
         return f"{quoted(value)} must not begin with .."
     return inner_path(value) or not_empty(value)
 
 
 def path_without_backsteps(value: str) -> str:
-    """A path without .. in it."""
+    """Check that a path does not contain `..`."""
     return f"{quoted(value)} must not contain .." if ".." in value.split("/") else ""
 
 
 def not_negative(value: str | float) -> str:
-    """A quantity of zero or more."""
+    """Check that a quantity is zero or more."""
     return "" if quantity_nanos(value) >= 0 else f"must not be negative, but is {value}"
 
 
 def positive(value: str | float) -> str:
-    """A quantity above zero."""
+    """Check that a quantity is above zero."""
     return "" if quantity_nanos(value) > 0 else f"must be above 0, not {value}"
 
 
 def share(value: int | str) -> str:
-    """A number of pods, or a percentage of them."""
+    """Check a number of pods, or a percentage of them."""
     if isinstance(value, int):
         return Range(0)(value)
     if not re.fullmatch(r"[0-9]+%", value):
@@ -174,7 +174,7 @@ def share(value: int | str) -> str:
 
 
 def required(*names: str) -> Rule:
-    """Fields that must be there and not be empty, though Go's types let one leave them out."""
+    """A rule: these fields must be set and not empty, although Go's types allow their absence."""
 
     def rule(struct: Struct) -> Wrong:
         for name in names:
@@ -185,7 +185,7 @@ def required(*names: str) -> Rule:
 
 
 def exactly_one(*names: str) -> Rule:
-    """Of these fields one must be there, and no more."""
+    """A rule: exactly one of these fields must be set."""
     *others, last = names
     needed = f"needs {', '.join(others)} or {last}"
 
@@ -199,7 +199,7 @@ def exactly_one(*names: str) -> Rule:
 
 
 def at_most_one(*names: str) -> Rule:
-    """Of these fields no more than one may be there."""
+    """A rule: at most one of these fields may be set."""
     return lambda struct: _conflicts([name for name in names if name in struct])
 
 
@@ -226,7 +226,7 @@ def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
 
 
 def labels(name: str) -> Rule:
-    """The labels in a field."""
+    """A rule for the labels in a field."""
 
     def rule(struct: Struct) -> Wrong:
         for key, value in (struct.get(name) or {}).items():
@@ -237,14 +237,14 @@ def labels(name: str) -> Rule:
 
 
 def annotations(struct: Struct) -> Wrong:
-    """The annotations of an object."""
+    """A rule for the annotations of an object."""
     for key in struct.get("annotations") or ():
         if wrong := qualified_name(key.lower()):
             yield ("annotations", key), wrong
 
 
 def requirement(struct: Struct) -> Wrong:
-    """A requirement of a selector: how many values its operator takes."""
+    """A rule for a requirement of a selector: how many values its operator takes."""
     operator, values = struct["operator"], struct.get("values") or []
     if operator in {"In", "NotIn"} and not values:
         yield ("values",), f"is required: {operator} needs at least one value"

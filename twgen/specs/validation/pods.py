@@ -91,7 +91,7 @@ _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 FIELDS = {name: check for check, names in _FIELDS for name in names}
-"""By struct and field of kubernetes_types, `[]`: of each item of a list."""
+"""The check of each field, by struct and field of kubernetes_types; `[]`: of each item of a list."""
 
 _DEFAULT_GRACE_PERIOD = 30
 _SUBSCRIPTED = r"(?P<field>.+?)\['(?P<key>.*)'\]"
@@ -127,7 +127,7 @@ def _security(struct: Struct) -> Wrong:
 
 
 def _local_profile(struct: Struct) -> Wrong:
-    """Seccomp and AppArmor: a file of the node is named exactly when the type is Localhost."""
+    """Seccomp and AppArmor: only the type Localhost names a file of the node, and it must."""
     if struct["type"] == "Localhost" and not struct.get("localhostProfile"):
         yield ("localhostProfile",), "is required: the type is Localhost"
     if struct["type"] != "Localhost" and "localhostProfile" in struct:
@@ -197,7 +197,7 @@ def _probes(struct: Struct) -> Wrong:
 
 
 def _resources(struct: Struct) -> Wrong:
-    """What a container asks for, and may have."""
+    """The requests and the limits of a container."""
     limits, requests = struct.get("limits") or {}, struct.get("requests") or {}
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
@@ -219,7 +219,7 @@ def _resources(struct: Struct) -> Wrong:
 
 
 def resource_name(name: str) -> str:
-    """The name of a resource of a container."""
+    """Check the name of a resource of a container."""
     if name in _NATIVE_RESOURCES:
         return ""
     if wrong := qualified_name(name):
@@ -314,7 +314,7 @@ def _label_keys(struct: Struct) -> Wrong:
 
 
 def _required_node_labels(struct: Struct) -> Wrong:
-    """Of nodes that are preferred, the values may be no values of labels: one may find nodes all the same."""
+    """Check labels of required nodes. For preferred nodes, invalid values are allowed: others may match."""
     for index, term in _each(struct, "nodeSelectorTerms"):
         for place, expression in _each(term, "matchExpressions"):
             for at, value in _each(expression, "values"):
@@ -363,4 +363,4 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     "VolumeMount": (_paths_below,),
     "VolumeProjection": (one_besides(),),
 }
-"""By struct of kubernetes_types."""
+"""The rules of each struct, by its name in kubernetes_types."""

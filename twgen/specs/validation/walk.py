@@ -1,4 +1,4 @@
-"""The walk through a stored pod template or attached object that checks every value by its rules."""
+"""Walk through a stored pod template or attached object, and check each value by its rules."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -14,11 +14,11 @@ _FIELDS = pods.FIELDS | attached.FIELDS
 _STRUCTS = pods.STRUCTS | attached.STRUCTS
 _MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
 _UNCHECKED = {"MetricIdentifier.selector"}
-"""The selector of a metric is between its adapter and its author."""
+"""Structs that are not checked: only the adapter of a metric knows what its selector may be."""
 
 
 class _FieldRules(NamedTuple):
-    """What is checked of one field: its value or `each` item, the keys of the items, the struct below."""
+    """The checks of one field: its value or `each` item, the keys of the items, the struct inside it."""
 
     checks: Sequence[Check]
     each: bool
@@ -34,15 +34,15 @@ def refusals(
     most: int = MOST_TOLD,
     problems: Sequence[Finding] = (),
 ) -> list[Finding]:
-    """What an API server would refuse of a value as `stored_form` has it, each place once.
+    """The problems that an API server would find in a value of `stored_form`, one for each path.
 
-    If that has `problems`, only what they leave whole is checked, and nothing if there are more than `most`.
-    At most one more than `most` is returned, which shows that there are more.
-    `struct` is its name in kubernetes_types, `path` its path in its document.
+    `problems` are those of the stored form: only other paths are checked, and none if there are more than
+    `most`. At most `most` + 1 problems are returned, which shows that there are more. `struct` is the name of
+    the value's type in kubernetes_types, `path` its path in its document.
     """
     if len(problems) > most:
         return []
-    # the places of problems, where None is, and those above
+    # the paths of problems, which hold None, and the paths above them
     unsound = {
         problem.path[:end]
         for problem in problems
@@ -109,7 +109,7 @@ def _checked(rules: _FieldRules, value: Any) -> Wrong:
         seen.add(key)
 
 
-# of the whole table, a template uses few fields
+# a template uses few fields of the whole table
 @cache
 def _rules_of(struct: str, name: str) -> _FieldRules | None:
     field = next(field for field in struct_fields(struct) if field.name == name)
@@ -119,7 +119,7 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     checks: list[Check] = []
     if field.enum:
         is_one = one_of(tuple(field.enum))
-        # an absent text is an empty one where Go leaves it out
+        # an absent text means an empty one if Go leaves out empty texts
         checks.append(when_filled(is_one) if field.written == "filled" and not field.required else is_one)
     if field.minimum is not None:
         checks.append(Range(field.minimum))
