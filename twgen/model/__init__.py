@@ -1,1 +1,1 @@
-"""The values that all packages speak in; knows nothing of files, clocks, clusters or networks."""
+"""The values that all packages exchange. This package knows no files, clocks, clusters or networks."""

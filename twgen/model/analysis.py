@@ -1,4 +1,4 @@
-"""What tells whether a version that takes a share of the traffic is well: metrics, and what was measured."""
+"""Metrics that show whether a ramping version is healthy, and their measurements."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,13 +11,13 @@ from twgen.model.shapes import INT32, duration, number, text, word
 from twgen.model.values import dataclass
 
 MOST_TYPES = 50
-"""Workflow types that a setting names."""
+"""The most workflow types in one setting."""
 INFINITE = float_info.max
-"""What an infinite number is kept as: documents have none."""
+"""The text for an infinite number, which documents cannot hold."""
 
 
 class OnFailure(StrEnum):
-    """What becomes of a ramp whose analysis fails."""
+    """The reaction to a ramp whose analysis fails."""
 
     ABORT = "Abort"
     PAUSE = "Pause"
@@ -94,7 +94,7 @@ class BacklogAge:
 
 
 class NoData(StrEnum):
-    """What a point means that a query has no number for."""
+    """The meaning of a point for which a query returns no number."""
 
     WAIT = "Wait"
     PASS = "Pass"  # noqa: S105 - no password
@@ -133,12 +133,12 @@ MEASURES = {
     "backlogAge": BacklogAge,
     "prometheus": PrometheusQuery,
 }
-"""What a metric may measure, by the name of its field."""
+"""The measures that a metric may have, by the name of the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One thing that is measured, by a name of its own."""
+    """A measure with a name."""
 
     name: Annotated[str, LABEL]
     """The name of the metric, unique in the policy."""
@@ -147,9 +147,9 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What is measured while a version ramps."""
+    """The metrics of a ramping version."""
 
-    # each costs a server a count at every look
+    # each metric costs the server a count at every look
     metrics: Annotated[
         tuple[Metric, ...],
         Each(noun="metric", least=1, most=10),
@@ -160,7 +160,7 @@ class Analysis:
     """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
     resume`."""
     initial_delay: timedelta = timedelta(minutes=1)
-    """How long after the beginning of the ramp no metric is judged."""
+    """No metric is judged for so long after the ramp began."""
 
     @property
     def least_started(self) -> int:
@@ -172,7 +172,7 @@ class Analysis:
 
 
 class Verdict(StrEnum):
-    """What a metric says of a version."""
+    """The judgement of a metric about a version."""
 
     PASSES = "Passes"
     FAILS = "Fails"
@@ -181,7 +181,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a metric says of a version, and why."""
+    """The verdict of a metric about a version, and its reason."""
 
     metric: str
     verdict: Verdict
@@ -204,7 +204,7 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Workflows that started on the target, and what they are compared with."""
+    """Workflows that started on the target, and those of the version to compare with."""
 
     target: FailureCount
     """Workflows that started on the target since the ramp began. Absent: not read."""
@@ -240,7 +240,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a query answers for one moment; None: no number."""
+    """The answer of a query for one moment; None: no number."""
 
     at: datetime
     """The time of the point."""

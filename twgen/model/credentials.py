@@ -1,4 +1,4 @@
-"""What no message may show: the credentials that this process has sent, in every form that comes back."""
+"""Remove the credentials that this process has sent from messages, in every form in which they come back."""
 
 import json
 import re
@@ -9,13 +9,13 @@ from html import escape
 from urllib.parse import quote, quote_plus
 
 LEAST_EVERYWHERE = 16
-"""The fewest characters of a credential that every message is searched for: shorter ones may be words."""
+"""Only credentials of at least so many characters are searched for in messages: shorter ones may be words."""
 _MOST = 64
-"""Credentials that are remembered, the newest: they are renewed."""
+"""So many credentials are remembered, the newest ones: credentials are renewed."""
 _LEAST_PART = 8
-"""Characters of base64 that are told from others."""
+"""The fewest characters by which a part of a base64 text is recognized."""
 _LEAST_RUN = 12
-"""Letters and digits in a row that give a part of a credential away."""
+"""So many letters and digits in a row reveal a part of a credential."""
 _INSTEAD = "..."
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _OF_URLS = str.maketrans("+/", "-_")
@@ -23,7 +23,7 @@ _sent: dict[str, None] = {}
 
 
 def remember(secrets: Iterable[str]) -> None:
-    """Let no message show these from now on."""
+    """From now on, no message shows these."""
     for secret in secrets:
         if len(secret) >= LEAST_EVERYWHERE:
             _sent.pop(secret, None)
@@ -33,7 +33,7 @@ def remember(secrets: Iterable[str]) -> None:
 
 
 def without_credentials(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """The text with `...` in the place of these, and of all that is remembered."""
+    """The text with `...` in place of these secrets and all that are remembered."""
     if not (secrets or _sent):
         return text
     text = _pattern((*secrets, *_sent)).sub(_INSTEAD, text)
@@ -43,7 +43,7 @@ def without_credentials(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 
 def _without_runs(text: str, secret: str) -> str:
-    """The text without what is left of a secret that was cut, broken, escaped, or written in another case."""
+    """The text without the parts of a secret that was cut, wrapped, escaped, or written in another case."""
     own = "".join(character.lower() for character in secret if character.isalnum())
     places = [place for place, character in enumerate(text) if character.isalnum()]
     letters = "".join(text[place].lower()[:1] for place in places)
@@ -59,7 +59,7 @@ def _without_runs(text: str, secret: str) -> str:
 @lru_cache(8)
 def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
     forms = {form for secret in secrets for form in _forms(secret) if form}
-    # the longest first: a user's name and password in base64 begin with what the name is there
+    # the longest first: base64 of a user's name and password begins like base64 of the name alone
     return re.compile("|".join(map(re.escape, sorted(forms, key=lambda form: (-len(form), form)))) or "(?!)")
 
 

@@ -1,4 +1,4 @@
-"""What is known of an installation, and what of it would bite."""
+"""The state of an installation, and the findings about it."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -11,7 +11,7 @@ from twgen.model.values import dataclass
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     PROBLEM = "Problem"
     """Something does not work, or will not."""
@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found, why it bites, and what mends it."""
+    """One finding: what is wrong, why it matters, and how to fix it."""
 
     about: str
     severity: Severity
@@ -31,25 +31,25 @@ class Finding:
 
 
 class Right(NamedTuple):
-    """Something that an account may do in Kubernetes."""
+    """A right of an account in Kubernetes."""
 
     verb: str
     group: str
-    """Empty: the core."""
+    """Empty: the core API group."""
     resource: str
     name: str = ""
-    """Of the one object that it is for; empty: of any."""
+    """The name of the only object; empty: all objects."""
 
 
 class Account(NamedTuple):
-    """Who asks Kubernetes, and for whom."""
+    """An account of Kubernetes, and its user."""
 
     user: str
-    """As Kubernetes calls it: `system:serviceaccount:shop:payments-rollout`; empty: not known."""
+    """Its name in Kubernetes: `system:serviceaccount:shop:payments-rollout`; empty: unknown."""
     of: str = ""
-    """What has it: `the Jobs of shop/payments`; empty: whoever runs the doctor."""
+    """Its user: `the Jobs of shop/payments`; empty: the person who runs `twgen doctor`."""
     remedy: str = ""
-    """What gives it all of its rights; empty: each has to be given."""
+    """The command that grants it all its rights; empty: each right needs its own."""
 
 
 class Need(NamedTuple):
@@ -60,18 +60,18 @@ class Need(NamedTuple):
     """Empty: in all."""
     right: Right
     without_it: str
-    """What does not work."""
+    """What does not work without the right."""
     severity: Severity
 
 
 class Seen(NamedTuple):
-    """Something that Kubernetes makes or runs, and what keeps it from being well, in Kubernetes' words."""
+    """An object of Kubernetes with a problem, in the words of Kubernetes."""
 
     name: str
     """`Pod shop/payments-rollout-x`."""
     problem: str
     since: datetime
-    """Since when there is such a thing."""
+    """When the object was created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,13 @@ class ArgoApplication:
     """It has the annotation that renders it only for commits to some paths."""
     sync_options: frozenset[str] = frozenset()
     errors: tuple[str, ...] = ()
-    """What Argo CD itself says against it."""
+    """The errors that Argo CD reports about it."""
     asked_since: datetime | None = None
-    """Since when Argo CD has been asked to look at it again, and has not; None: it has, or nobody tells."""
+    """When Argo CD was asked to refresh it, if it has not yet; None: it has, or this is unknown."""
 
     @property
     def namespace(self) -> str:
-        """Where it is."""
+        """The namespace of the Application."""
         return self.name.partition("/")[0]
 
 
@@ -103,15 +103,15 @@ class Plugin(NamedTuple):
 
     image: str
     account: str
-    """Its ServiceAccount, as Kubernetes calls it."""
+    """Its ServiceAccount, by its name in Kubernetes."""
     has_token: bool
-    """It may have the token of that account, as far as the Deployment tells."""
+    """Its Pod has the token of that account, as far as the Deployment shows."""
     mounts_token: bool = False
-    """It mounts that token itself, as deploy/in-cluster has it."""
+    """It mounts that token by a volume of its own, as in deploy/in-cluster."""
     timeout: str = ""
-    """What TWGEN_TIMEOUT says; empty: nothing."""
+    """The value of TWGEN_TIMEOUT; empty: not set."""
     missing: tuple[str, ...] = ()
-    """The ConfigMaps that it mounts and that are not there."""
+    """The ConfigMaps that it mounts but that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +119,17 @@ class ArgoInstallation:
     """An Argo CD."""
 
     version: str
-    """Empty: not known."""
+    """Empty: unknown."""
     plugin: Plugin | None
     """None: its repo-server has no such container."""
     settings: Mapping[str, str] | None = None
-    """Of `argocd-cm` and `argocd-cmd-params-cm`; None: they were not read."""
+    """The settings in `argocd-cm` and `argocd-cmd-params-cm`; None: they were not read."""
     applications: tuple[ArgoApplication, ...] = ()
     namespace: str = "argocd"
     pods: tuple[Seen, ...] = ()
-    """Those of its repo-server that do not run."""
+    """The Pods of its repo-server that do not run."""
     operator: Operator | None = None
-    """What its plugin is configured with; None: it was not read, or there is none."""
+    """The OperatorConfig of its plugin; None: it was not read, or does not exist."""
 
 
 class TickInstallation(NamedTuple):
@@ -139,52 +139,52 @@ class TickInstallation(NamedTuple):
     """`Deployment twgen/twgen-tick`."""
     image: str
     account: str
-    """Its ServiceAccount, as Kubernetes calls it."""
+    """Its ServiceAccount, by its name in Kubernetes."""
     namespace: str | None = None
-    """Of the workers that it looks at; empty: all, None: not known."""
+    """The only namespace that it watches; empty: it watches all; None: unknown."""
     every: timedelta | None = None
-    """How often it looks; None: not known."""
+    """The time between two looks; None: unknown."""
     may: TickSettings | None = None
-    """What its operator lets it do; None: not known."""
+    """What its operator allows it to do; None: unknown."""
     pods: tuple[Seen, ...] = ()
-    """Those of it that do not run."""
+    """Its Pods that do not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What was read of an installation."""
+    """The state of an installation, as far as it was read."""
 
     refusals: tuple[Need, ...] = ()
-    """What accounts need and may not."""
+    """Rights that accounts need but do not have."""
     absent_accounts: tuple[Account, ...] = ()
-    """ServiceAccounts that are not there."""
+    """ServiceAccounts that do not exist."""
     argocd: ArgoInstallation | None = None
     tick: TickInstallation | None = None
     clock_ahead: timedelta | None = None
-    """By so much the API server's clock is ahead of this one; None: it was not heard."""
+    """How far the API server's clock is ahead of this machine's; None: unknown."""
     intents: frozenset[str] | None = None
     """The workers that have an intent; None: the cluster was not read."""
     failures: tuple[str, ...] = ()
-    """What could not be read of workers, intents and statuses, in whole sentences."""
+    """Why workers, intents and statuses could not be read, in whole sentences."""
     left_alone: Mapping[str, str] = field(default_factory=dict)
-    """The workers whose traffic nobody moves though it has somewhere to go, and why."""
+    """The workers whose rollout is not settled but that nothing moves, and why."""
     failing: Mapping[str, str] = field(default_factory=dict)
-    """Why the rollouts of workers fail at their looks or changes; empty: they do not."""
+    """Why the looks or changes of a rollout fail, by worker; empty: they do not fail."""
     stuck: Mapping[str, Seen] = field(default_factory=dict)
-    """The workers whose Job has no Pod that runs, and what keeps it."""
+    """The workers whose Job has no running Pod, and the problem."""
     outdated_jobs: Mapping[str, str] = field(default_factory=dict)
-    """The Jobs that ran for an intent which was deleted and made again since, by worker."""
+    """The Jobs that ran for an intent which has since been deleted and created again, by worker."""
     jobless: Mapping[str, datetime] = field(default_factory=dict)
-    """The workers whose intent no Job has ever worked on, and since when it is as it is."""
+    """The workers whose intent no Job has worked on, and when the intent last changed."""
     applications: Mapping[str, str] = field(default_factory=dict)
     """The Argo CD application that tracks a worker's intent, by worker."""
     strays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The Deployments that an Argo CD application tracks and whose worker has no intent, by worker."""
     worker_deployments: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How many there are, by address and Temporal namespace."""
+    """The number of Worker Deployments, by address and Temporal namespace."""
     cluster_scoped: frozenset[GroupKind] = frozenset()
-    """The kinds that the operator lets people attach and that are in no namespace."""
+    """The cluster-scoped kinds that the operator allows to attach."""
     remembers: bool = True
-    """The ledger and the history of Git were read with the specs."""
+    """The ledger and the Git history were read with the specs."""
     not_checked: Mapping[str, str] = field(default_factory=dict)
-    """What could not be looked at, and why."""
+    """The checks that were not possible, and why."""

@@ -1,4 +1,4 @@
-"""What holds versions that are no longer current: the workflows that are pinned to them."""
+"""The workflows that keep old versions: those that are pinned to them."""
 
 import json
 from dataclasses import field
@@ -15,9 +15,9 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
 
 LONGEST_INPUT = 10_000
-"""Characters of the argument of a signal: it is part of every intent."""
+"""The most characters of the argument of a signal: each intent contains it."""
 AGES = (timedelta(hours=1), timedelta(days=1), timedelta(days=7), timedelta(days=30))
-"""Between the classes of age: the last one is of all that are older."""
+"""The limits between the classes of age. Older workflows are in one more class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +29,22 @@ class OpenWorkflow:
     started_at: datetime
     is_paused: bool = False
     has_problems: bool = False
-    """Its workflow tasks keep failing, as far as the server lists that."""
+    """Its workflow tasks keep failing; False also if the server does not list that."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """What the oldest workflows of a version wait for, of which so many were asked one by one."""
+    """What the oldest workflows of a version wait for: so many of them were described one by one."""
 
     number: int
     failing: int
-    """Their workflow tasks keep failing."""
+    """The workflows whose tasks keep failing."""
     waiting_for_child: int
 
 
 @dataclass(frozen=True, slots=True)
 class EndedWorkflow:
-    """A workflow that closed lately."""
+    """A workflow that closed recently."""
 
     workflow_type: str
     lasted: timedelta
@@ -52,19 +52,19 @@ class EndedWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class PinnedWorkflows:
-    """The open workflows that are pinned to a version, and how others of it ended lately."""
+    """The open workflows that are pinned to a version, and those that ended recently."""
 
     number: int
-    """As many as the server counts."""
+    """Their number, as the server counts them."""
     listed: tuple[OpenWorkflow, ...] = ()
-    """The newest of them; all, where they are as many."""
+    """The newest of them; all, if there are no more."""
     oldest_at: datetime | None = None
-    """When the oldest of all started; None: there is none, or it was not found."""
+    """When the oldest one started; None: there is none, or it was not found."""
     looked_at: LookedAt = LookedAt(0, 0, 0)
     ended: tuple[EndedWorkflow, ...] = ()
-    """The newest of those that closed within the window."""
+    """The newest workflows that closed within the window."""
     older_than: tuple[int, ...] = ()
-    """How many are older than each of AGES, where not all are listed."""
+    """How many are older than each of AGES, if not all are listed."""
 
     @property
     def are_listed(self) -> bool:
@@ -83,40 +83,40 @@ class WorkflowGroup:
 
 @dataclass(frozen=True, slots=True)
 class VersionInUse:
-    """A version that is not current, what holds it, and what it costs."""
+    """A version that is not current, the workflows that keep it, and its costs."""
 
     build_id: str
     status: VersionStatus
     number: int
     """Open workflows that are pinned to it."""
     groups: tuple[WorkflowGroup, ...]
-    """Most first."""
+    """The largest group first."""
     grouped: int
-    """So many of the workflows are in the groups: fewer than all in a sample of the newest."""
+    """The number of workflows in the groups: a sample of the newest may be fewer than all."""
     oldest: timedelta | None
-    """The age of the oldest; None: there is none, or nobody knows."""
+    """The age of the oldest workflow; None: there is none, or it is unknown."""
     ages: tuple[int, ...]
-    """How many are of each class of age, the youngest class first."""
+    """The number of workflows in each class of age, the youngest class first."""
     failing: int
     paused: int
     waiting_for_child: int
     looked_at: int
-    """Of so many, the oldest, it was asked whether they fail or wait for a child."""
+    """So many of the oldest workflows were checked: do they fail, or wait for a child?"""
     replicas: int | None
-    """None: it has no Deployment, or nobody knows."""
+    """None: it has no Deployment, or this is unknown."""
     cpu: float | None
-    """Cores that its pods request together; None: nobody knows."""
+    """The cores that all its pods request; None: unknown."""
     memory: int | None
-    """Bytes, likewise."""
+    """The bytes that all its pods request; None: unknown."""
     ends_within: tuple[timedelta, timedelta] | None
-    """In which time it is drained, if its workflows last as those that ended lately; None: not known."""
+    """The time until it is drained, if its workflows last as long as the ended ones; None: unknown."""
     unknown_because: str = ""
-    """Why it is not known."""
+    """Why the time is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerInUse:
-    """A worker's versions that are held, those of most workflows first."""
+    """The old versions of a worker that are in use, that with the most workflows first."""
 
     worker: str
     temporal_namespace: str
@@ -125,18 +125,18 @@ class WorkerInUse:
 
 @dataclass(frozen=True, slots=True)
 class DrainReport:
-    """What holds versions at one moment."""
+    """The workflows that keep old versions at one moment."""
 
     now: datetime
     window: timedelta
-    """The time back from now whose closed workflows tell how long they last."""
+    """How far back closed workflows are read, to see how long workflows last."""
     workers: tuple[WorkerInUse, ...]
     unread: tuple[str, ...] = ()
-    """Why other workers, or versions of them, are not told of."""
+    """Why other workers or versions are missing."""
 
 
 class BatchAction(StrEnum):
-    """What ends the workflows of a version that drains, in Temporal's words, or moves them."""
+    """An action on the workflows of a draining version: ends or moves them, in Temporal's words."""
 
     MOVE = "Move"
     SIGNAL = "Signal"
@@ -178,9 +178,9 @@ class DrainingAction:
 
     @property
     def id_text(self) -> str:
-        """What the ID of a batch operation for it is made of.
+        """The text from which the ID of its batch operation is made.
 
-        By its ID, Temporal tells whether it was begun: whatever the names in this program, the text stays.
+        Temporal finds a batch operation by its ID, so this text must never change, whatever the names here.
         """
         action = f"<Ending.{self.action.name}: {self.action.value!r}>"
         return (
@@ -192,7 +192,7 @@ class DrainingAction:
 
     @property
     def needs_replay(self) -> bool:
-        """It is done only once the replay of where the workflows move to has passed."""
+        """It must wait until the version that takes the workflows has passed its replay."""
         return self.action is BatchAction.MOVE and not self.without_replay
 
 
@@ -209,42 +209,42 @@ class DrainingEntry:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The next turn of an entry that was begun, for the workflows that have started since."""
+    """The next run of an entry that was begun, for workflows that have started since."""
 
     at: datetime
-    """From when on it may be begun."""
+    """When it may begin."""
     job_id: str
     started_after: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledAction:
-    """An entry of a policy for one version that drains, and when its turn is."""
+    """An entry of a policy for one draining version, and when it is due."""
 
     build_id: str
     what: DrainingAction
     demand: str
-    """What tells it from the other entries."""
+    """A text that identifies it among the entries."""
     job_id: str
-    """Of the batch operation that does it while the version drains as it does now."""
+    """The ID of its batch operation for this draining of the version."""
     since: datetime
-    """Since when the version drains."""
+    """When the version began to drain."""
     at: datetime
-    """From when on it may be begun, or when it was."""
+    """When it may begin, or when it began."""
     is_begun: bool = False
-    """It was begun, as far as that was read, and is not begun again."""
+    """It was begun, as far as the marks show, so it does not begin again."""
     is_announced: bool = False
-    """A mark says its job ID, but not that it was begun."""
+    """A mark has its job ID, but does not say that it was begun."""
     workflows: int | None = None
-    """So many were meant when it was begun."""
+    """The number of its workflows when it began."""
     repeats: int = 0
-    """How often it was begun again, for workflows that had started since."""
+    """How often it has run again, for workflows that had started since."""
     repeat: Repeat | None = None
-    """When it is begun again; None: not any more."""
+    """Its next run; None: it does not run again."""
     is_next: bool = False
-    """It is the first that was not begun."""
+    """It is the first entry that was not begun."""
     held_by: str = ""
-    """Why it cannot be begun, whatever the time; empty: it can be."""
+    """Why it cannot begin, whatever the time; empty: it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class Batch:
     """A batch operation of a server, on all workflows that a query finds when it begins."""
 
     job_id: str
-    """The same for the same demand, so that what was begun is not begun again."""
+    """The same for the same demand, so that no operation begins twice."""
     what: DrainingAction
     query: str
 

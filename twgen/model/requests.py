@@ -1,4 +1,4 @@
-"""Requests: what people ask of a rollout that its cluster carries out, and how it answers."""
+"""Requests of people to a rollout in a cluster, and its answers."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,7 +9,7 @@ from twgen.model.shapes import text
 
 
 class Verb(StrEnum):
-    """What a request asks for: the command of the same name."""
+    """The command that a request asks for."""
 
     PAUSE = "Pause"
     RESUME = "Resume"
@@ -19,22 +19,22 @@ class Verb(StrEnum):
 
     @property
     def needs_permission(self) -> bool:
-        """It is taken only where the operator permits it: it can give a version more traffic at once."""
+        """Only an operator can permit it, because it can give a version more traffic at once."""
         return self in {Verb.PROMOTE, Verb.RETRY}
 
     @property
     def slows(self) -> bool:
-        """It makes the rollout slower, or gives back."""
+        """It makes the rollout slower, or takes traffic back."""
         return self in {Verb.PAUSE, Verb.ABORT}
 
     @property
     def counts_for(self) -> timedelta:
-        """The age from which it is refused: what slows a rollout may wait long for its Job."""
+        """From this age it is refused. A request that slows a rollout may wait long for its Job."""
         return timedelta(days=1) if self.slows else timedelta(minutes=30)
 
 
 class Request(NamedTuple):
-    """What a person asks of a rollout."""
+    """A request of a person to a rollout."""
 
     id: Annotated[str, text(r"^[-._a-zA-Z0-9]{1,64}$(?!\n)", "an ID of letters, digits, - _ and .")]
     """Different for each request."""
@@ -49,13 +49,13 @@ class Request(NamedTuple):
     """Of Promote: all of the traffic, not only the next step."""
 
     def __str__(self) -> str:
-        """As a sentence names it."""
+        """Its name in sentences."""
         what = f"{self.verb} {'with all traffic ' if self.full else ''}of {self.target}"
         return f"{what}, requested by {self.by}" if self.by else what
 
 
 class AnswerState(StrEnum):
-    """How far a request is."""
+    """The state of a request."""
 
     TAKEN = "Taken"
     """It is being carried out."""
@@ -64,14 +64,14 @@ class AnswerState(StrEnum):
 
 
 class Answer(NamedTuple):
-    """How a rollout answers a request."""
+    """The answer of a rollout to a request."""
 
     request: Request
     state: AnswerState
     message: str
-    """What was done, or why it was not."""
+    """What was done, or why the request was refused."""
     conflict_token: str = ""
-    """The worker's when the request was taken, which permits its change of traffic once."""
+    """The worker's conflict token when the request was taken. It permits one change of traffic."""
     percentage: float | None = None
     """The share that the target gets by the change of traffic; None: it makes none."""
 
@@ -86,16 +86,16 @@ class PendingRequest(NamedTuple):
     answer: Answer | None
     """To this request or an earlier one; None: none yet."""
     resource_version: str
-    """Of the object that has both."""
+    """The resource version of the object that holds both."""
 
     @property
     def is_answered(self) -> bool:
-        """Its answer is there, so nothing is done about it any more."""
+        """It has its answer, so nothing more is done."""
         answer = self.answer_to_it
         return answer is not None and answer.state is not AnswerState.TAKEN
 
     @property
     def answer_to_it(self) -> Answer | None:
-        """The answer to this very request; None: it is not taken yet."""
+        """The answer to this request; None: it is not taken yet."""
         is_to_it = self.answer and self.request and self.answer.request.id == self.request.id
         return self.answer if is_to_it else None

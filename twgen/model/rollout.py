@@ -1,4 +1,4 @@
-"""What a cluster says of a rollout that is carried out in it, and of its Jobs."""
+"""The state of a rollout that a cluster carries out, and of its Jobs."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +8,7 @@ from twgen.model.values import dataclass
 
 
 class Driver(StrEnum):
-    """What runs a rollout in the cluster."""
+    """The program that carries out a rollout in the cluster."""
 
     AUTO = "Auto"
     HOOK = "Hook"
@@ -23,34 +23,34 @@ class Driver(StrEnum):
 
 
 class JobReference(NamedTuple):
-    """A Job, and no other one that has its name later."""
+    """Identifies a Job, also if another one later gets the same name."""
 
     name: str
     uid: str
 
 
 class EndedJob(NamedTuple):
-    """A Job of a rollout that has ended; Argo CD makes a tracked one again when it is gone."""
+    """A Job of a rollout that has ended. If a tracked Job is deleted, Argo CD creates it again."""
 
     job: JobReference
     ended_at: datetime
     is_hook: bool = False
-    """Only a sync makes it again."""
+    """Only a sync creates it again."""
     is_older: bool = False
-    """Its intent was created after it: the intent that it ran for was deleted."""
+    """It is older than its intent: the intent that it ran for was deleted."""
 
 
 class Glimpse(NamedTuple):
-    """What the metadata of its ConfigMaps tells of a rollout that `twgen tick` carries out."""
+    """A rollout that `twgen tick` carries out, by the metadata of its ConfigMaps only."""
 
     namespace: str
     name: str
-    """Of the ConfigMap with the intent."""
+    """The name of the ConfigMap with the intent."""
     intent_hash: str
     uid: str
-    """Of that ConfigMap."""
+    """The UID of that ConfigMap."""
     is_asked: bool
-    """Somebody requests something of it."""
+    """A request waits for it."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -58,19 +58,19 @@ class Glimpse(NamedTuple):
         return self.namespace, self.name
 
     def is_of(self, other: "Glimpse") -> bool:
-        """Both are of the same intent."""
+        """Both are about the same intent."""
         return (self.intent_hash, self.uid) == (other.intent_hash, other.uid)
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutInCluster:
-    """What a cluster says of the rollout that is carried out in it right now."""
+    """The state of a rollout in a cluster that matters while it runs."""
 
     is_superseded: bool = False
-    """Its intent has changed, or is gone: another rollout is wanted."""
+    """Its intent has changed or is gone, so another rollout must continue."""
     is_paused: bool = False
-    """Somebody annotated its intent so."""
+    """Its intent has the annotation `twgen.io/paused`."""
     older_jobs: tuple[JobReference, ...] = ()
-    """Those of earlier rollouts of the worker, ended or not."""
+    """The Jobs of earlier rollouts of the worker, also those that have ended."""
     older_pods: tuple[str, ...] = ()
     """The Pods of earlier rollouts of the worker that have not ended."""

@@ -54,64 +54,64 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """New workflows of a worker, and how many of those fail that its target gets."""
+    """The new workflows of a worker, and the share of the target's that fail."""
 
     starts_per_hour: float
     failing: float
-    """The share of them, from above 0 to 1."""
+    """The share of the target's workflows that fail, above 0 and up to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The look at which a version that fails so is noticed."""
+    """The look at which a metric fails a version with so many failures."""
 
     after: timedelta
-    """Since its ramp began."""
+    """The time since its ramp began."""
     percentage: float
-    """Of the step that it is at."""
+    """The percentage of its step at that time."""
     started: int
-    """Workflows that have started on it since."""
+    """The workflows that have started on it since then."""
     met: float
-    """Their share of all of the worker since."""
+    """Their share of all workflows of the worker since then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noticing:
-    """When a metric would notice a version that fails so, over many ramps that differ by chance alone."""
+    """When a metric would notice a failing version, over many ramps that differ only by chance."""
 
     metric: str
     half: Notice | None
-    """By when in half of the ramps; None: it becomes current before."""
+    """When half of the ramps have failed; None: the version becomes current before."""
     most: Notice | None
-    """By when in nine of ten."""
+    """When nine of ten ramps have failed."""
     unnoticed: float
-    """The share of the ramps that end without."""
+    """The share of the ramps in which the metric never fails."""
     is_allowed: bool = False
-    """Its bound allows so many failures."""
+    """The limit of the metric allows so many failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a simulation takes for granted, since neither specs nor world say it."""
+    """The assumptions of a simulation that neither the specs nor the world tell."""
 
     workflow_duration: timedelta
     """How long a pinned workflow runs."""
     startup: timedelta
-    """From a new Deployment, or more replicas, until its pods poll."""
+    """The time from a new Deployment, or more replicas, until its pods poll."""
     gate_duration: timedelta
     gate_passes: bool
     drainage_interval: timedelta
     """Temporal's grace period before it first counts the workflows of a draining version, and from count to
     count."""
     render_interval: timedelta
-    """From one render and sync to the next."""
+    """The time from one render and sync to the next."""
     traffic: Traffic | None = None
-    """How many workflows start and how many fail of those of the target; None: nobody said."""
+    """How many workflows start, and how many of the target's fail; None: not given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a version, as an offset from the beginning."""
+    """An event of a version; its time is an offset from the beginning."""
 
     at: timedelta
     happening: Happening
@@ -120,32 +120,32 @@ class Event:
     says: str
     """The sentence for people."""
     percentage: float | None = None
-    """The share of new workflows that the version has from here on; None: it did not change."""
+    """The version's share of new workflows from now on; None: it did not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time during which a version stays as it is."""
+    """A period in which a version does not change."""
 
     begin: timedelta
     end: timedelta | None
-    """None: it stays so."""
+    """None: it does not end."""
     stage: Stage
     status: VersionStatus
-    """Temporal's word."""
+    """The status in Temporal's words."""
     percentage: float
-    """The share of new workflows."""
+    """Its share of new workflows."""
     replicas: int | None
-    """Of its Deployment; None: an autoscaler decides."""
+    """The replicas of its Deployment; None: an autoscaler decides."""
 
     def covers(self, moment: timedelta) -> bool:
-        """The moment is within it; its end is not."""
+        """The moment is in the period; the end of the period is not."""
         return self.begin <= moment and (self.end is None or moment < self.end)
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One version through time; an empty build ID: unversioned workers."""
+    """One version over time; an empty build ID: unversioned workers."""
 
     build_id: str
     spans: tuple[Span, ...]
@@ -153,7 +153,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class WorkerTimeline:
-    """One worker's rollout."""
+    """The simulated rollout of one worker."""
 
     worker: str
     temporal_namespace: str
@@ -163,23 +163,23 @@ class WorkerTimeline:
     rollout: Rollout
     sunset: Sunset
     server_version: str
-    """Of the Temporal server whose ways were modelled."""
+    """The version of the Temporal server that was simulated."""
     outcome: Outcome
     because: str
     ends: timedelta
-    """When the last thing happened."""
+    """When the last event happened."""
     unchanged_since: timedelta
-    """Since when the phase of the rollout and its reason are those of the end."""
+    """Since when the phase of the rollout and its reason have not changed."""
     events: tuple[Event, ...]
     lanes: tuple[Lane, ...]
-    """In the order in which the versions appear, those that are there at the beginning first."""
+    """In the order in which the versions appear; those of the beginning come first."""
     noticing: tuple[Noticing, ...] = ()
-    """When a version that fails so would be noticed, by each metric of workflows that fail."""
+    """When each metric of failures would notice a version that fails so often."""
     notes: tuple[str, ...] = ()
-    """What else was assumed about this worker, and what a plan of it warns of."""
+    """Other assumptions about this worker, and the warnings of its plan."""
 
     def first(self, happening: Happening, build_id: str) -> timedelta | None:
-        """When this first happened to a version; None: never."""
+        """When such an event first happened to a version; None: never."""
         times = (
             event.at for event in self.events if (event.happening, event.build_id) == (happening, build_id)
         )
@@ -201,11 +201,11 @@ class WorkerTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A simulation of every worker from one beginning on."""
+    """A simulation of all workers from one moment on."""
 
     begins: datetime | None
-    """None: at no time in particular, so that only offsets mean anything."""
+    """None: at no particular time, so only offsets have a meaning."""
     is_usual: bool
-    """It begins in no world that was read, but as deploys usually do: one earlier version is current."""
+    """No state was read: it begins like a usual deploy, with one earlier version as the current one."""
     assumptions: Assumptions
     workers: tuple[WorkerTimeline, ...]

@@ -8,10 +8,10 @@ TIME_PATTERN = (
     "^(19[7-9]|2[01][0-9])[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$(?!\n)"
 )
-"""What the schemas say of a time; from 1970 to 2199, so that no sum of a time and a delay overflows."""
+"""The pattern of a time in schemas: from 1970 to 2199, so that no sum of a time and a delay overflows."""
 
 SUCH_AS = "a time from 1970 to 2199 such as 2026-11-21T12:00:00Z"
-"""What a message says of one that does not match."""
+"""The text in messages about a time that does not match."""
 _TIME = re.compile(TIME_PATTERN)
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -33,7 +33,7 @@ def format_time(moment: datetime) -> str:
 
 
 def later(moment: datetime, length: timedelta) -> datetime:
-    """The moment that much later; FOREVER when the calendar has no such day."""
+    """The moment so much later; FOREVER if the calendar has no such day."""
     try:
         return moment + length
     except OverflowError:

@@ -1,7 +1,7 @@
-"""How values are defined: as dataclasses that cost little to define and to make.
+"""A dataclass decorator for values that are quick to define and to create.
 
-For each of them Python compiles six methods, of which these share five, and its frozen ones take twice as
-long to make. A hundred such classes were a quarter of a short run.
+Python compiles six methods for each dataclass; these classes share five. A frozen dataclass of Python takes
+twice as long to create. A hundred of them took a quarter of a short run.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ def _defined(kind: type[Any], *, slots: bool) -> Any:
     made: Any = dataclasses.dataclass(repr=False, eq=False, slots=slots)(kind)
     fields = dataclasses.fields(made)
     shown = [field.name for field in fields if field.repr]
-    # of one name, attrgetter gives no tuple
+    # with one name, attrgetter returns no tuple
     content = attrgetter("__class__", *(field.name for field in fields if field.compare))
 
     def equals(self: Any, other: object) -> Any:

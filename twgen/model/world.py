@@ -1,4 +1,4 @@
-"""What Kubernetes and the ledger say of workers, beside what Temporal says, at one moment."""
+"""The state of workers at one moment, as Temporal, Kubernetes and the ledger know it."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -16,7 +16,7 @@ from twgen.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecordedDeployment:
-    """A versioned Deployment's manifest, and what it says of itself; an empty text: it does not say."""
+    """The manifest of a versioned Deployment, and its facts; an empty text: the manifest has none."""
 
     manifest: Mapping[str, Any]
     template_hash: str = ""
@@ -25,19 +25,19 @@ class RecordedDeployment:
     temporal_namespace: str = ""
     worker_deployment: str = ""
     replicas: int | None = None
-    """None: it leaves them out."""
+    """None: the manifest has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LivePatch:
-    """What a live Deployment was patched with."""
+    """The patch of a live Deployment."""
 
     containers: tuple[Mapping[str, Any], ...]
-    """As in a VersionPatch."""
+    """The patched containers, as in a VersionPatch."""
     template: Mapping[str, Any]
-    """Its pod template as it is, patched."""
+    """Its pod template with the patch, as it is now."""
     edits: tuple[str, ...] = ()
-    """Where that is not as it was patched, since somebody changed it by hand."""
+    """The paths at which somebody changed the patched template by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,53 +46,53 @@ class LiveDeployment:
 
     build_id: str
     recorded: RecordedDeployment
-    """As it was before it was patched."""
+    """The Deployment without its patch."""
     name: str
     uid: str
     replicas: int
     replicas_are_external: bool
     """No applied manifest decides `spec.replicas`: leaving it out changes nothing."""
     serving: bool
-    """Available, of the newest generation, with at least one available replica."""
+    """It is available in its newest generation, with at least one available replica."""
     protected: bool
-    """Argo CD will not prune it."""
+    """Argo CD does not prune it."""
     identity: str
     """The manager identity that rendered it; empty: not said."""
     created_at: datetime | None = None
     terminating: bool = False
-    """It has been deleted and is not gone yet."""
+    """It was deleted, but still exists."""
     paused: bool = False
     """Somebody paused its roll-out by hand: `spec.paused`."""
     replacing: bool = False
-    """Its pods are being replaced, and nothing tells that one of the new ones is available."""
+    """Its pods are being replaced, and no new pod is known to be available."""
     stalled: str = ""
-    """Why it cannot progress, in the words of its own conditions; empty: nothing is said against it."""
+    """Why it makes no progress, in the words of its conditions; empty: no problem is known."""
     template_is_as_applied: bool = False
-    """Its field managers tell that nobody changed its pod template by hand."""
+    """Its field managers show that nobody changed its pod template by hand."""
     edited_variables: frozenset[str] = frozenset()
-    """Variables of its containers that were set by hand last, as its field managers tell."""
+    """Variables of its containers that were last set by hand, as its field managers show."""
     lost_labels: bool = False
-    """It no longer carries its build-ID label; its selector still tells the version."""
+    """It has lost its build-ID label; its selector still shows the version."""
     other_build_id: str = ""
-    """What its pods are told to be, where that is another version; empty: nothing else."""
+    """The build ID that its pods get, if it is another version's; empty: it is its own."""
     tracked_by: str = ""
-    """The Argo CD application that tracks it; empty: none."""
+    """The Argo CD application that tracks it; empty: none tracks it."""
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it and are not known to be gone, as `Kind/name`."""
     gone: tuple[str, ...] = ()
     """The objects deleted since then, as recorded by the program or person that deleted them."""
     owners: tuple[str, ...] = ()
-    """The objects with which Kubernetes deletes it, as `Kind/name`; twgen gives it none."""
+    """Its owners, with which Kubernetes deletes it, as `Kind/name`; twgen sets none."""
     available_replicas: int = 0
-    """Pods that have been ready for long enough."""
+    """The number of pods that have been ready for long enough."""
     resource_version: str = ""
-    """Of what was read, in the cluster's own count; empty: not said."""
+    """The resource version of the object that was read; empty: it has none."""
     patch: LivePatch | None = None
-    """What it was patched with; None: nothing."""
+    """Its patch; None: it has none."""
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """It as the API server has it."""
+        """The object as the API server returned it."""
         if not self.patch:
             return self.recorded.manifest
         manifest = self.recorded.manifest
@@ -101,15 +101,15 @@ class LiveDeployment:
 
 @dataclass(frozen=True, slots=True)
 class GitHistory:
-    """What the commits of a worker's spec tell of its old versions."""
+    """The old versions of a worker that were found in the commits of its spec."""
 
     versions: Mapping[str, RecordedDeployment] = field(default_factory=dict)
-    """Those that were asked for and found, by build ID."""
+    """The versions that were looked for and found, by build ID."""
     ends: str = ""
-    """Why no more were found; empty: they were, or none was asked for."""
+    """Why others were not found; empty: all were found, or none was looked for."""
 
     def with_more(self, more: "GitHistory") -> "GitHistory":
-        """What was found first, and why it ended, beside more versions."""
+        """This history with more versions."""
         return GitHistory({**self.versions, **more.versions}, self.ends or more.ends)
 
 
@@ -152,18 +152,18 @@ class WorkerWorld:
 
     @property
     def key(self) -> WorkerKey:
-        """What tells it from all other workers."""
+        """Identifies it among all workers."""
         return WorkerKey(self.name, self.temporal_namespace)
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is known of all workers, at one moment."""
+    """The state of all workers at one moment."""
 
     taken_at: datetime
     workers: Mapping[WorkerKey, WorkerWorld]
     is_recorded: bool = False
-    """A snapshot of then: what has become due since was not counted."""
+    """It comes from a snapshot: workflows that had to be counted since then were not counted."""
 
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""

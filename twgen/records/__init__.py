@@ -1,1 +1,1 @@
-"""Values that are kept as documents, and back: snapshots and ledgers."""
+"""Read and write documents that hold values: snapshots, ledgers, intents and statuses."""

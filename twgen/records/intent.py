@@ -1,4 +1,4 @@
-"""The intent of a rollout in a cluster: a ConfigMap that holds what Git says of one worker."""
+"""The intent of a rollout in a cluster: a ConfigMap that describes one worker as Git does."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -35,45 +35,45 @@ from twgen.yaml.writer import write_documents
 _SPECS = "specs.yaml"
 _BY_JOB = "applied by the Job"
 _MOST_WARNINGS = 100
-"""Each becomes an Event."""
+"""Each warning becomes an Event."""
 
 
 @dataclass(frozen=True)
 class Intent:
-    """What a rollout is to bring about, and as whom; neither a secret, a commit nor a time is in it."""
+    """The goal of a rollout, and the identity of its changes. It has no secret, no commit and no time."""
 
     namespace: str
     worker: str
     identity: str
     """The manager identity of the rollout."""
     target: str
-    """The build ID that was rendered; another release of twgen might compute another one."""
+    """The build ID that was rendered. Another release of twgen may compute another one."""
     documents: tuple[Mapping[str, Any], ...]
     """The worker, its connection, its policy if it has one, and its attached templates."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    """What the render warned of; no part of what is hashed."""
+    """The warnings of the render. The hash does not include them."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
-    """The kinds of what is attached to its versions, or was; no part of what is hashed."""
+    """The kinds of the objects that are or were attached to its versions. The hash does not include them."""
     applies_autoscalers: bool = field(default=False, compare=False)
-    """Its Job does, as one of a hook: no sync does. No part of what is hashed."""
+    """True: its Job, a hook, applies them; no sync does. The hash does not include it."""
     requests: tuple[Verb, ...] = field(default=(), compare=False)
-    """The requests that its Job takes beside those that slow it down. No part of what is hashed."""
+    """The requests that its Job takes besides those that slow it down. The hash does not include them."""
     prometheus: tuple[PrometheusServer, ...] = ()
-    """Those that its metrics may mean and whoever rendered it may use."""
+    """The Prometheus servers that its metrics may name and its render may use."""
     is_by_tick: bool = False
-    """`twgen tick` carries it out, and no Job."""
+    """`twgen tick` carries it out, without a Job."""
     uid: str = field(default="", compare=False)
-    """Of the ConfigMap; empty: it is not in a cluster."""
+    """The UID of the ConfigMap; empty: it is not in a cluster."""
     application: str = field(default="", compare=False)
     """The Argo CD application that tracks the ConfigMap; empty: none does."""
     plan_hash: str = field(default="", compare=False)
-    """Of the render that it comes from; empty: none is told."""
+    """The hash of the plan that it was rendered from; empty: unknown."""
     is_paused: bool = field(default=False, compare=False)
-    """Somebody annotated it so."""
+    """It has the annotation `twgen.io/paused`."""
 
     @cached_property
     def caller(self) -> Caller:
-        """As whom it is carried out."""
+        """The identity that carries it out."""
         return Caller(self.identity, forced=True, drives=True)
 
     @property
@@ -83,7 +83,7 @@ class Intent:
 
     @cached_property
     def hash(self) -> str:
-        """Changes when the rollout has something else to do: a SHA-256 in hex digits."""
+        """A SHA-256 in hex digits. It changes when the rollout has another goal."""
         content: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
         if self.prometheus:  # whoever could edit these would be sent what their Secrets hold
             content.append(_lines_of(self.prometheus))
@@ -99,7 +99,7 @@ def intent_of(
     attached_kinds: Iterable[GroupKind] = (),
     prometheus: Iterable[PrometheusServer] = (),
 ) -> Intent:
-    """The intent that brings about what a spec says; `prometheus` are those that may be used."""
+    """The intent for a spec; `prometheus` are the servers that its metrics may use."""
     sources = (
         spec.document,
         spec.connection.document,
@@ -124,7 +124,7 @@ def intent_of(
 
 
 def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[PrometheusServer, ...]:
-    """What an intent has of those that the worker's metrics may mean."""
+    """The Prometheus servers that the worker's metrics may name, as an intent holds them."""
     metrics = spec.policy.analysis.metrics if usable and spec.policy.analysis else ()
     names = {metric.measure.server for metric in metrics if isinstance(metric.measure, PrometheusQuery)}
     if not names:
@@ -132,7 +132,7 @@ def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[P
     from twgen.records.prometheus import MOST_SERVERS, server_of_intent
 
     meant = [server for server in usable if server.name in names]
-    # of a metric that names none it is enough to know that there are several
+    # for a metric without a server name, it is enough to know that there are several
     meant += [server for server in usable if "" in names and server.name not in names]
     return tuple(map(server_of_intent, meant[:MOST_SERVERS]))
 
@@ -144,7 +144,7 @@ def _lines_of(prometheus: tuple[PrometheusServer, ...]) -> list[str]:
 
 
 def _essence(document: Document) -> dict[str, Any]:
-    """A document without what tools put beside its spec: labels, status, annotations but for ours."""
+    """A document without the fields of other tools: labels, status, and annotations other than twgen's."""
     value = document.value
     names = {name: value_at(value, "metadata", name) for name in ("name", "namespace")}
     metadata: dict[str, Any] = {name: text for name, text in names.items() if text}
@@ -187,12 +187,12 @@ def write_intent(intent: Intent) -> dict[str, Any]:
 
 
 def is_annotated_as_paused(annotations: Mapping[str, str]) -> bool:
-    """Somebody wants the rollout of an intent with these annotations to change nothing for now."""
+    """These annotations of an intent say that its rollout must change nothing for now."""
     return annotations.get(PAUSED, "false") != "false"
 
 
 class UnusableIntent(InvalidInput):
-    """Why an intent cannot be carried out, and what of it could be read."""
+    """Why an intent cannot be carried out, and the part of it that could be read."""
 
     def __init__(self, message: str, intent: Intent) -> None:
         super().__init__(message)
@@ -200,13 +200,13 @@ class UnusableIntent(InvalidInput):
 
 
 def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> Intent:
-    """The intent of a ConfigMap; raises UnusableIntent when it is none, or was edited by hand."""
+    """Read the intent in a ConfigMap. Raises UnusableIntent if it is no intent, or was edited by hand."""
     metadata, data = manifest["metadata"], manifest.get("data") or {}
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
     annotations = metadata.get("annotations") or {}
     intent = Intent(
         namespace=metadata["namespace"],
-        # its label stands in where one is to be told what is wrong with it
+        # without a valid name, messages use the name in the label
         worker=data.get("worker") or value_at(metadata, "labels", ROLLOUT) or "",
         identity=data.get("identity", ""),
         target=data.get("target", ""),
@@ -216,13 +216,13 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
         applies_autoscalers=_BY_JOB in data.get("autoscalers", "").splitlines(),
-        # another release may permit what this one does not know
+        # another release may permit requests that this one does not know
         requests=tuple(
             Verb(line) for line in data.get("requests", "").splitlines() if line in Verb.__members__.values()
         ),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
-        # where Argo CD is told to track by a label; nobody else gives an intent one
+        # Argo CD may track by this label; nothing else sets it on an intent
         or value_at(metadata, "labels", INSTANCE)
         or "",
         plan_hash=annotations.get(PLAN_HASH, ""),
@@ -247,7 +247,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         message = f"{where} was edited by hand: its content does not match its {INTENT_HASH}"
         raise UnusableIntent(message, intent)
     if metadata["name"] != (name := rollout_name(intent.worker)):
-        # else one worker could have two, and whoever may make a ConfigMap could speak for it
+        # otherwise a worker could have two intents, and anyone who may create a ConfigMap could make one
         raise UnusableIntent(
             f"{where} is not the intent of {intent.worker}: that one is named {name}", intent
         )

@@ -1,4 +1,4 @@
-"""The ledger: every version's Deployment as it was rendered, kept in Git beside the specs.
+"""The ledger: the Deployment of each version as it was rendered, kept in Git next to the specs.
 
 It is a folder with one file for each worker: branches that lock different workers never change the same file.
 """
@@ -67,17 +67,17 @@ class LedgerEntry:
 
 
 class LedgerPlace(NamedTuple):
-    """An entry, and the document that it stands in."""
+    """An entry, and the document that contains it."""
 
     entry: LedgerEntry
     document: Document
     path: str
     again: tuple[Document, ...] = ()
-    """Others that have the same entry."""
+    """Other documents with the same entry."""
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Of all documents that have it, each once, the first one first."""
+        """The sources of all documents with the entry, each once, the first one first."""
         return tuple(dict.fromkeys(document.source for document in (self.document, *self.again)))
 
 
@@ -116,7 +116,7 @@ _STRATEGY = record(
         "How many pods Kubernetes replaces at a time.",
     ),
 )
-# all of it is rendered again, so nothing may stand there that twgen has not written
+# all of it is rendered again, so it may only contain what twgen has written
 _SPEC = record(
     dict,
     Field("replicas", _INT32, "How many pods it had. Each render decides how many it gets."),
@@ -208,7 +208,7 @@ def write_entry(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def why_unreadable(entry: LedgerEntry) -> str:
-    """Why a ledger that held this entry would be refused; empty: it would be read."""
+    """Why a ledger with this entry would be refused; empty: it would be read."""
     value = {"apiVersion": TWGEN_API, "kind": KIND, "versions": [write_entry(entry)]}
     problems = parse_ledgers([Document("", 0, value)])[1]
     return f"{problems[0].path} {problems[0].message}" if problems else ""
@@ -217,9 +217,9 @@ def why_unreadable(entry: LedgerEntry) -> str:
 def parse_ledgers(
     documents: Iterable[Document],
 ) -> tuple[dict[tuple[str, str], LedgerPlace], list[Problem]]:
-    """The entries of Ledger documents by worker and build ID, and what is wrong with them, as far as is told.
+    """The entries of Ledger documents by worker and build ID, and their first problems.
 
-    A version that is there twice is a problem when its Deployments differ: one of them never ran.
+    A version that appears twice is a problem if its Deployments differ: one of them never ran.
     """
     places: dict[tuple[str, str], LedgerPlace] = {}
     problems: list[Problem] = []
@@ -247,12 +247,12 @@ def parse_ledgers(
 def recorded_versions(
     places: Mapping[tuple[str, str], LedgerPlace],
 ) -> dict[tuple[str, str], RecordedDeployment]:
-    """What the entries record, by worker and build ID."""
+    """The recorded Deployments of the entries, by worker and build ID."""
     return {key: recorded_deployment(place.entry.deployment) for key, place in places.items()}
 
 
 def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
-    """What of an entry's Deployment is not of the version that the entry names; of several, the first."""
+    """The first field of an entry's Deployment that contradicts the version of the entry."""
     entry, manifest = place.entry, place.entry.deployment
     metadata, spec = manifest["metadata"], manifest["spec"]
     namespace, _, worker = entry.worker.partition("/")

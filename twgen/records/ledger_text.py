@@ -1,4 +1,4 @@
-"""The text of a ledger, a file that people own: comments, order and all other entries stay as they are.
+"""Edit the text of a ledger. People own the file: comments, order and other entries do not change.
 
 A version is one line of JSON, so that Git merges branches that add versions line by line.
 """
@@ -20,20 +20,20 @@ _NEW = {"apiVersion": TWGEN_API, "kind": KIND}
 def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
     """The ledger with these versions: a changed one in its place, a new one at the end; empty: a new ledger.
 
-    Raises InvalidInput when the text is no ledger, or one that cannot be edited.
+    Raises InvalidInput if the text is no ledger, or cannot be edited.
     """
     new = {entry.key: write_entry(entry) for entry in entries}
     if not new:
         return text
     document = _only_document(text, source) if text else {**_NEW, "versions": []}
     as_written = _as_written(document)
-    # two branches that recorded one version have left it there twice
+    # a merge of two branches that recorded the same version leaves it twice
     recorded: Any = document["versions"]
     versions = [new.get((item["worker"], item["buildID"]), item) for item in recorded]
     known = {(item["worker"], item["buildID"]) for item in recorded}
     added = [item for key, item in new.items() if key not in known]
     result = {**document, "versions": [*versions, *added]}
-    # where nobody has edited there is nothing to keep, and ruamel.yaml takes twenty times as long
+    # without edits by people there is nothing to preserve, and ruamel.yaml takes twenty times as long
     if text in ("", as_written):
         return _as_written(result)
     written = edited(text, result, in_one_line)

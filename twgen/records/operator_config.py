@@ -1,4 +1,4 @@
-"""An OperatorConfig document: what the operator of an Argo CD decides for all of its applications."""
+"""Read an OperatorConfig: the decisions of the operator of an Argo CD for all its applications."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ _GROUP_KIND = _GROUP_KIND_FIELDS._replace(read=_read_group_kind)
 
 
 def _part_of_a_pod(struct: str) -> Shape:
-    """A struct of a pod template, as strictly as there: its stored form."""
+    """The Shape of a struct in a pod template, checked as strictly as in one; it reads the stored form."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         stored = stored_struct(value, struct, written_path(path), "a pod template")
@@ -106,7 +106,7 @@ OPERATOR_CONFIG = document_of(
 
 
 def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
-    """The operator's configuration, and all that is wrong with it; None when anything is."""
+    """The operator's configuration, and its problems; None if there are any."""
     findings = Findings(MOST_OF_A_RECORD)
     operator = OPERATOR_CONFIG.read(document, None, findings)
     return (None, findings.shown()) if findings.problems else (operator, [])

@@ -1,4 +1,4 @@
-"""How a Prometheus stands in the operator's file and, with less, in the intent of a rollout."""
+"""Read and write a Prometheus server: in the OperatorConfig, and with fewer fields in an intent."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from twgen.model.record_shapes import record_of
 from twgen.model.shapes import Findings, Shape, text
 
 MOST_SERVERS = 20
-"""Of an intent, whose metrics are ten: who looks at those of all namespaces must not run out of memory."""
+"""The most servers of an intent, which has ten metrics at most: readers of all intents need memory."""
 
 
 def _of_any_case(word: str) -> str:
@@ -59,16 +59,16 @@ _USER = {
 }
 _OF_OPERATOR = record_of(PrometheusServer, fields=_FIELDS)
 PROMETHEUS = _OF_OPERATOR._replace(schema=_OF_OPERATOR.schema | {"oneOf": [_NO_USER, _USER]})
-"""One of the operator's file."""
+"""A server in the OperatorConfig."""
 
 
 def server_of_intent(server: PrometheusServer) -> PrometheusServer:
-    """What an intent has of it: no project, and no file of where it was rendered."""
+    """The server as an intent holds it: without its projects and without local files."""
     return PrometheusServer(server.name, server.url, headers=server.headers, secret_name=server.secret_name)
 
 
 def server_of(name: str, url: str) -> PrometheusServer:
-    """The one that needs no more than these; raises ValueError with what is wrong."""
+    """The server with these settings only. Raises ValueError with the problem."""
     findings = Findings()
     server: PrometheusServer = _OF_INTENT.read({"name": name, "url": url}, None, findings)
     if findings.problems:
@@ -77,12 +77,12 @@ def server_of(name: str, url: str) -> PrometheusServer:
 
 
 def write_servers(servers: Iterable[PrometheusServer]) -> list[str]:
-    """Those of an intent, each in a line of JSON."""
+    """The servers of an intent, each in a line of JSON."""
     return [json.dumps(_OF_INTENT.write(server), sort_keys=True) for server in servers]
 
 
 def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
-    """Those that the lines of an intent hold; raises ValueError with what is wrong."""
+    """The servers in the lines of an intent. Raises ValueError with the problem."""
     if len(lines) > MOST_SERVERS:
         raise ValueError(f"has more than {MOST_SERVERS} lines")
     findings = Findings()

@@ -71,7 +71,7 @@ def _parsed(text: Any, shape: Shape) -> Any:
         raise InvalidInput(f"it must be JSON of at most {_LONGEST} characters")
     try:
         value = json.loads(text)
-        # half a surrogate pair cannot be printed, nor written anywhere
+        # half a surrogate pair can be neither printed nor written
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidInput("it must be JSON") from error

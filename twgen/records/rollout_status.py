@@ -1,4 +1,4 @@
-"""How a rollout in a cluster goes: the entries of a ConfigMap, which one reads without Git and Temporal."""
+"""The status of a rollout in a cluster: entries of a ConfigMap, readable without Git and Temporal."""
 
 import json
 from collections.abc import Mapping
@@ -36,16 +36,16 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
-        # in one order: Argo CD's Lua can only compare the whole text
+        # always in the same order: Argo CD's Lua can only compare the whole text
         "permits": " ".join(verb for verb in Verb if verb in status.permits),
-        # one entry for one condition: a phase alone may still be that of the intent before
+        # one entry for one condition: the phase alone may be about an earlier intent
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
     }
 
 
 def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = None) -> RolloutStatus:
-    """The status of a ConfigMap; raises InvalidInput when it holds none, or that of another worker."""
+    """Read the status in a ConfigMap. Raises InvalidInput if it has none, or that of another worker."""
     data, metadata = manifest.get("data") or {}, manifest["metadata"]
     where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
     try:
@@ -92,12 +92,12 @@ def _answer_in(manifest: Mapping[str, Any]) -> Answer | None:
 
 
 def is_of(status: RolloutStatus, intent: Intent) -> bool:
-    """It says how this intent goes, not an earlier one; an entry that it lacks counts for any intent."""
+    """The status is about this intent, not an earlier one. A missing entry fits any intent."""
     return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}
 
 
 def _is_told_as_written(document: Any) -> bool:
-    """Whoever may write a ConfigMap of one namespace must not end what reads those of all."""
+    """The entry has the form that twgen writes: a ConfigMap of one namespace must not end a reader of all."""
     if not isinstance(document, dict):
         return False
     workers = document.get("workers", [])

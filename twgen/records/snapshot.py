@@ -1,4 +1,4 @@
-"""A Snapshot document: the world as it was. What was not read is absent, what does not exist is null."""
+"""A Snapshot document: the world at one moment. Absent: not read. Null: it does not exist."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -35,12 +35,12 @@ _DEPLOYMENT = Shape(_read_deployment, lambda live: live.manifest, {"$ref": "depl
 
 
 def _place(live: LiveDeployment | None) -> tuple[str, str] | None:
-    # workers that no spec names are told apart by their variables, which two namespaces can share
+    # workers without a spec are identified by their variables, which two namespaces can share
     return (live.recorded.manifest["metadata"].get("namespace") or "", live.name) if live else None
 
 
 def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, **read: Any) -> WorkerWorld:
-    # a Deployment that is no version's is not the worker's
+    # a Deployment that is not of a version is not of the worker
     versions = None if deployments is None else tuple(live for live in deployments if live)
     return WorkerWorld(**read, deployments=versions, temporal_was_read="temporal" in read)
 
@@ -57,7 +57,7 @@ _WORKER_FIELDS = record_of(
 def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | None:
     before = findings.count
     worker: WorkerWorld | None = _WORKER_FIELDS.read(value, path, findings)
-    # of a worker that no spec names, only variables tell the name, and they may stand in any namespace
+    # the name of a worker without a spec comes from its variables, which may be in any namespace
     if worker and findings.count == before and worker.temporal_was_read:
         namespace = worker.name.partition("/")[0]
         for index, manifest in enumerate(value.get("deployments") or ()):
@@ -87,14 +87,14 @@ SNAPSHOT = document_of(TWGEN_API, KIND, Snapshot, shapes={WorkerWorld: _WORKER})
 
 
 def write_snapshot(world: World) -> dict[str, Any]:
-    """The document that `parse_snapshot` reads as this world, less the ledger."""
+    """The document that `parse_snapshot` reads as this world, without the ledger."""
     workers = tuple(worker for _, worker in sorted(world.workers.items()))
     document: dict[str, Any] = SNAPSHOT.write(Snapshot(world.taken_at, workers))
     return document
 
 
 def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
-    """The world of a Snapshot document, and all that is wrong with it; None when anything is."""
+    """The world of a Snapshot document, and its problems; None if there are any."""
     kind, api_version = value_at(document, "kind"), value_at(document, "apiVersion")
     if kind != KIND:
         return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
@@ -109,7 +109,7 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
 
 
 def _late_times(snapshot: Snapshot) -> Iterator[Finding]:
-    """Times that Temporal told and that had not come yet; clocks may be apart, but not by a day."""
+    """Times of Temporal that are later than the snapshot: clocks may differ, but not by a day."""
     latest = later(snapshot.taken_at, timedelta(days=1))
     for index, worker in enumerate(snapshot.workers):
         for path, moment in _times(worker.temporal) if worker.temporal else ():
@@ -137,7 +137,7 @@ def _times(temporal: WorkerDeployment) -> Iterator[tuple[str, datetime | None]]:
 
 
 def _with_names(document: Any, finding: Finding) -> Finding:
-    """The finding with the worker and the version that its path leads into, where the document names them."""
+    """The finding with the names of the worker and the version in its path, if the document has them."""
     path = parse_path(finding.path)
     names = [_at(document, *path[:2], "name")]
     if path[2:3] == ("deployments",):

@@ -1,4 +1,4 @@
-"""Text laid out in lines of a width: what the reports for a terminal or a log have in common.
+"""Lay out text in lines of a given width, for the reports to a terminal or a log.
 
 The lines are made here rather than by rich's tables, which crop what does not fit, and take most of the time
 of a long report. Rich knows how wide characters are, where words break, and what a terminal makes of a style.
@@ -27,9 +27,9 @@ ALARM = ("✗", "bold red")
 
 _GAP = "  "
 _CUT = " …"
-"""At the end of a line that is longer than there is room for."""
+"""The end of a line that was cut."""
 _NARROWEST = 20
-"""Characters of the last column below which a table is no table."""
+"""If the last column has fewer characters, a table becomes blocks."""
 
 
 def written(lines: Iterable[Text], *, colour: bool) -> str:
@@ -71,7 +71,7 @@ def heading(look: tuple[str, str], worker: str, state: str, more: Text | str, wi
 
 
 def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:
-    """A label and what it says, in a column of its own where the labels have a width."""
+    """A label and its text. If the labels have a width, the text has a column of its own."""
     name, content = label.ljust(column), Text(text) if isinstance(text, str) else text
     if column and width - len(indent) - column - len(_GAP) >= _NARROWEST:
         hanging = " " * (len(indent) + column + len(_GAP))
@@ -122,7 +122,7 @@ def workers_line(phases: Sequence[Phase], width: int, hidden_warnings: int | Non
 
 
 def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
-    """A line for each row: its cells in columns, and as much of the last one as there is room for."""
+    """A line for each row: its cells in columns; the last cell is cut at the end of the line."""
     widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         line = Text()
@@ -133,12 +133,12 @@ def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
 
 
 def _cut(line: Text, width: int) -> Text:
-    """The line, or as many of its words as there is room for."""
+    """The line, cut after the last word that fits."""
     if cell_len(line.plain) <= width:
         return line
     room = line.copy()
     room.truncate(width - len(_CUT))
-    # a word that ends exactly there is whole
+    # a word that ends exactly at the limit is whole
     is_whole = line.plain[len(room) :].startswith(" ")
     words = room.plain if is_whole else room.plain.rpartition(" ")[0]
     # a single word that is longer than the line is cut all the same

@@ -1,4 +1,4 @@
-"""Text that a person can read safely, wherever it came from."""
+"""Make text from any source safe for people to read."""
 
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -10,13 +10,13 @@ from twgen.model.credentials import without_credentials
 Value = TypeVar("Value")
 
 _LOOKED_AT = 2**15
-"""Characters of what a server says: it may say a lot."""
+"""So many characters of a server's answer are looked at: it may be long."""
 
 
 def printable(text: str) -> str:
-    """The text with every character that moves the cursor, turns or hides others, or ends a line escaped.
+    """The text with escapes in place of characters that move the cursor, reverse or hide text, or end a line.
 
-    It shows no credential that has been sent.
+    Credentials that were sent are removed.
     """
     text = without_credentials(text)
     if text.isprintable():
@@ -28,16 +28,16 @@ def printable(text: str) -> str:
 
 
 def said(text: str, secrets: tuple[str, ...] = (), most: int = 1000) -> str:
-    """What a server says, on one line of so many characters, and nothing of these."""
-    # a credential that the first cut parts in two is behind the second one
+    """The answer of a server on one line of at most so many characters, without these secrets."""
+    # a credential that the first cut divides is beyond the second cut
     text = without_credentials(text[: 2 * _LOOKED_AT], secrets)[:_LOOKED_AT]
     return printable(" ".join(text.split()))[:most]
 
 
 def printable_copy(value: Value) -> Value:
-    """A plan, status or timeline with every text in it printable: where each report for people begins.
+    """A plan, status or timeline in which each text is printable; each report for people begins with it.
 
-    Documents are left as they are: no report shows one.
+    Documents do not change, since no report shows them.
     """
     copied: Value = _printable(value)
     return copied
@@ -61,5 +61,5 @@ def _printable(value: Any) -> Any:
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass; of any other type none."""
+    """The fields of a dataclass; empty for other types."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

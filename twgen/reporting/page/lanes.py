@@ -1,4 +1,4 @@
-"""The lanes of a worker on the page: each of its versions through time, as far as its status shows."""
+"""The lanes of a worker on the page: its versions over time, as far as its status shows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from twgen.model.times import parse_time
 from twgen.planning.sentences import in_days, plain_percentage, version_name
 
 _ACTIONS = {"ScaleDown": "no pods", "Drop": "gone"}
-"""What becomes of a version's Deployment, by what its sunset brings."""
+"""The change of a version's Deployment, by the next action of its sunset."""
 _UNVERSIONED = version_name(None)
 _MOST_MOMENTS = 12
 _NOW = "now"
@@ -20,10 +20,10 @@ _ALL = 100.0
 
 
 class Stretch(NamedTuple):
-    """A time during which a version stays as it is."""
+    """A period in which a version does not change."""
 
     says: str
-    """Empty: nothing is known of it."""
+    """Empty: nothing is known about it."""
     stage: str
     """The status of Temporal in small letters, or `gone`."""
     columns: int
@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One version through time, or the workers without a version."""
+    """One version over time, or the workers without a version."""
 
     build_id: str
     is_target: bool
@@ -39,15 +39,15 @@ class Lane(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """The versions of a worker through time, in columns from one moment to the next."""
+    """The versions of a worker over time; each column is the period between two moments."""
 
     columns: tuple[str, ...]
-    """When each begins, in words; the first one when the oldest thing that is known began."""
+    """When each column begins, in words. The first column begins with the oldest known moment."""
     lanes: tuple[Lane, ...]
 
 
 _Event = tuple[datetime, str]
-"""When something happens to the pods or workflows of a version, and what."""
+"""A change of the pods or workflows of a version, and its time."""
 
 
 class _Traffic(NamedTuple):
@@ -93,7 +93,7 @@ def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
 
 
 def _traffic(worker: Mapping[str, Any], now: datetime) -> list[_Traffic]:
-    """What is known of the traffic: since its last change, and after its next one."""
+    """The known traffic: since its last change, and after its next one."""
     taking = [version for version in worker.get("versions", ()) if version["percentage"] is not None]
     shares = {version["buildID"]: float(version["percentage"]) for version in taking}
     without_version = worker.get("unversionedPercentage")
@@ -171,7 +171,7 @@ def _what_it_has(version: Mapping[str, Any], now: datetime) -> Iterator[str]:
 
 
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """Cells that say the same are one stretch."""
+    """Join neighbouring cells with the same text into one stretch."""
     return tuple(same._replace(columns=sum(cell.columns for cell in cells)) for same, cells in groupby(cells))
 
 

@@ -20,11 +20,11 @@ from twgen.reporting.plan.phrases import (
 from twgen.reporting.printable import printable_copy
 
 _PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")
-"""Code of our own, a word, or a stray backtick."""
+"""A piece of code, a word, or a single backtick."""
 _WORD = re.compile(r"([(\"']*)(.*?)([.,;:)\"']*)")
 _PLAIN = re.compile(r"[\w./:;,()'\"%+=?→-]*")
 _MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNORECASE)
-"""What plain characters can still be in some dialect: a link, an emoji, emphasis by underscores."""
+"""Plain characters that some dialects turn into a link, an emoji, or emphasis (underscores)."""
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -72,7 +72,7 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
 
 
 def sentence(text: str) -> str:
-    """The text; a word that could be mark-up, a mention or a link becomes code. Our own code stays code."""
+    """The text, in which a word that could be mark-up, a mention or a link becomes code. Code stays code."""
     return _PIECE.sub(lambda piece: _word(piece.group()), text)
 
 

@@ -24,7 +24,7 @@ def offset(at: timedelta) -> str:
 
 
 def exactly(length: timedelta) -> str:
-    """A length to the second: `1d 3h 42min`."""
+    """A duration to the second: `1d 3h 42min`."""
     return spoken(length, _ALL_UNITS)
 
 

@@ -1,4 +1,4 @@
-"""A simulation as a picture: the share of new workflows over the versions' lives, a panel for each worker."""
+"""Draw a simulation: a panel for each worker, with the shares of new workflows above its versions."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _NARROWEST = 860.0
 _TITLE_HEIGHT = 30.0
 _BAR_HEIGHT = 22.0
 _SHARE_LINE = 13.0
-"""Pixels of a line of words on a share."""
+"""The height of a line of words on a share, in pixels."""
 _FONT = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _INK = "#1e293b"
 """The colour of words, on the background."""
@@ -55,27 +55,27 @@ _MARGIN = 24.0
 _NAMES = 176.0
 """Width of the column that names the versions, in pixels as all else here."""
 _LINE = 17.0
-"""From one line of words to the next."""
+"""The distance between two lines of words."""
 _SHARE_HEIGHT = 110.0
 _LANE_HEIGHT = 34.0
 _LABEL_SIZE = 10
 _LONGEST = 150.0
-"""Pixels of the longest distance that is to scale."""
+"""The longest distance that is drawn to scale, in pixels."""
 _BREAK = 76.0
 _BETWEEN_LABELS = 12.0
 _SHORTEST = 60.0
 _TOLERANCE = 1.25
-"""Little longer than the longest is drawn to scale too."""
+"""A time that is only a little longer is drawn to scale too."""
 _TAIL = 118.0
-"""Pixels after the last moment, for what lasts for ever."""
+"""Pixels after the last moment, for states that do not end."""
 _WIDTH_OF_CHARACTER = 0.6
-"""Of its height: more than most fonts need, since the one that is used is not known."""
+"""The width of a character as a part of its height. It is generous, because the font is unknown."""
 
 
 def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
-    """The picture, a file that needs no other: shares of new workflows, versions by stage, a time axis.
+    """The picture as one self-contained file: shares of new workflows, stages of versions, and a time axis.
 
-    A page that has a heading of its own shows it without the title.
+    A page with its own heading shows it without the title.
     """
     timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
@@ -103,17 +103,17 @@ class Scale(NamedTuple):
 
     positions: Mapping[timedelta, float]
     breaks: Sequence[tuple[float, float]]
-    """From where to where time is cut short."""
+    """The beginning and the end of each gap where time is cut."""
     to_scale_up_to: timedelta
     """The longest time between two moments that is to scale."""
 
     @property
     def width(self) -> float:
-        """Of the whole, in pixels."""
+        """The width of the whole, in pixels."""
         return max(self.positions.values()) + _TAIL
 
     def of(self, moment: timedelta | None) -> float:
-        """Where a moment is, one that nothing happens at included; None: the end."""
+        """The distance of any moment; None: the distance of the end."""
         if moment is None:
             return self.width
         moments = sorted(self.positions)
@@ -121,7 +121,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(worker: WorkerTimeline) -> Scale:
-    """Distances in proportion to time, those that are too long cut, those that are too short widened."""
+    """Distances in proportion to time. Too long ones are cut, too short ones are widened."""
     moments = _moments(worker)
     longest = _reference(worker, moments)
     pixels = _LONGEST / longest.total_seconds()
@@ -138,7 +138,7 @@ def scale_of(worker: WorkerTimeline) -> Scale:
 
 
 def _moments(worker: WorkerTimeline) -> list[timedelta]:
-    """When something in the picture changes: an event that changes no bar needs no mark on the axis."""
+    """The moments at which the picture changes: an event that changes no bar needs no mark on the axis."""
     begins = {span.begin for lane in worker.lanes for span in lane.spans}
     ends = {span.end for lane in worker.lanes for span in lane.spans if span.end is not None}
     marked = {event.at for event in worker.events if event.happening is Happening.TAKEN_BACK}
@@ -146,7 +146,7 @@ def _moments(worker: WorkerTimeline) -> list[timedelta]:
 
 
 def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelta:
-    """The longest wait of the rollout itself; where it has none to speak of, a usual one of all."""
+    """The longest wait of the rollout itself; if it has no long wait, a typical one of all."""
     gaps = [after - before for before, after in pairwise(moments)]
     current = worker.first(Happening.BECAME_CURRENT, worker.target_build_id)
     is_over = worker.ends if current is None else current
@@ -155,7 +155,7 @@ def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelt
 
 
 class _Panel(NamedTuple):
-    """One worker in the picture, and where each part of it begins, in pixels from the top."""
+    """One worker in the picture, and the position of each part, in pixels from the top."""
 
     worker: WorkerTimeline
     begins: datetime | None
@@ -163,12 +163,12 @@ class _Panel(NamedTuple):
     width: float
     top: float
     head: Sequence[str]
-    """The lines of words above."""
+    """The lines of words above the drawing."""
     share_top: float
     lanes_top: float
     axis_top: float
     foot: Sequence[str]
-    """The lines of words below."""
+    """The lines of words below the drawing."""
     foot_top: float
     """The baseline of the first line below."""
     bottom: float
@@ -210,12 +210,12 @@ def _panel_of(worker: WorkerTimeline, timeline: Timeline, scale: Scale, top: flo
 
 
 def _width_of(words: str, size: float = 12) -> float:
-    """About how wide words are, in pixels."""
+    """The approximate width of words, in pixels."""
     return len(words) * size * _WIDTH_OF_CHARACTER
 
 
 def _x_of(position: float) -> float:
-    """Where a distance from the first moment is in the picture."""
+    """The position in the picture of a distance from the first moment."""
     return _MARGIN + _NAMES + position
 
 
@@ -251,7 +251,7 @@ def _lines(root: Element, lines: Sequence[str], top: float, fill: str) -> None:
 
 
 def _shares(root: Element, panel: _Panel) -> None:
-    """Draw the target's share from the bottom up, others above it, each version in its colour."""
+    """Draw the target's share at the bottom and the others above it, each version in its colour."""
     _write_text(root, "share of", _MARGIN, panel.share_top + 12, 12, fill=_FAINT)
     _write_text(root, "new workflows", _MARGIN, panel.share_top + 27, 12, fill=_FAINT)
     for percentage in (0, 50, 100):
@@ -299,7 +299,7 @@ def _at(lanes: Iterable[Lane], moment: timedelta) -> list[Span]:
 def _share_label(
     root: Element, words: tuple[str, str], place: Mapping[str, float], inks: tuple[str, str]
 ) -> None:
-    """Whose share it is and how much, as far as there is room: in it, or, for a low one, just above it."""
+    """The version and its percentage, as far as there is room: in the share, or above it if it is low."""
     fits = place["height"] >= _SHARE_LINE
     y = place["y"] + (_SHARE_LINE if fits else -4)
     for text in (" ".join(words), words[1]):
@@ -313,7 +313,7 @@ def _height_of(panel: _Panel, percentage: float) -> float:
 
 
 def _taken_back(root: Element, panel: _Panel) -> None:
-    """Draw a line where a ramp goes back: what follows looks like the end of any version."""
+    """Draw a line where a ramp is taken back: the rest looks like the end of any version."""
     for event in panel.worker.events:
         if event.happening is Happening.TAKEN_BACK:
             x = _x_of(panel.scale.of(event.at))
