@@ -138,7 +138,7 @@ MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A measure with a name."""
+    """A metric: its name, and what it measures."""
 
     name: Annotated[str, LABEL]
     """The name of the metric, unique in the policy."""

@@ -15,7 +15,7 @@ LONGEST_DURATION = 100
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
 DURATION_PATTERN = rf"^(-0|\+?(0|({_PART.pattern})+))$(?!\n)"
-"""What the schemas say of a duration."""
+"""The pattern of a duration in the schemas."""
 _SPOKEN_PART = r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*"
 _SPOKEN_UNITS = {
     "w": 604_800, "week": 604_800, "weeks": 604_800,

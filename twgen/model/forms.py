@@ -1,6 +1,6 @@
-"""The forms that texts of specs have, and what a spec may hold at most.
+"""Patterns and limits of the texts in specs.
 
-`$` alone would let the end of a line pass.
+The patterns do not end with `$`, which would accept a newline.
 """
 
 from twgen.model.shapes import UNFILLED, text
@@ -11,7 +11,7 @@ LONGEST_TEXT = 1000
 """Temporal's own limit for names and identities, `limit.maxIDLength`, unless it is changed."""
 
 LONGEST_LABEL = 63
-"""A name that becomes the value of a label, and a namespace."""
+"""The longest name that becomes the value of a label, or a namespace."""
 LABEL = text(
     "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$(?!\\n)",
     "a name of lower-case letters, digits and -",
@@ -42,14 +42,14 @@ _LINE = f"^(?!.*(\\{{\\{{|\\$[{{(])){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
 LINE = text(
     _LINE, wrong="must be one line, without blanks or typographic quotes at its ends", most=LONGEST_TEXT
 )
-"""Text on one line that is filled in, without blanks and typographic quotes at its ends.
+"""Text on one line, with all variables filled in, and without blanks or typographic quotes at its ends.
 
 The name of a class may hold a `$`.
 """
 WORKFLOW_TYPE = text(
     _LINE.replace("^", "^(?!.*['\"\\\\])", 1), "a workflow name: one line, without quotes", most=LONGEST_TEXT
 )
-"""One that a query of visibility can name: servers differ in what they make of a quote or a backslash."""
+"""A type that a visibility query can name: servers differ in how they treat quotes and backslashes."""
 MESSAGE_TYPE = text(
     "^[a-zA-Z_][a-zA-Z0-9_]*(\\.[a-zA-Z_][a-zA-Z0-9_]*)*$(?!\\n)",
     "the full name of a protobuf message, such as shop.v1.Order",
@@ -57,14 +57,14 @@ MESSAGE_TYPE = text(
 )
 """A full name, as protobuf has it: without a leading dot and without the host of a type URL."""
 FILLED = "^(?![\\s\\S]*(\\{\\{|\\$|#\\{))"
-"""The pattern of text without what Helm, a shell or a pipeline is yet to fill in."""
+"""The pattern of text without variables that Helm, a shell or a pipeline should have filled in."""
 CUSTOM_BUILD_ID = text(FILLED, wrong=UNFILLED, most=LONGEST_BUILD_ID)
 IDENTITY = text(
     _LINE.replace("^", "^(?!/)(?!.*//)(?!.*/$)", 1),
     "an identity such as payments/prod: one line without empty parts",
     most=LONGEST_TEXT,
 )
-"""A line whose parts, which a slash divides, all say something."""
+"""A line whose parts between slashes are not empty."""
 SERVER_NAME = text("^[a-zA-Z0-9.-]+$(?!\\n)", "a host name", most=LONGEST_TEXT)
 HOST_PORT = text(
     "^([A-Za-z0-9.-]+|\\[[0-9a-fA-F:]+\\])"
@@ -78,7 +78,7 @@ ONLY_PLACEHOLDERS = (
     "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in, and (without"
     " blanks) {{temporal_worker_deployment_name}}, {{temporal_worker_build_id}} and {{temporal_namespace}}"
 )
-"""What is wrong with any other."""
+"""The problem with any other text."""
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"
 SHARE = "^0{0,6}(100|[0-9]{1,2})%$(?!\\n)"
-"""A percentage of what there is at most."""
+"""A percentage up to 100."""

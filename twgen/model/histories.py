@@ -1,4 +1,4 @@
-"""Histories of workflows that a new version has to replay, or may have to."""
+"""The replay of workflow histories on a new version: its settings, its sample and its state."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -60,12 +60,12 @@ class Replay:
 
     @property
     def upgrading_only(self) -> bool:
-        """What is pinned to an older version never runs on this one, and is not replayed."""
+        """Workflows that are pinned to an older version never run on this one, so they are not replayed."""
         return self.before is ReplayBefore.RAMP
 
 
 class ReplayState(StrEnum):
-    """How far the replay of a version is."""
+    """The state of the replay of a version."""
 
     MISSING = "Missing"
     RUNNING = "Running"

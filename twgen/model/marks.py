@@ -62,7 +62,7 @@ class Mark:
     by: str = ""
     """The identity of the author; empty: it does not say."""
     at: datetime | None = None
-    """By the author's clock; None: it does not say."""
+    """The time, by the author's clock; None: unknown."""
     because: str = ""
     """The reason of a rollout; empty: a person decided."""
     stay: datetime | None = None
@@ -70,9 +70,9 @@ class Mark:
     was_ramping: bool = False
     """The version had a share of the traffic then; only where it says of which stay it is."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What else its key says that it holds."""
+    """Other entries of a mark with this key."""
     is_ours: bool = True
-    """It has the form that twgen writes."""
+    """It has the form in which twgen writes marks."""
 
     @property
     def made_in(self) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Who runs twgen, and what the operator of an Argo CD decides for all of its applications."""
+"""The decisions of the operator of an Argo CD for all its applications, and the identity that runs twgen."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -53,7 +53,7 @@ class TemporalProfiles(NamedTuple):
 _KUBECONFIG = text(
     r"^(?![^/])(?![\s\S]*:(?!/))", "an absolute path, such as /etc/twgen/clusters/kubeconfig", least=1
 )
-"""Files joined by `:`, as KUBECONFIG has them."""
+"""Files joined by `:`, as in KUBECONFIG."""
 
 
 class ClusterOfApplications(NamedTuple):
@@ -107,11 +107,11 @@ class GroupKind:
 
     @classmethod
     def of(cls, manifest: Any) -> "GroupKind":
-        """That of a manifest, or of a template of one."""
+        """The kind of a manifest, or of a template of one."""
         return cls(api_group(manifest), str(value_at(manifest, "kind")))
 
     def __str__(self) -> str:
-        """As people write it: `autoscaling/HorizontalPodAutoscaler`."""
+        """The form for people: `autoscaling/HorizontalPodAutoscaler`."""
         return f"{self.group}/{self.kind}" if self.group else self.kind
 
 
@@ -245,7 +245,7 @@ class PrometheusServer(NamedTuple):
     `username` and `password`, and `ca.crt` if needed. Without it, Jobs send no credentials.
     """
     secret_folder: Annotated[str, Mark.INTERNAL] = ""
-    """Where a Pod has that Secret: its keys are used in place of the files."""
+    """The folder of that Secret in a Pod; its keys are used in place of the files."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Fields that cannot go together, each with the reason."""
@@ -258,9 +258,9 @@ class PrometheusServer(NamedTuple):
 def prometheus_called(
     name: str, usable: Sequence[PrometheusServer], remedy: str
 ) -> tuple[PrometheusServer | None, str]:
-    """The one of that name, or without a name the only one; None, and why: there is none, or several.
+    """The server of that name, or the only one without a name; else None and the reason: none, or several.
 
-    `remedy` is what to do where there is none: the end of a sentence.
+    `remedy` is the end of a sentence: what to do if there is none.
     """
     servers = [server for server in usable if name in {"", server.name}]
     if len(servers) == 1:
@@ -350,7 +350,7 @@ class Operator:
         )
 
     def prometheus_of(self, application: Application) -> tuple[PrometheusServer, ...]:
-        """Those that the application's project may use."""
+        """The Prometheus servers that the application's project may use."""
         return tuple(server for server in self.prometheus if _is_for(server.projects, application))
 
     def cluster_of(self, application: Application) -> ClusterOfApplications | None:
@@ -367,36 +367,36 @@ class Operator:
 
 
 def _is_for(projects: tuple[str, ...], application: Application) -> bool:
-    """The application is of one of the projects; names and glob patterns."""
+    """The application is in one of the projects, given by names and glob patterns."""
     return any(fnmatchcase(application.project, name) for name in projects)
 
 
 def manager_identity(written: str) -> str:
-    """Who manages a worker in Temporal, as a person wrote it: with `twgen/` before it, or without."""
+    """The manager identity that a person wrote with or without `twgen/` before it."""
     return written if written.startswith("twgen/") else f"twgen/{written}"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who runs twgen, and for which Argo CD application."""
+    """The identity that runs twgen, and the Argo CD application."""
 
     identity: str = ""
-    """The manager identity of workers whose policy names none; empty: nobody said."""
+    """The manager identity of workers whose policy names none; empty: unknown."""
     forced: bool = False
-    """The identity goes before that of a policy."""
+    """The identity overrides that of a policy."""
     is_person: bool = False
-    """The identity is that of whoever looks, and no Deployment carries it."""
+    """The identity is that of a person who looks, so no Deployment carries it."""
     application: str = ""
     """The Argo CD application that is rendered; empty: none."""
     drives: bool = False
-    """It makes the changes of traffic itself, also where a policy says that nobody does."""
+    """It changes traffic itself, even if a policy has driver None."""
 
     def of(self, policy: "Policy") -> str:
-        """The manager identity under a policy; empty: nobody said."""
+        """The manager identity under a policy; empty: unknown."""
         if policy.identity and not self.forced:
             return manager_identity(policy.identity)
         return self.identity
 
     def on_deployments_of(self, policy: "Policy") -> str:
-        """The manager identity that Deployments carry under a policy; empty: nobody said."""
+        """The manager identity that Deployments carry under a policy; empty: unknown."""
         return "" if self.is_person and not policy.identity else self.of(policy)

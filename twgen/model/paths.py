@@ -60,7 +60,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
 
 
 def value_at(value: Any, *keys: str) -> Any:
-    """What is at a path of keys in mappings, None when any of them is missing."""
+    """The value at a path of keys in nested mappings; None if a key is missing."""
     for key in keys:
         if value is None:
             return None

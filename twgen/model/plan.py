@@ -1,4 +1,4 @@
-"""What twgen would do, and why."""
+"""The plan: the changes that twgen would make to versions and traffic, with reasons."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -17,7 +17,7 @@ from twgen.model.world import LiveDeployment, RecordedDeployment
 
 
 class VersionAction(StrEnum):
-    """What becomes of a version's Deployment."""
+    """The action on a version's Deployment."""
 
     CREATE = "Create"
     KEEP = "Keep"
@@ -28,7 +28,7 @@ class VersionAction(StrEnum):
 
 
 class RoutingAction(StrEnum):
-    """The one change of traffic that a rollout would make next."""
+    """The next change of traffic that a rollout would make."""
 
     NONE = "None"
     SET_CURRENT = "SetCurrent"
@@ -37,7 +37,7 @@ class RoutingAction(StrEnum):
 
 
 class Phase(StrEnum):
-    """Whether a rollout is done, waits, moves traffic now, or needs a person."""
+    """The phase of a rollout: it is done, waits, moves traffic now, or needs a person."""
 
     SETTLED = "Settled"
     WAITING = "Waiting"
@@ -46,7 +46,7 @@ class Phase(StrEnum):
 
     @property
     def goes_on(self) -> bool:
-        """The rollout can still move by itself."""
+        """The rollout can continue without a person."""
         return self not in {Phase.SETTLED, Phase.BLOCKED}
 
 
@@ -60,7 +60,7 @@ class AttachedObject:
 
 @dataclass(frozen=True, slots=True)
 class VersionPlan:
-    """What becomes of one version, in a sentence and in full."""
+    """The plan of one version: its action, a sentence about it, and the details."""
 
     build_id: str
     status: VersionStatus
@@ -69,39 +69,39 @@ class VersionPlan:
     because: str
     reason: VersionReason
     replicas: int | None = None
-    """None: left out of the manifest, or there is no manifest."""
+    """None: the manifest has none, or there is no manifest."""
     protected: bool = False
     live: LiveDeployment | None = None
     recorded: RecordedDeployment | None = None
-    """The manifest to render again; None: as the spec describes it."""
+    """The manifest to render again; None: render the spec."""
     is_doubtful: bool = False
-    """Its live pod template stays, and nothing tells whether somebody changed it by hand but its own hash."""
+    """Its live pod template stays. Only its own hash can show whether somebody changed it by hand."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names of that manifest that make room for the spec's connection; None: it stays."""
+    """The injected names in that manifest that the spec's connection replaces; None: the connection stays."""
     attached: tuple[AttachedObject, ...] = ()
-    """The attached objects that are rendered with it, or for its pods when its own manifest is lost."""
+    """The attached objects that are rendered with it, or for its pods if its own manifest is lost."""
     leaving: tuple[AttachedObject, ...] = ()
-    """Those that it has and is to have no longer: rendered once more, without protection and owner."""
+    """Attached objects that it must lose: they are rendered once more, without protection and owner."""
     replaced: tuple[AttachedObject, ...] = ()
-    """Those that it has and no template makes any more: they are to be deleted."""
+    """Attached objects that no template makes any more: they must be deleted."""
     following: tuple[AttachedObject, ...] = ()
-    """What takes their place, and is not rendered before they are gone."""
+    """The objects that replace them. They are not rendered before the others are gone."""
     replicas_are_external: bool = False
-    """Nobody but an autoscaler or a person decides its replicas."""
+    """Only an autoscaler or a person sets its replicas."""
     patch: tuple[Mapping[str, Any], ...] = ()
-    """The containers of the VersionPatch that its manifest gets, less those that it does not have."""
+    """The containers of the VersionPatch for its manifest, without those that the manifest lacks."""
     changed_marks: tuple[str, ...] = ()
-    """What applying it changes of a live Deployment whose pods stay, in words: `labels`."""
+    """The parts of a live Deployment that change although its pods stay, in words: `labels`."""
 
     @property
     def is_rendered(self) -> bool:
-        """There is a manifest of its Deployment in the output."""
+        """The output has a manifest of its Deployment."""
         return self.action not in {VersionAction.DROP, VersionAction.NONE}
 
 
 @dataclass(frozen=True, slots=True)
 class LaterAction:
-    """What becomes of a version's Deployment at a later time."""
+    """An action on a version's Deployment at a later time."""
 
     action: VersionAction
     at: datetime
@@ -120,9 +120,9 @@ class RoutingPlan:
     claim_manager: bool = False
     due_at: datetime | None = None
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """What the target is marked with first, in a look of its own: entries of its metadata."""
+    """Entries of the target's metadata that are written first, in a look of their own."""
     ignores_missing_queues: bool = False
-    """Temporal is not to refuse it for task queues that have tasks and that its version does not poll."""
+    """Temporal must accept it although the version does not poll some task queues that have tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,47 +133,47 @@ class GateStart:
     workflow_id: str
     workflow_type: str
     request_id: str
-    """The same for all who start it while its version is registered: no second run beside the first."""
+    """The same for every client while its version is registered, so that there is no second run."""
     has_input: bool = True
-    """It gets the input of the spec's gate, where that has one."""
+    """It gets the input of the spec's gate, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerVersions:
-    """What becomes of every version of one worker; enough to render."""
+    """The plans of all versions of one worker. A render needs no more."""
 
     spec: WorkerSpec
     versions: tuple[VersionPlan, ...]
     warnings: tuple[str, ...] = ()
     not_created: str = ""
-    """Why the target's Deployment is not created; empty: it is, or exists."""
+    """Why the target's Deployment is not created; empty: it is created, or exists."""
     not_deployed: str = ""
-    """Why the spec's pod template reaches no pod, though its target is there; empty: it does."""
+    """Why the spec's pod template reaches no pod, although its target exists; empty: it does."""
     were_attached: frozenset[str] | None = None
-    """The kinds of what its live Deployments were rendered with; None: the cluster was not read."""
+    """The kinds of objects that its live Deployments were rendered with; None: the cluster was not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """What becomes of one worker's versions and traffic."""
+    """The plan of one worker: its versions and its traffic."""
 
     versions: WorkerVersions
     identity: str
-    """As whom it was planned."""
+    """The manager identity that it was planned for."""
     manager: str
-    """Who manages the Worker Deployment; empty: nobody."""
+    """The manager of the Worker Deployment; empty: there is none."""
     routing: RoutingPlan
     is_held: bool
-    """Its rollout changes nothing now, also beside the traffic: that is another's turn, or a person's."""
+    """Its rollout changes nothing now, traffic or other: another manager or a person must act first."""
     gates: tuple[GateStart, ...] = ()
     judgements: tuple[Judgement, ...] = ()
-    """What the metrics of its analysis say of the target while it ramps."""
+    """The judgements of its metrics about the target while it ramps."""
     unserved: str = ""
-    """Why nobody serves workflows that go to the worker; empty: they are served."""
+    """Why no worker serves the workflows that go to it; empty: they are served."""
     scheduled_actions: tuple[ScheduledAction, ...] = ()
-    """What its policy does to the workflows of its versions that drain, of each in order."""
+    """The actions of its policy on the workflows of draining versions, in order for each version."""
     old_records: tuple[str, ...] = ()
-    """The versions whose records its policy deletes in Temporal once no workflow needs them: build IDs."""
+    """The build IDs of versions that its policy deletes in Temporal once no workflow needs them."""
 
     @property
     def spec(self) -> WorkerSpec:
@@ -183,9 +183,9 @@ class WorkerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What becomes of every worker."""
+    """The plans of all workers."""
 
     now: datetime
     workers: tuple[WorkerPlan, ...]
     warnings: tuple[str, ...] = ()
-    """What concerns no single worker of the specs."""
+    """Warnings that are about no single worker of the specs."""

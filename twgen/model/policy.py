@@ -1,4 +1,4 @@
-"""What a RolloutPolicy says: all that the controller's kinds cannot."""
+"""A RolloutPolicy: the settings that the controller's kinds do not have."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -17,10 +17,10 @@ from twgen.model.shapes import POSITIVE, duration, number, whole_number, word
 from twgen.model.values import dataclass
 
 MOST_VERSIONS = 100
-"""Temporal's own cap for one Worker Deployment, `matching.maxVersionsInDeployment`, unless it is changed."""
+"""Temporal's default limit of versions in one Worker Deployment, `matching.maxVersionsInDeployment`."""
 
 POLLERS_ARE_LISTED = timedelta(minutes=5)
-"""How long Temporal tells who polled, `matching.PollerHistoryTTL`, unless it is changed."""
+"""How long Temporal remembers a poller, by default: `matching.PollerHistoryTTL`."""
 
 
 class ConnectionChanges(StrEnum):
@@ -32,7 +32,7 @@ class ConnectionChanges(StrEnum):
 
 
 class EnvironmentNames(StrEnum):
-    """Which generation of names the injected environment variables have."""
+    """The generation of names of the injected environment variables."""
 
     CURRENT = "Current"
     HOST_PORT = "HostPort"
@@ -47,7 +47,7 @@ class OwnerReferences(StrEnum):
 
 
 class HistorySource(StrEnum):
-    """Where the manifest of an old version may come from."""
+    """The sources of the manifest of an old version."""
 
     LEDGER = "Ledger"
     CLUSTER = "Cluster"
@@ -55,14 +55,14 @@ class HistorySource(StrEnum):
 
 
 class MissingTemplate(StrEnum):
-    """What to do about a version that needs pods and has a manifest nowhere."""
+    """The reaction to a version that needs pods but whose manifest no source has."""
 
     WARN = "Warn"
     FAIL = "Fail"
 
 
 class WhenNoPollers(StrEnum):
-    """What becomes of a ramp to a version that nobody polls for."""
+    """The reaction to a ramping version without pollers."""
 
     ABORT = "Abort"
     PAUSE = "Pause"
@@ -70,7 +70,7 @@ class WhenNoPollers(StrEnum):
 
 
 class OnDelete(StrEnum):
-    """What becomes of protected versions when the Argo CD Application is deleted."""
+    """What happens to protected versions when the Argo CD Application is deleted."""
 
     CONFIRM = "Confirm"
     ORPHAN = "Orphan"
@@ -79,7 +79,7 @@ class OnDelete(StrEnum):
 
 _KEEPS_A_POD = ": a version that may have work needs a pod, and sunset removes the pods of the others"
 Line = Annotated[str, LINE]
-"""A name that is not Kubernetes': text on one line."""
+"""A name with other rules than those of Kubernetes: text on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class Policy:
     """Where it stands; without a value: these are the defaults."""
 
     def analysis_at(self, percentage: float) -> Analysis | None:
-        """What measures a version at the step of a percentage; None: nothing does at any."""
+        """The metrics for a version at the step of a percentage; None: the policy has none."""
         step = self.step(percentage)
         if not self.analysis or not step or step.metrics is None:
             return self.analysis
@@ -247,5 +247,5 @@ class Policy:
         return replace(self.analysis, metrics=asked)
 
     def step(self, percentage: float) -> PolicyStep | None:
-        """What it says of the step of a percentage."""
+        """The settings for the step of a percentage."""
         return next((step for step in self.steps if step.percentage == percentage), None)

@@ -1,4 +1,4 @@
-"""Documents as they were read, what is wrong with one, and where."""
+"""Documents as they were read, and the problems in them with their paths."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ class Document:
     """Its place in the file, from 0."""
     value: Any
     path: str = ""
-    """Where an item stands in the file's document: `items[2]`."""
+    """The path of an item in the file's document: `items[2]`."""
 
 
 _NOUNS: dict[type, str] = {
@@ -36,9 +36,9 @@ _HIDDEN = re.compile(
     "\u205f-\u206f\u3000\u3164\ufeff\uffa0]"
     "|(?<![^\\x00-\\x7f])[\u200c\u200d\ufe00-\ufe0f]|[\u200c\u200d](?![^\\x00-\\x7f])"
 )
-"""Characters without a width, and blanks other than the one that a keyboard has.
+"""Characters without a width, and blanks other than the ordinary one.
 
-What joins letters of other scripts, and signs, has its place between them.
+Characters that join letters of other scripts, or signs, are allowed between them.
 """
 _MOST_SHOWN = 80
 _SHORTEST_END = 4
@@ -46,12 +46,12 @@ _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _NUMBERS = {"a number", _NOUNS[int]}
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
 _MOST_COMPARED = 60
-"""What is looked through for a similar name: more are no fields, and comparing takes its time."""
+"""At most so many names are compared to find a similar one: more are no fields, and take too long."""
 
 MOST_TOLD = 100
-"""Findings of one kind in one document: who has more mends these first."""
+"""The most findings of one kind in one document. People fix these first."""
 MOST_TOLD_IN_ALL = 10_000
-"""Findings of one kind in all documents of a run."""
+"""The most findings of one kind in all documents of a run."""
 
 
 class Place(NamedTuple):
@@ -62,7 +62,7 @@ class Place(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something wrong at a path (`spec.rollout.steps[1]`) of a document that the caller has at hand."""
+    """A problem at a path (`spec.rollout.steps[1]`) of a document that the caller knows."""
 
     path: str
     message: str
@@ -73,7 +73,7 @@ class Finding(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something wrong at a path of the file's document, in one sentence for the person who wrote it."""
+    """A problem at a path of the file's document, in one sentence for its author."""
 
     document: Document
     path: str
@@ -101,18 +101,18 @@ Found = TypeVar("Found", Finding, Problem)
 
 
 def path_in_file(document: Document, path: str) -> str:
-    """The path from the start of the file's document, of a path that begins at an item of a List."""
+    """Turn a path that begins at an item of a List into one from the start of the file's document."""
     joint = "." if document.path and path and not path.startswith("[") else ""
     return f"{document.path}{joint}{path}"
 
 
 def most_told(documents: int) -> int:
-    """How many findings of one kind each of so many documents may have, so that all fit into memory."""
+    """The most findings of one kind in each of so many documents, so that all fit into memory."""
     return max(2, min(MOST_TOLD, MOST_TOLD_IN_ALL // max(1, documents)))
 
 
 def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
-    """The first findings, and in place of the next one, if any, that there are more."""
+    """The first findings, and a last one that there are more, if there are."""
     yield from findings[:most]
     for finding in findings[most : most + 1]:
         more = f"there are more: only the first {most} are shown"
@@ -120,7 +120,7 @@ def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
 
 
 def did_you_mean(written: str, possible: Iterable[str]) -> str:
-    """`; did you mean replicas?` for `replica`; empty when nothing is similar."""
+    """`; did you mean replicas?` for `replica`; empty: nothing is similar."""
     similar = _similar(written, possible)
     return f"; did you mean {similar}?" if similar else ""
 
@@ -128,9 +128,9 @@ def did_you_mean(written: str, possible: Iterable[str]) -> str:
 def unknown_field(
     above: str, name: str, possible: Iterable[str], wrong: str = "no such field", elsewhere: str = ""
 ) -> Finding:
-    """The finding of a field that is none of the possible ones of the mapping at `above`.
+    """The finding about a field that the mapping at `above` cannot have.
 
-    Where none of them is similar, `elsewhere` is the mapping that has the document's fields.
+    `elsewhere` is the mapping with the document's fields, in which a similar name is looked for next.
     """
     path, similar = join_path(above, name), _similar(name, possible)
     if hidden := hidden_character(name):
@@ -144,7 +144,7 @@ def unknown_field(
 
 
 def _similar(written: str, possible: Iterable[str]) -> str:
-    """Of names that none is similar to, one may be the end of a single other one: `name` of `secretName`."""
+    """The similar name. Without one, the only name that ends with this one: `secretName` for `name`."""
     from difflib import get_close_matches  # most runs find nothing wrong
 
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
@@ -157,7 +157,7 @@ def _similar(written: str, possible: Iterable[str]) -> str:
 
 
 def noun(kind: type) -> str:
-    """What a value of a type is called: `a list`, `true or false`."""
+    """The words for a value of a type: `a list`, `true or false`."""
     return _NOUNS.get(kind, "a value of another kind")
 
 
@@ -179,7 +179,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text in quotes and on one line, cut when it is long; of credentials before an @ nothing is left."""
+    """The text in quotes and on one line, cut if it is long, and without credentials before an @."""
     text = _CREDENTIALS.sub("...@", text)
     hidden = hidden_character(text)
     shown = repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
@@ -187,7 +187,7 @@ def quoted(text: str) -> str:
 
 
 def hidden_character(text: str) -> str:
-    """`character 4 is zero width space, U+200B`, the first one that nobody sees; empty: there is none."""
+    """`character 4 is zero width space, U+200B` for the first invisible character; empty: there is none."""
     if text.isascii() or not (hidden := _HIDDEN.search(text)):
         return ""
     from unicodedata import name  # most texts have none

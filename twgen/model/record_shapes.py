@@ -1,4 +1,4 @@
-"""How a mapping with named fields is read and written: a record of ours, or an excerpt of others' fields.
+"""Shapes of mappings with named fields: records, which twgen defines, and excerpts of other documents.
 
 A record is a dataclass or a NamedTuple, and the only declaration of its fields. Each attribute is a field of
 the document: by its name in camel case, of the shape of its type, and described by the docstring below it.
@@ -99,7 +99,7 @@ class NullWhen(NamedTuple):
 
 
 class Mark(Enum):
-    """How a field differs from others of its type."""
+    """A rule for one field that its type cannot express."""
 
     INTERNAL = "No document has it."
     INLINE = "The fields of its class are in the mapping itself."
@@ -203,7 +203,7 @@ def shape_of(
 
 
 def marks_of(declared: Any) -> tuple[Any, ...]:
-    """What `Annotated` adds to a type."""
+    """The metadata that `Annotated` adds to a type; empty: the type has none."""
     return get_args(declared)[1:] if get_origin(declared) is Annotated else ()
 
 
@@ -285,7 +285,7 @@ def _record_reader(
 
 
 def excerpt(*entries: Field) -> Shape:
-    """A mapping of somebody else's, of which only these fields are checked; it is read and written whole."""
+    """A mapping that another program defines: only these fields are checked, and it is kept whole."""
     looked_at = tuple((entry.name, entry.shape.plain, entry.shape.read, entry.required) for entry in entries)
     required = [entry.name for entry in entries if entry.required]
 
@@ -321,7 +321,7 @@ def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
 
 
 def or_null(schema: Schema) -> Schema:
-    """The schema of a field that need not be there: null is the same as absent."""
+    """The schema of an optional field: null is the same as absent."""
     if "enum" in schema:
         return schema | {"enum": [*schema["enum"], None]}
     if "type" in schema:

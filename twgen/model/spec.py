@@ -1,4 +1,4 @@
-"""What Git says of workers: their pods, how they reach Temporal, and how traffic moves to them."""
+"""Workers as Git describes them: their pods, their connection to Temporal, and how traffic moves to them."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -76,7 +76,7 @@ class Connection:
 
     @property
     def needs_credentials(self) -> bool:
-        """It asks for TLS or a key, so whoever reads its server needs credentials too."""
+        """It has TLS or a key, so a reader of its server needs credentials too."""
         return bool(self.secret_name or self.tls_server_name or self.ca_secret)
 
     @property
@@ -109,7 +109,7 @@ class RolloutStep:
 
 
 class Encoding(StrEnum):
-    """What the input of a gate is, as the metadata of its payload calls it; a message is one of protobuf."""
+    """The encoding of a gate's input, by its name in a payload's metadata. A message is one of protobuf."""
 
     JSON = "json/plain"
     JSON_MESSAGE = "json/protobuf"
@@ -118,7 +118,7 @@ class Encoding(StrEnum):
 
     @property
     def is_binary(self) -> bool:
-        """It is not JSON, so a spec cannot hold it."""
+        """It is not JSON, so a spec cannot contain it."""
         return self in {Encoding.BYTES, Encoding.BINARY_MESSAGE}
 
     @property
@@ -154,7 +154,7 @@ class Gate:
 
     @property
     def metadata(self) -> dict[str, bytes]:
-        """What the payload with the input says of it."""
+        """The metadata of the payload with the input."""
         entries = {"encoding": self.encoding.value, "messageType": self.message_type}
         return {name: text.encode() for name, text in entries.items() if text}
 
@@ -178,7 +178,7 @@ class Rollout:
 
     @property
     def pauses(self) -> timedelta:
-        """How long all of them take."""
+        """The sum of the pauses of all steps."""
         return sum((step.pause for step in self.steps), timedelta())
 
 
@@ -201,9 +201,9 @@ class PodTemplate:
 
 
 class AttachedWhile(StrEnum):
-    """Where a version stands that gets a copy of an attached resource: one of these, or the target.
+    """The states of versions that get a copy of an attached resource, besides the target.
 
-    The target is never Draining or Drained, also when traffic has not come back to it yet.
+    The target never counts as Draining or Drained, even before traffic comes back to it.
     """
 
     TARGET = "Target"
@@ -215,16 +215,16 @@ class AttachedWhile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttachedResource:
-    """An object that every version of a worker gets a copy of, such as an HPA."""
+    """An object of which every version of a worker gets a copy, such as an HPA."""
 
     name: str
     template: Mapping[str, Any]
     autoscales: bool
-    """It sets the replicas of the Deployment that it is attached to."""
+    """It changes the replicas of the Deployment that it is attached to."""
     scales_from_zero: bool = False
-    """It brings that Deployment back from zero, unless it is paused."""
+    """It scales that Deployment up from zero, unless it is paused."""
     when: frozenset[AttachedWhile] = frozenset()
-    """Which versions get it; empty: all."""
+    """The versions that get it; empty: all."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """Where it stands; for messages."""
 
@@ -287,7 +287,7 @@ class WorkerSpec:
     sunset: Sunset
     template: PodTemplate
     build_id: str
-    """The target: what the version that this spec describes is called."""
+    """The build ID of the target, the version that this spec describes."""
     has_custom_build_id: bool
     policy: Policy
     attached: tuple[AttachedResource, ...] = ()
@@ -301,12 +301,12 @@ class WorkerSpec:
 
     @property
     def key(self) -> WorkerKey:
-        """What tells it from all other workers."""
+        """Identifies it among all workers."""
         return WorkerKey(self.worker_deployment, self.temporal_namespace)
 
     @property
     def says_zero(self) -> bool:
-        """Its target has no pods, by what Git says."""
+        """Git says that its target has no pods."""
         scalers = (resource for resource in self.attached if resource.autoscales)
         is_scaled = any(not scaler.when or AttachedWhile.TARGET in scaler.when for scaler in scalers)
         is_patched = any(patch.replicas and patch.build_id == self.build_id for patch in self.policy.patches)
@@ -314,5 +314,5 @@ class WorkerSpec:
 
     @property
     def replicas_are_external(self) -> bool:
-        """Nobody but an autoscaler or a person decides the replicas."""
+        """Only an autoscaler or a person sets the replicas."""
         return self.replicas is None or any(resource.autoscales for resource in self.attached)

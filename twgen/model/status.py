@@ -1,4 +1,4 @@
-"""Where every worker and its versions stand, at one moment; and how its cluster keeps that of a rollout."""
+"""The status of workers and versions at one moment, and the rollout status that a cluster stores."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -13,7 +13,7 @@ from twgen.model.values import dataclass
 
 
 class Ownership(StrEnum):
-    """Who the manager that Temporal has of a worker is to whoever runs twgen."""
+    """How the manager identity in Temporal relates to the identity that twgen acts as."""
 
     NOBODY = "Nobody"
     OURS = "Ours"
@@ -37,7 +37,7 @@ class GateProgress:
 
 @dataclass(frozen=True, slots=True)
 class VersionCount:
-    """The versions of a worker beside the caps that stop a new one."""
+    """The number of versions of a worker, and the caps on it that stop a new version."""
 
     deployed: int
     """Those that count against maxVersions: all but the target and drained ones without replicas."""
@@ -63,7 +63,7 @@ class Move:
 
 
 class AttachedState(StrEnum):
-    """How an attached object stands."""
+    """The state of an attached object."""
 
     READY = "Ready"
     """It is there, and no condition speaks against it."""
@@ -80,7 +80,7 @@ class AttachedState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttachedView:
-    """Where one attached object stands."""
+    """The status of one attached object."""
 
     kind: str
     name: str
@@ -96,7 +96,7 @@ class AttachedView:
 
 @dataclass(frozen=True, slots=True)
 class VersionView:
-    """Where one version stands."""
+    """The status of one version."""
 
     plan: VersionPlan
     is_target: bool
@@ -143,7 +143,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """Where one worker stands."""
+    """The status of one worker."""
 
     plan: WorkerPlan
     ownership: Ownership
@@ -164,7 +164,7 @@ class WorkerView:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where every worker stands, at one moment."""
+    """The status of every worker, at one moment."""
 
     now: datetime
     workers: tuple[WorkerView, ...]
@@ -173,7 +173,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class RolloutStatus:
-    """Where the rollout of one worker stands, as its cluster keeps it."""
+    """The status of the rollout of one worker, as its cluster stores it."""
 
     worker: str
     """As Temporal calls it: `<Kubernetes namespace>/<worker>`."""
@@ -205,7 +205,7 @@ class RolloutStatus:
     """Of the ConfigMap that it was read from; empty: of none."""
 
     def restated(self, phase: Phase, reason: str, message: str, since: datetime) -> Self:
-        """The same with another phase, and why; of the worker all stays but what comes next."""
+        """The same status with another phase and reason, and without the next change of its worker."""
         next_change = {
             "phase": phase.value,
             "reason": reason,

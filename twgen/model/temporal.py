@@ -1,4 +1,4 @@
-"""What Temporal says of a worker, at one moment."""
+"""The state of a worker in Temporal, at one moment."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -28,7 +28,7 @@ class VersionStatus(StrEnum):
 
 
 class TaskQueueType(StrEnum):
-    """What a task queue carries."""
+    """The type of the tasks in a task queue."""
 
     WORKFLOW = "Workflow"
     ACTIVITY = "Activity"
@@ -36,7 +36,7 @@ class TaskQueueType(StrEnum):
 
 
 class GateStatus(StrEnum):
-    """How far a gate workflow is."""
+    """The state of a gate workflow."""
 
     RUNNING = "Running"
     COMPLETED = "Completed"
