@@ -1,6 +1,6 @@
 """Patterns and limits of the texts in specs.
 
-The patterns do not end with `$`, which would accept a newline.
+`$` alone would accept a newline at the end, so the patterns have more behind it.
 """
 
 from twgen.model.shapes import UNFILLED, text
