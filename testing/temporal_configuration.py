@@ -71,8 +71,8 @@ def _sqlite(name: str) -> dict[str, Any]:
         "connectProtocol": "tcp",
         "connectAttributes": {"mode": "memory", "cache": "private", "setup": "true"},
         "maxConns": 1,
-        # without maxConnLifetime: the database in memory ends with its connection, and the server with it
         "maxIdleConns": 1,
+        # no maxConnLifetime: the database in memory ends with its connection
     }
 
 

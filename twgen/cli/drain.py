@@ -268,9 +268,9 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
 
 
 def _turns(change: str, *, waits: bool) -> "AsyncRetrying":
-    """Attempts to start a batch operation, of which a namespace runs one at a time; one unless it waits.
+    """Attempts to start a batch operation: a namespace runs one at a time. Only one attempt unless `waits`.
 
-    A server counts one that has ended for some more moments.
+    A server still counts a batch operation for some moments after its end.
     """
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, stop_never
 

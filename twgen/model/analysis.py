@@ -204,7 +204,7 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Workflows that started on the target, and those of the version to compare with."""
+    """Workflows that started on the target, and on the version to compare with."""
 
     target: FailureCount
     """Workflows that started on the target since the ramp began. Absent: not read."""

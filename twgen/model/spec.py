@@ -215,7 +215,7 @@ class AttachedWhile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttachedResource:
-    """An object of which every version of a worker gets a copy, such as an HPA."""
+    """An object, such as an HPA; every version of a worker gets a copy."""
 
     name: str
     template: Mapping[str, Any]

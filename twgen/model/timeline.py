@@ -172,7 +172,7 @@ class WorkerTimeline:
     """Since when the phase of the rollout and its reason have not changed."""
     events: tuple[Event, ...]
     lanes: tuple[Lane, ...]
-    """In the order in which the versions appear; those of the beginning come first."""
+    """The versions in the order in which they appear; the versions of the beginning come first."""
     noticing: tuple[Noticing, ...] = ()
     """When each metric of failures would notice a version that fails so often."""
     notes: tuple[str, ...] = ()

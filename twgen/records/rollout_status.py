@@ -45,7 +45,7 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
 
 
 def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = None) -> RolloutStatus:
-    """Read the status in a ConfigMap. Raises InvalidInput if it has none, or that of another worker."""
+    """Read the status in a ConfigMap. Raises InvalidInput if it has none, or another worker's."""
     data, metadata = manifest.get("data") or {}, manifest["metadata"]
     where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
     try:

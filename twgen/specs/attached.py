@@ -1,4 +1,4 @@
-"""Read WorkerResourceTemplates: objects of which every version of a worker gets a copy."""
+"""Read WorkerResourceTemplates: every version of a worker gets a copy of their object."""
 
 import re
 from collections.abc import Mapping

@@ -93,7 +93,7 @@ def collisions(
 ) -> Iterator[Problem]:
     """A problem for each object that exists twice, also in different versions of its API group.
 
-    `namespace` is that of passthrough documents without one; empty: unknown, so it may be any worker's.
+    `namespace` is for passthrough documents without one; empty: unknown, so it may be any worker's.
     """
     seen: dict[tuple[str, str, str, str], GeneratedObject] = {}
     for item in made:

@@ -11,7 +11,7 @@ from twgen.specs.fields import Fields
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
-"""The address of one namespace. Other addresses are those of a region:
+"""The address of one namespace. Other addresses belong to a region:
 https://docs.temporal.io/cloud/namespaces."""
 _REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound

@@ -1,4 +1,4 @@
-"""Find annotations that a render must not have: hooks and waves of Argo CD, and those of other programs."""
+"""Find annotations that a render must not have: hooks and waves of Argo CD, and marks of other programs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from twgen.specs.kinds import WORKER_KINDS
 from twgen.versioning.names import HELM_HOOK, HOOK, SYNC_WAVE
 
 _TESTS = {"test", "test-success"}
-"""The hooks of `helm test`: today's name, and that of Helm 2."""
+"""The hooks of `helm test`: today's name, and the name in Helm 2."""
 
 
 def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:

@@ -77,7 +77,7 @@ class _Sorted:
     ledgers: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
     records: list[tuple[Document, str]] = field(default_factory=list)
-    """Documents that are no specs, with their kinds: those that twgen writes, and those of its operator."""
+    """Documents that twgen or its operator writes, with their kinds: they are no specs."""
     rendered: list[Document] = field(default_factory=list)
     """Manifests that a render printed."""
     problems: list[Problem] = field(default_factory=list)

@@ -39,7 +39,7 @@ _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
     """Note the problems and doubts about the worker's pods, with what an API server would refuse.
 
-    `problems` are those of its stored form: only the rest is checked.
+    `problems` are in its stored form: only the rest is checked.
     """
     template = worker.template.content
     if not template:

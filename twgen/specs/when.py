@@ -14,7 +14,7 @@ _IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
 def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
     """The words in the annotation of a template; empty: every version gets a copy."""
     written = value_at(spec.document.value, "metadata", "annotations", WHEN)
-    # a wrong type is reported with those of all annotations
+    # a wrong type is reported together with all annotations
     if not isinstance(written, str):
         return frozenset()
     words = set()
