@@ -31,10 +31,20 @@ def write_configuration(
     folder: Path, ports: Sequence[int], settings: Mapping[str, Any], demands: Demands
 ) -> Path:
     """Write the configuration file and the file of dynamic settings that it names."""
-    dynamic = folder / f"settings-{ports[0]}.yaml"
-    dynamic.write_text(json.dumps({key: [{"value": value}] for key, value in settings.items()}))
+    dynamic = write_settings(folder, ports[0], settings)
     file = folder / f"configuration-{ports[0]}.yaml"
     file.write_text(json.dumps(_configuration(ports, dynamic, demands)))
+    return file
+
+
+def write_settings(folder: Path, port: int, settings: Mapping[str, Any]) -> Path:
+    """Write these dynamic settings beside those of before, for the server that is asked at this port.
+
+    One that runs reads them again every ten seconds.
+    """
+    file = folder / f"settings-{port}.yaml"
+    before = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**before, **{key: [{"value": value}] for key, value in settings.items()}}))
     return file
 
 

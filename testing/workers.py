@@ -65,24 +65,30 @@ class DeployedWorker:
 
     def create(self) -> None:
         """Make the Worker Deployment known before a worker polls; servers since 1.31."""
+        self.server.ask("create_worker_deployment", self.create_request())
+
+    def create_request(self) -> Any:
+        """What `create` asks; it may be asked again."""
         from temporalio.api.workflowservice.v1 import CreateWorkerDeploymentRequest
 
-        request = CreateWorkerDeploymentRequest(
+        return CreateWorkerDeploymentRequest(
             namespace=self.namespace, deployment_name=self.name, identity=IDENTITY, request_id=self.name
         )
-        self.server.ask("create_worker_deployment", request)
 
     def create_version(self, build_id: str) -> None:
         """Make a version known before a worker of it polls; servers since 1.31."""
+        self.server.ask("create_worker_deployment_version", self.create_version_request(build_id))
+
+    def create_version_request(self, build_id: str) -> Any:
+        """What `create_version` asks; it may be asked again."""
         from temporalio.api.workflowservice.v1 import CreateWorkerDeploymentVersionRequest
 
-        request = CreateWorkerDeploymentVersionRequest(
+        return CreateWorkerDeploymentVersionRequest(
             namespace=self.namespace,
             deployment_version=self._version(build_id),
             identity=IDENTITY,
             request_id=build_id,
         )
-        self.server.ask("create_worker_deployment_version", request)
 
     def delete_version(self, build_id: str) -> None:
         """Forget a version for which nobody has polled lately, drained or not."""

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from temporalio.api.workflowservice.v1 import CreateWorkerDeploymentRequest, DeleteWorkerDeploymentRequest
+from temporalio.api.workflowservice.v1 import DeleteWorkerDeploymentRequest
+from temporalio.service import RPCError
 
-from testing.asking import succeeds
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import NEWEST, TemporalServer, temporal_server
+from testing.temporal_configuration import write_settings
+from testing.workers import IDENTITY, DeployedWorker
 from tests.servers.live import Document
 from tests.servers.rollouts import SOON, Story
 
@@ -32,25 +34,19 @@ TOLD = (
 def story(cluster: Cluster, node: LocalNode, tmp_path: Path) -> Iterator[Story]:
     """A worker of a server that takes no more workers."""
     with temporal_server(tmp_path, NEWEST, settings={SETTING: len(NAMES)}) as server:
-        server.asker.ask("create_worker_deployment", [creation(name) for name in NAMES])
-        (file,) = tmp_path.glob("settings-*.yaml")
-        file.write_text(json.dumps({**json.loads(file.read_text()), SETTING: [{"value": LIMIT}]}))
+        requests = [DeployedWorker(server, name, "").create_request() for name in NAMES]
+        server.asker.ask("create_worker_deployment", requests)
+        write_settings(tmp_path, int(server.address.rpartition(":")[2]), {SETTING: LIMIT})
         eventually(lambda: is_full(server), SOON)
         with cluster.own_namespace() as namespace:
             (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
             yield Story(cluster, node, server, server, namespace, folder)
 
 
-def creation(name: str) -> CreateWorkerDeploymentRequest:
-    return CreateWorkerDeploymentRequest(
-        namespace="default", deployment_name=name, identity="twgen/testing", request_id=name
-    )
-
-
 def delete(server: TemporalServer, names: list[str]) -> None:
     """One that has no versions may be deleted at once."""
     requests = [
-        DeleteWorkerDeploymentRequest(namespace="default", deployment_name=name, identity="twgen/testing")
+        DeleteWorkerDeploymentRequest(namespace="default", deployment_name=name, identity=IDENTITY)
         for name in names
     ]
     server.asker.ask("delete_worker_deployment", requests)
@@ -58,11 +54,13 @@ def delete(server: TemporalServer, names: list[str]) -> None:
 
 def is_full(server: TemporalServer) -> bool:
     """The server refuses one more worker."""
-    request = creation("test/one-more")
-    if succeeds(lambda: server.asker.ask("create_worker_deployment", [request], retry=False)):
-        delete(server, [request.deployment_name])
-        return False
-    return True
+    one_more = DeployedWorker(server, "test/one-more", "")
+    try:
+        server.asker.ask("create_worker_deployment", [one_more.create_request()], retry=False)
+    except RPCError as error:
+        return "reached maximum deployments" in str(error)
+    delete(server, [one_more.name])
+    return False
 
 
 def worker(story: Story, command: str) -> Document:

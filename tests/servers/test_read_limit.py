@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testing.servers import NEWEST, TemporalServer, temporal_server
-from testing.workers import IDENTITY
+from testing.workers import DeployedWorker
 from tests.servers.live import ALONE, Ended, run, worker_document, write_specs
 
 pytestmark = pytest.mark.server
@@ -32,28 +32,9 @@ def names(count: int) -> list[str]:
 
 
 def create_workers(server: TemporalServer) -> None:
-    from temporalio.api.deployment.v1 import WorkerDeploymentVersion
-    from temporalio.api.workflowservice.v1 import (
-        CreateWorkerDeploymentRequest,
-        CreateWorkerDeploymentVersionRequest,
-    )
-
-    deployments = [
-        CreateWorkerDeploymentRequest(
-            namespace="default", deployment_name=f"live/{name}", identity=IDENTITY, request_id="once"
-        )
-        for name in names(MANY)
-    ]
-    server.asker.ask("create_worker_deployment", deployments)
-    versions = [
-        CreateWorkerDeploymentVersionRequest(
-            namespace="default",
-            deployment_version=WorkerDeploymentVersion(deployment_name=f"live/{name}", build_id="v1"),
-            identity=IDENTITY,
-            request_id="once",
-        )
-        for name in names(REGISTERED)
-    ]
+    workers = [DeployedWorker(server, f"live/{name}", "") for name in names(MANY)]
+    server.asker.ask("create_worker_deployment", [worker.create_request() for worker in workers])
+    versions = [worker.create_version_request("v1") for worker in workers[:REGISTERED]]
     server.asker.ask("create_worker_deployment_version", versions)
 
 
