@@ -1,6 +1,7 @@
 """What an error that nobody expected may say."""
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,27 @@ def test_report_of_several_errors_at_once_has_them_all() -> None:
     assert "builtins.ExceptionGroup" in report
     assert "builtins.ValueError" in report
     assert "builtins.KeyError" in report
+
+
+SIGNALLED_WHERE_ERRORS_GET_LOST = """
+import asyncio, os, weakref
+from twgen.cli.boundary import exit_code_of, leave
+
+class Connection:
+    pass
+
+async def story():
+    connection = Connection()
+    watched = weakref.ref(connection, lambda _: os.kill(os.getpid(), {number}))
+    del connection
+    await asyncio.sleep(30)
+
+leave(exit_code_of(lambda: asyncio.run(story()), lambda lines: None))
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_ends_a_reading_whatever_python_runs_just_then(number: signal.Signals, code: int) -> None:
+    program = SIGNALLED_WHERE_ERRORS_GET_LOST.replace("{number}", str(int(number)))
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=25)
+    assert (ended.returncode, ended.stderr) == (code, b"")

@@ -24,16 +24,29 @@ _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--
 
 def exit_code_of(run: Callable[[], object], on_failure: Callable[[Sequence[str]], object]) -> int:
     """Run the program and print why it failed; `on_failure` gets the lines of a failure, not of a signal."""
+    terminated = False
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        nonlocal terminated
+        terminated = True
+        # as an interrupt does, end the task of a running event loop: an exception that is raised here
+        # gets lost if Python happens to run a destructor or the callback of a weak reference
+        interrupt = signal.getsignal(signal.SIGINT)
+        if not callable(interrupt):
+            sys.exit(_TERMINATED)
+        interrupt(number, frame)
+
     try:
         try:
             open_streams()
-            _answer_signals(signal.default_int_handler, lambda *_: sys.exit(_TERMINATED))
+            _answer_signals(signal.default_int_handler, terminate)
             outcome = run()
         finally:
             # a second interrupt must not disturb an end that is under way
             _answer_signals(signal.SIG_DFL, signal.SIG_DFL)
     except BaseException as error:  # noqa: BLE001 - an unexpected error is a bug, also a library's panic
         code, lines = _ending(error)
+        code = _TERMINATED if terminated and code == _INTERRUPTED else code
         for line in lines:
             say(line)
         if lines:
