@@ -58,8 +58,8 @@ def commands(program: str, text: str = SECTION) -> list[str]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporalServer]:
-    # a server forgets after five minutes who polled
-    settings = {"matching.PollerHistoryTTL": "1s"}
+    # a server forgets after five minutes who polled; here not before a busy machine has run some commands
+    settings = {"matching.PollerHistoryTTL": "30s"}
     with temporal_server(tmp_path_factory.mktemp("temporal"), NEWEST, settings=settings) as running:
         yield running
 

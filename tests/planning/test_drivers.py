@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -10,9 +9,8 @@ from tests.planning.situations import NOW, live, routing, situation, temporal, v
 from tests.strategies import STEPS, a_spec, with_policy
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, RolloutPod, TickSettings
-from twgen.model.policy import OwnerReferences
 from twgen.model.rollout import Driver
-from twgen.model.spec import AttachedResource, AttachedWhile, Gate, Rollout, Strategy, WorkerSpec
+from twgen.model.spec import AttachedResource, Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.drivers import (
     NEEDS_IMAGE,
@@ -36,48 +34,31 @@ BY_TICK = with_policy(SPEC, driver=Driver.TICK)
 SLOW = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
 QUICK = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, (replace(STEPS[0], pause=timedelta(minutes=1)),)))
 GATED = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Check")))
-
-
-def scaled(**more: Any) -> WorkerSpec:
-    return replace(SPEC, attached=(AttachedResource("scaler", {}, autoscales=True, **more),))
-
-
-SCALED = scaled()
+SCALED = replace(SPEC, attached=(AttachedResource("scaler", {}, autoscales=True),))
 MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
 
 
 @pytest.mark.parametrize(
-    ("specs", "in_argocd", "driver"),
+    ("specs", "driver"),
     [
-        ([SPEC], True, Driver.HOOK),
-        ([SPEC, QUICK], True, Driver.HOOK),
-        ([SPEC, SLOW], True, Driver.JOB),
-        ([SPEC, SCALED], True, Driver.HOOK),
-        ([SPEC, with_policy(SCALED, owner_references=OwnerReferences.NONE)], True, Driver.JOB),
-        ([SPEC, scaled(scales_from_zero=True)], True, Driver.JOB),
-        ([SPEC, scaled(when=frozenset({AttachedWhile.TARGET}))], True, Driver.JOB),
-        ([SPEC, with_policy(SCALED, driver=Driver.HOOK)], True, Driver.HOOK),
-        ([GATED], True, Driver.JOB),
-        ([MANUAL], True, Driver.JOB),
-        ([SPEC, with_policy(SPEC, driver=Driver.JOB)], True, Driver.JOB),
-        ([with_policy(QUICK, driver=Driver.HOOK)], False, Driver.HOOK),
-        ([with_policy(SLOW, driver=Driver.HOOK)], True, Driver.HOOK),
-        ([SPEC], False, Driver.JOB),
+        ([SPEC], Driver.JOB),
+        ([SPEC, QUICK, SLOW, GATED, MANUAL], Driver.JOB),
+        ([SPEC, with_policy(SPEC, driver=Driver.JOB)], Driver.JOB),
+        ([SPEC, QUICK, HOOKED], Driver.HOOK),
+        ([SPEC, with_policy(SCALED, driver=Driver.HOOK)], Driver.HOOK),
+        ([with_policy(SLOW, driver=Driver.HOOK)], Driver.HOOK),
     ],
 )
-def test_all_rollouts_of_a_render_have_one_driver(
-    specs: list[WorkerSpec],
-    *,
-    in_argocd: bool,
-    driver: Driver,
+def test_all_rollouts_of_a_render_have_one_driver_and_nobody_gets_a_hook_unasked(
+    specs: list[WorkerSpec], driver: Driver
 ) -> None:
-    assert rollout_driver(specs, in_argocd=in_argocd) is driver
+    assert rollout_driver(specs) is driver
 
 
-@pytest.mark.parametrize("other", [SLOW, GATED, with_policy(SPEC, driver=Driver.JOB)])
+@pytest.mark.parametrize("other", [SLOW, GATED, MANUAL, with_policy(SPEC, driver=Driver.JOB)])
 def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> None:
     with pytest.raises(InvalidInput, match="would delay the sync"):
-        rollout_driver([with_policy(SPEC, driver=Driver.HOOK), other], in_argocd=True)
+        rollout_driver([HOOKED, other])
 
 
 @pytest.mark.parametrize("driver", [Driver.AUTO, Driver.JOB, Driver.HOOK])
@@ -141,22 +122,16 @@ def test_rollout_in_the_cluster_needs_an_identity(spec: WorkerSpec, operator: Op
     assert driver_of_render([named], NOBODY, operator, leaves_none_out=False) is Driver.JOB
 
 
-def test_hook_is_for_a_render_of_argo_cd() -> None:
-    in_argocd = replace(ME, application="shop")
-    assert driver_of_render([SPEC], in_argocd, WITH_IMAGE, leaves_none_out=True) is Driver.HOOK
-    assert driver_of_render([SPEC], ME, WITH_IMAGE, leaves_none_out=True) is Driver.JOB
-
-
 @pytest.mark.parametrize(
     ("specs", "image", "is_tracked"),
     [
-        ([SLOW], IMAGE, True),
-        ([SLOW], "", False),
+        ([SPEC], IMAGE, True),
+        ([SPEC], "", False),
         ([with_policy(SPEC, driver=Driver.JOB)], "", True),
-        ([SPEC], IMAGE, False),
+        ([HOOKED, SPEC], IMAGE, False),
         ([BY_HAND], IMAGE, False),
         ([BY_TICK], IMAGE, False),
-        ([with_policy(SLOW, driver=Driver.NONE), SPEC], IMAGE, False),
+        ([with_policy(SLOW, driver=Driver.NONE), HOOKED], IMAGE, False),
     ],
 )
 def test_jobs_are_tracked_where_an_image_or_a_policy_makes_some_that_are_no_hooks(

@@ -188,6 +188,11 @@ def test_new_autoscaler_without_metrics_does_not_hold_up_a_job(story: Applicatio
     story.stands("Settled", "v2")
 
 
+def has_ended(story: ApplicationStory) -> bool:
+    """The sync of the application is over, and all Jobs that it began."""
+    return story.application.operation()["phase"] == "Succeeded" and not story.active_jobs()
+
+
 @pytest.mark.parametrize("driver", ["Hook", "Job"])
 @side_by_side
 def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, driver: str) -> None:
@@ -198,6 +203,8 @@ def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, 
     broken = story.argo.folder / f"{story.namespace}-is-broken"
     story.application.synced(story.commit("v2", policy, steps=(), unless=broken))
     story.stands("Settled", "v2")
+    # a hook that still looks when v2 breaks would hold the revert until holdFor is over
+    eventually(lambda: has_ended(story), SOON)
     broken.touch()
     story.cluster.kubectl("delete", "pods", "--namespace", story.namespace, "--selector", V2)
     eventually(lambda: condition(story.deployment("v2") or {}, "Available") == "False", SOON)

@@ -92,10 +92,10 @@ def checked(seen: list[tuple[float, Mapping[str, list[str]]]]) -> None:
 
 
 @side_by_side
-def test_hook_is_the_default_beside_an_autoscaler_without_metrics_which_is_owned_within_a_minute(
+def test_hook_waits_for_no_metrics_of_an_autoscaler_which_is_owned_within_a_minute(
     story: ApplicationStory,
 ) -> None:
-    more = (unmeasured(), budget_document("greeter"))
+    more = (policy_document("greeter", driver="Hook"), unmeasured(), budget_document("greeter"))
     commit = story.commit("v1", *more, steps=())
     story.application.create()
     eventually(lambda: story.deployment("v1"), SOON)

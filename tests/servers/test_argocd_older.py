@@ -40,8 +40,8 @@ test_revert_of_a_version_that_never_starts = BY_HOOK(
         test_argocd.test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refreshes.tell
     )
 )
-test_hook_is_the_default = side_by_side(
-    test_argocd_attached.test_hook_is_the_default_beside_an_autoscaler_without_metrics_which_is_owned_within_a_minute.tell
+test_hook_waits_for_no_metrics = side_by_side(
+    test_argocd_attached.test_hook_waits_for_no_metrics_of_an_autoscaler_which_is_owned_within_a_minute.tell
 )
 test_one_line_makes_a_hook = side_by_side(
     test_argocd_hooks.test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate.tell

@@ -163,10 +163,9 @@ class Policy:
     driver: Driver = Driver.AUTO
     """How the rollout runs. Job: a tracked Job. Hook: a hook that holds up the sync of Argo CD. Tick:
     `twgen tick`, without a Job; the operator must allow it. None: a person or CI runs it. Auto: what the
-    operator chose; otherwise Hook in Argo CD if every worker of the render settles within holdFor and none
-    has an autoscaler, a gate, a replay or the strategy Manual; otherwise Job."""
+    operator chose; otherwise Job, or Hook if another policy of the same Application says so."""
     hold_for: timedelta = timedelta(minutes=5)
-    """How long a rollout may hold up a sync. If a rollout takes longer, Auto uses a Job, and a hook fails."""
+    """How long a hook may hold up a sync. If the rollout takes longer, the hook fails."""
     service_account_name: Annotated[str, NAME] = ""
     """The ServiceAccount of the rollout's Job. If you name one, it is yours: twgen renders no ServiceAccount,
     Role or RoleBinding."""

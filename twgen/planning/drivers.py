@@ -23,20 +23,17 @@ NEEDS_TICK = (
 """Why Argo CD does not render a worker that tick should roll out."""
 
 
-def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
-    """Hook or Job, for those of the workers that Jobs roll out.
+def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
+    """Hook if a policy asks for it, or else Job, for those of the workers that Jobs roll out.
 
-    Only Argo CD runs hooks. Raises InvalidInput if policies contradict each other: a sync with a hook
-    also waits for the Jobs of the other workers.
+    Nobody gets a hook unasked: if Argo CD (from 3.5 on) sees a commit while a sync goes on, it may apply the
+    commit afterwards by self-heal, which runs no hook. Raises InvalidInput if policies contradict each other:
+    a sync with a hook also waits for the Jobs of the other workers.
     """
-    by_driver = {driver: [spec for spec in specs if spec.policy.driver is driver] for driver in Driver}
-    hooks = by_driver[Driver.HOOK]
+    hooks = [spec for spec in specs if spec.policy.driver is Driver.HOOK]
     if not hooks:
-        undecided = by_driver[Driver.AUTO]
-        waits = by_driver[Driver.JOB] or any(_takes_long(spec) or _needs_syncs(spec) for spec in undecided)
-        return Driver.HOOK if in_argocd and undecided and not waits else Driver.JOB
-    slow = [spec for spec in by_driver[Driver.AUTO] if _takes_long(spec)] + by_driver[Driver.JOB]
-    if slow:
+        return Driver.JOB
+    if slow := [spec for spec in specs if _cannot_be_hook(spec)]:
         names = listed([spec.worker_deployment for spec in slow])
         raise InvalidInput(
             f"driver Hook of {hooks[0].worker_deployment} would delay the sync until {names}"
@@ -65,7 +62,7 @@ def driver_of_render(
             )
     if not operator.rollout.image:
         return Driver.JOB
-    return rollout_driver(specs, in_argocd=bool(caller.application))
+    return rollout_driver(specs)
 
 
 def why_not_driven(spec: WorkerSpec, operator: Operator) -> str:
@@ -107,7 +104,7 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
     driven = [spec for spec in specs if spec.policy.driver.has_job]
     if not image and not any(spec.policy.driver is Driver.JOB for spec in driven):
         return False
-    return bool(driven) and rollout_driver(driven, in_argocd=True) is Driver.JOB
+    return bool(driven) and rollout_driver(driven) is Driver.JOB
 
 
 def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
@@ -116,8 +113,10 @@ def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
     return frozenset({Driver.NONE, *by_job, *([Driver.TICK] if operator.tick.rollouts else [])})
 
 
-def _takes_long(spec: WorkerSpec) -> bool:
-    """It might not be rolled out within `holdFor`, and a sync should not wait for it."""
+def _cannot_be_hook(spec: WorkerSpec) -> bool:
+    """Its policy asks for a Job, or does not choose and it might not be rolled out within `holdFor`."""
+    if spec.policy.driver is not Driver.AUTO:
+        return spec.policy.driver is Driver.JOB
     needs_others = spec.rollout.strategy is Strategy.MANUAL or spec.rollout.gate is not None
     return needs_others or spec.policy.replay is not None or spec.rollout.pauses >= spec.policy.hold_for
 
@@ -128,12 +127,3 @@ def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
     Such an object is deleted only together with its owner.
     """
     return resource.autoscales and spec.policy.owner_references is OwnerReferences.RENDER
-
-
-def _needs_syncs(spec: WorkerSpec) -> bool:
-    """One of its autoscalers must change as time passes, and self-heal runs no hook that could do so."""
-    return any(
-        resource.when or resource.scales_from_zero or not is_applied_by_hook(spec, resource)
-        for resource in spec.attached
-        if resource.autoscales
-    )
