@@ -38,9 +38,9 @@ def write_configuration(
 
 
 def write_settings(folder: Path, port: int, settings: Mapping[str, Any]) -> Path:
-    """Write these dynamic settings beside those of before, for the server that is asked at this port.
+    """Add dynamic settings to the file of the server at this port; a setting that it has is replaced.
 
-    One that runs reads them again every ten seconds.
+    A server that runs reads the file again every ten seconds.
     """
     file = folder / f"settings-{port}.yaml"
     before = json.loads(file.read_text()) if file.exists() else {}

@@ -1,4 +1,4 @@
-"""What an error that nobody expected may say."""
+"""How the program ends: what an error that nobody expected may say, and what a signal stops."""
 
 import re
 import signal

@@ -24,7 +24,7 @@ NEEDS_TICK = (
 
 
 def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
-    """Hook if a policy asks for it, or else Job, for those of the workers that Jobs roll out.
+    """Hook if a policy asks for it, or else Job. Workers that no Job rolls out do not matter.
 
     Nobody gets a hook unasked: if Argo CD (from 3.5 on) sees a commit while a sync goes on, it may apply the
     commit afterwards by self-heal, which runs no hook. Raises InvalidInput if policies contradict each other:
