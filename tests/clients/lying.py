@@ -13,6 +13,7 @@ from threading import Thread
 from time import sleep
 from typing import Any
 
+from tests.clients.tls_server import secure
 from twgen.yaml.reader import read_documents
 
 TOKEN = "SECRETTOKEN-0123456789abcdef"  # noqa: S105
@@ -157,8 +158,9 @@ def lying(mode: str, items: list[Item], elsewhere: str = "") -> Iterator[Lying]:
         def log_message(self, *_: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        secure(server)
         server.daemon_threads = True
-        lie.address = f"http://127.0.0.1:{server.server_port}"
+        lie.address = f"https://127.0.0.1:{server.server_port}"
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield lie
         server.shutdown()

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -112,12 +111,6 @@ def test_what_answers_and_is_no_api_server_does_not_say_that_there_is_nothing(
         asyncio.run(client.ask("GET", "/api", Deadline(60)))
 
 
-def test_login_program_that_hangs_is_cut_by_the_deadline(tmp_path: Path) -> None:
-    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["2"]}
-    with pytest.raises(OutOfTime):
-        ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login), timeout=0.4)
-
-
 def test_login_that_failed_is_tried_again_by_the_next_request(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, f"http://127.0.0.1:{free_ports(1)[0]}")
     right = path.read_text()
@@ -125,7 +118,7 @@ def test_login_that_failed_is_tried_again_by_the_next_request(tmp_path: Path) ->
 
     async def twice() -> None:
         with closing(KubernetesClient(ClusterAccess(str(path)))) as client:
-            with pytest.raises(StateUnavailable, match="is not configured"):
+            with pytest.raises(StateUnavailable, match="cannot be used"):
                 await client.ask("GET", "/api", Deadline(60))
             path.write_text(right)
             with pytest.raises(StateUnavailable, match="cannot be reached"):
@@ -135,31 +128,10 @@ def test_login_that_failed_is_tried_again_by_the_next_request(tmp_path: Path) ->
 
 
 def test_context_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StateUnavailable, match=r"context 'there' of .* is not configured: .*name there"):
+    with pytest.raises(StateUnavailable, match=r"context 'there' of .* cannot be used: .*name 'there'"):
         ask(kubeconfig(tmp_path, "http://127.0.0.1:1"), "there")
 
 
 def test_kubeconfig_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StateUnavailable, match=r"is not configured: .*--no-cluster"):
+    with pytest.raises(StateUnavailable, match=r"cannot be used: .*--no-cluster"):
         ask(tmp_path / "absent")
-
-
-@pytest.mark.parametrize("text", ["a: [the-token", "- the-token", "the-token"])
-def test_kubeconfig_that_is_none_is_never_quoted(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text(text)
-    with pytest.raises(StateUnavailable, match="is not configured: not ") as refused:
-        ask(path)
-    assert "the-token" not in str(refused.value)
-
-
-def test_key_that_stands_in_the_kubeconfig_is_in_no_file_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    key = {"client-certificate-data": "YQ==", "client-key-data": "dGhlLWtleQ=="}
-    with pytest.raises(StateUnavailable):
-        ask(kubeconfig(tmp_path, f"https://127.0.0.1:{free_ports(1)[0]}", **key))
-    assert list(temporary.iterdir()) == []

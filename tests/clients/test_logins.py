@@ -1,234 +1,335 @@
-"""What a kubeconfig can say about proving who asks, and whom to trust, against a real TLS server."""
+"""What is sent to prove the account, and whom a connection trusts, against a real TLS server."""
 
 import json
 import shutil
-from base64 import b64encode
+import tempfile
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from urllib3.exceptions import InsecureRequestWarning, SSLError
 
 from testing.credentials import SERVER_NAME, Authority
-from tests.clients.tls_server import Served, ask, kubeconfig, serving, session, session_of
+from tests.clients.tls_server import Served, ask, authority, encoded, kubeconfig, serving
 from twgen.clients import logins
 from twgen.errors import StateUnavailable
 
-V1 = "client.authentication.k8s.io/v1"
+PAST, FUTURE = 1_500_000_000, 4_100_000_000
+Later = Callable[[float], None]
 
 
-def encoded(file: Path) -> str:
-    return b64encode(file.read_bytes()).decode()
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Later:
+    """Lets the clock of the client be so many seconds further from now on."""
+    real, passed = logins.monotonic, 0.0
+
+    def pass_(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    monkeypatch.setattr(logins, "monotonic", lambda: real() + passed)
+    return pass_
 
 
-def trusted(served: Served) -> dict[str, Any]:
-    """The fields of a cluster that trust its authority."""
-    assert served.authority
-    return {"server": f"{served.address}/", "certificate-authority-data": encoded(served.authority.file)}
+def id_token(**claims: Any) -> str:
+    parts = ({"alg": "none"}, claims)
+    encoded_parts = (urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=").decode() for each in parts)
+    return f"{'.'.join(encoded_parts)}.s"
 
 
-def program(folder: Path, script: str, **more: object) -> dict[str, Any]:
-    """A user who logs in with a script next to the kubeconfig."""
-    file = folder / "login"
-    file.write_text(f"#!/bin/sh\n{script}\n")
-    file.chmod(0o700)
-    return {"exec": {"apiVersion": V1, "command": "./login", "interactiveMode": "Never", **more}}
+def of_provider(**claims: Any) -> dict[str, Any]:
+    config = {"id-token": id_token(**claims), "refresh-token": "the-secret"}
+    return {"auth-provider": {"name": "oidc", "config": config}}
 
 
-def credential(status: dict[str, str]) -> str:
-    return json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
+def config(folder: Path, served: Served, user: dict[str, Any] | None, **cluster: object) -> Path:
+    return kubeconfig(folder / "config", served.cluster | cluster, user)
+
+
+LASTING = of_provider(exp=FUTURE)
 
 
 @pytest.mark.parametrize(
     ("user", "sent"),
     [
         ({"token": "a-token"}, "Bearer a-token"),
+        ({"token": " a-token\n"}, "Bearer a-token"),
         ({"username": "ana", "password": "pässword"}, f"Basic {b64encode('ana:pässword'.encode()).decode()}"),
+        ({"username": "ana"}, f"Basic {b64encode(b'ana:').decode()}"),
+        (LASTING, f"Bearer {id_token(exp=FUTURE)}"),
+        (of_provider(), f"Bearer {id_token()}"),
+        (of_provider(exp=1e30), f"Bearer {id_token(exp=1e30)}"),
+        (LASTING | {"token": "a-token"}, "Bearer a-token"),
         ({}, ""),
         (None, ""),
     ],
 )
-def test_token_or_password_is_sent(tmp_path: Path, user: dict[str, str] | None, sent: str) -> None:
-    with serving(tmp_path) as served:
-        assert ask(session_of(tmp_path, trusted(served), user)) == 200
+def test_token_or_password_is_sent(tmp_path: Path, user: dict[str, Any] | None, sent: str) -> None:
+    with serving() as served:
+        assert ask(config(tmp_path, served, user)) == [200]
     assert served.authorizations == [sent]
 
 
-def test_token_of_a_file_is_read_again_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "token").write_text("one\n")
-    with serving(tmp_path) as served:
+@pytest.mark.parametrize(
+    "user", [{"token": "the-secret"}, {"username": "ana", "password": "the-secret"}, of_provider(exp=PAST)]
+)
+def test_no_credential_goes_to_a_server_without_tls(tmp_path: Path, user: dict[str, Any]) -> None:
+    with serving(plain=True) as served:
+        assert ask(kubeconfig(tmp_path / "config", {"server": served.address}, user)) == [200]
+    assert served.authorizations == [""]
+
+
+def test_account_that_the_user_acts_for_is_sent_whole(tmp_path: Path) -> None:
+    extra = {"reason/why": ["on call", "späť"], "scopes": ["a"]}
+    user = {"token": "t", "as": "ana", "as-uid": "7", "as-groups": ["g 1", "g2"], "as-user-extra": extra}
+    with serving() as served:
+        assert ask(config(tmp_path, served, user)) == [200]
+    assert sorted(served.asked[0].impersonated) == [
+        ("Impersonate-Extra-reason%2Fwhy", "on call"),
+        ("Impersonate-Extra-reason%2Fwhy", "späť".encode().decode("latin-1")),
+        ("Impersonate-Extra-scopes", "a"),
+        ("Impersonate-Group", "g 1"),
+        ("Impersonate-Group", "g2"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-User", "ana"),
+    ]
+
+
+def test_token_of_a_file_is_read_again_in_time(tmp_path: Path, later: Later) -> None:
+    token = tmp_path / "token"
+    contents = ["one\n", "two\n", "two\n"]
+
+    def before(turn: int) -> None:
+        token.write_text(contents[turn])
+        later(61 if turn == 2 else 0)
+
+    with serving() as served:
         user = {"tokenFile": "token", "token": "older"}
-        opened = session_of(tmp_path, trusted(served), user)
-        ask(opened)
-        (tmp_path / "token").write_text("two\n")
-        ask(opened)
-        now = logins.time.monotonic()
-        monkeypatch.setattr(logins.time, "monotonic", lambda: now + 61)
-        ask(opened)
-        for later, (content, why) in enumerate(((b"\n", ".*token is empty"), (b"\xff", "it is not text")), 2):
-            (tmp_path / "token").write_bytes(content)
-            monkeypatch.setattr(logins.time, "monotonic", lambda later=later: now + 61 * later)
-            with pytest.raises(StateUnavailable, match=f"cannot be renewed: {why}"):
-                ask(opened)
+        assert ask(config(tmp_path, served, user), 3, before=before) == [200] * 3
     assert served.authorizations == ["Bearer one", "Bearer one", "Bearer two"]
 
 
+@pytest.mark.parametrize("content", [b"\n", b"\xff", None])
+def test_last_token_is_kept_until_the_server_refuses_it_while_its_file_cannot_be_read(
+    tmp_path: Path, later: Later, content: bytes | None
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("one")
+
+    def before(turn: int) -> None:
+        if turn:
+            token.unlink(missing_ok=True)
+            if content is not None:
+                token.write_bytes(content)
+            later(61)
+
+    with serving() as served:
+        served.statuses = [200, 200, 401]
+        path = config(tmp_path, served, {"tokenFile": "token"})
+        with pytest.raises(StateUnavailable, match=r"cannot be used: .*tokenFile"):
+            ask(path, 3, before=before)
+    assert served.authorizations == ["Bearer one"] * 3
+
+
+def test_token_beside_a_file_that_is_not_there_is_used(tmp_path: Path) -> None:
+    with serving() as served:
+        assert ask(config(tmp_path, served, {"tokenFile": "absent", "token": "t"})) == [200]
+    assert served.authorizations == ["Bearer t"]
+
+
+def test_kubeconfig_is_read_again_after_a_refusal(tmp_path: Path) -> None:
+    with serving() as served:
+        path = config(tmp_path, served, {"token": "one"})
+
+        def before(turn: int) -> None:
+            if turn:
+                path.write_text(path.read_text().replace('"one"', '"two"'))
+
+        served.statuses = [200, 401]
+        assert ask(path, 2, before=before) == [200, 200]
+    assert served.authorizations == ["Bearer one", "Bearer one", "Bearer two"]
+
+
+def test_refusal_of_a_token_that_nobody_has_changed_is_an_answer(tmp_path: Path) -> None:
+    with serving() as served:
+        served.statuses = [401]
+        assert ask(config(tmp_path, served, {"token": "one"})) == [401]
+    assert len(served.asked) == 1
+
+
+def test_kubeconfig_that_comes_to_name_another_server_ends_the_run(tmp_path: Path) -> None:
+    with serving() as served:
+        path = config(tmp_path, served, {"token": "one"})
+        other = path.read_text().replace("127.0.0.1", "127.0.0.2")
+        served.statuses = [200, 401]
+        with pytest.raises(StateUnavailable, match="context 'here' now names another server"):
+            ask(path, 2, before=lambda turn: path.write_text(other) if turn else None)
+
+
+def test_other_current_context_does_not_change_the_cluster_of_a_run(tmp_path: Path, later: Later) -> None:
+    (tmp_path / "token").write_text("one")
+    with serving() as served:
+        path = config(tmp_path, served, {"tokenFile": "token"})
+        document = json.loads(path.read_text())
+        document["contexts"].append({"name": "there", "context": {"cluster": "absent"}})
+
+        def before(turn: int) -> None:
+            if turn:
+                path.write_text(json.dumps(document | {"current-context": "there"}))
+                later(61)
+
+        assert ask(path, 2, before=before) == [200, 200]
+
+
 @pytest.mark.parametrize("is_in_files", [True, False])
-def test_certificate_of_the_user_is_shown(tmp_path: Path, *, is_in_files: bool) -> None:
-    with serving(tmp_path, asks_for_certificates=True) as served:
-        assert served.authority
-        own = served.authority.client()
-        fields = {"client-certificate": own.certificate, "client-key": own.key}
-        user = {
-            (name if is_in_files else f"{name}-data"): (file.name if is_in_files else encoded(file))
-            for name, file in fields.items()
-        }
-        private = tmp_path / "private"
-        private.mkdir()
-        assert ask(session(kubeconfig(tmp_path / "config", trusted(served), user), private)) == 200
-        assert {file.stat().st_mode & 0o077 for file in private.iterdir()} == {0}
+def test_certificate_of_the_user_is_shown_and_its_key_stays_in_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_in_files: bool
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    own = authority().client()
+    fields = {"client-certificate": own.certificate, "client-key": own.key}
+    user = {
+        (name if is_in_files else f"{name}-data"): (str(file) if is_in_files else encoded(file))
+        for name, file in fields.items()
+    }
+    left = []
+    with serving() as served:
+        path = config(tmp_path, served, {**user, "token": "t"})
+        ask(path, 2, before=lambda _: left.append(list(temporary.iterdir())))
+    assert [(bool(one.certificate), one.authorization) for one in served.asked] == [(True, "Bearer t")] * 2
+    assert left == [[], []]
 
 
-def test_login_program_is_asked_again_when_its_token_ends(tmp_path: Path) -> None:
-    ended = credential({"token": "t$(wc -l < runs)", "expirationTimestamp": "2020-01-01T00:00:00Z"})
-    script = f"echo >> runs; cat <<END\n{ended}\nEND"
-    with serving(tmp_path) as served:
-        user = program(tmp_path, f"cd {tmp_path}; {script}")
-        opened = session_of(tmp_path, trusted(served), user)
-        ask(opened)
-        ask(opened)
-    assert [sent.split() for sent in served.authorizations] == [["Bearer", "t2"], ["Bearer", "t3"]]
+def test_certificates_in_files_are_read_again(tmp_path: Path, later: Later) -> None:
+    def replace() -> None:
+        own = authority().client()
+        shutil.copy(own.certificate, tmp_path / "tls.crt")
+        shutil.copy(own.key, tmp_path / "tls.key")
 
+    def before(turn: int) -> None:
+        if turn != 1:
+            replace()
+        later(61)
 
-def test_token_that_does_not_end_is_asked_for_once(tmp_path: Path) -> None:
-    script = f"echo >> {tmp_path}/runs; echo '{credential({'token': 't'})}'"
-    with serving(tmp_path) as served:
-        opened = session_of(tmp_path, trusted(served), program(tmp_path, script))
-        ask(opened)
-        ask(opened)
-    assert served.authorizations == ["Bearer t", "Bearer t"]
-    assert (tmp_path / "runs").read_text() == "\n"
-
-
-def test_certificate_from_a_login_program_is_shown(tmp_path: Path) -> None:
-    with serving(tmp_path, asks_for_certificates=True) as served:
-        assert served.authority
-        own = served.authority.client()
-        texts = {"clientCertificateData": own.certificate.read_text(), "clientKeyData": own.key.read_text()}
-        (tmp_path / "credential").write_text(credential(texts))
-        user = program(tmp_path, f"cat {tmp_path}/credential")
-        assert ask(session_of(tmp_path, trusted(served), user)) == 200
-
-
-def test_login_program_gets_its_arguments_its_variables_and_the_cluster(tmp_path: Path) -> None:
-    script = f"""echo "$1 $REGION" > {tmp_path}/seen; echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info
-echo '{credential({"token": "t"})}'"""
-    more = {"args": ["get-token"], "env": [{"name": "REGION", "value": "eu"}], "provideClusterInfo": True}
-    extension = {"name": V1.rpartition("/")[0] + "/exec", "extension": {"audience": "prod"}}
-    with serving(tmp_path) as served:
-        assert served.authority
-        cluster = {"server": served.address, "certificate-authority": str(served.authority.file)}
-        user = program(tmp_path, script, **more)
-        file = kubeconfig(tmp_path / "config", {**cluster, "extensions": [extension]}, user)
-        assert ask(session(file, tmp_path)) == 200
-        asked = json.loads((tmp_path / "info").read_text())["spec"]
-        assert asked["cluster"] == {
-            "server": served.address,
-            "certificate-authority-data": encoded(served.authority.file),
-            "config": {"audience": "prod"},
-        }
-    assert ((tmp_path / "seen").read_text(), asked["interactive"]) == ("get-token eu\n", False)
+    with serving() as served:
+        path = config(tmp_path, served, {"client-certificate": "tls.crt", "client-key": "tls.key"})
+        assert ask(path, 3, before=before) == [200] * 3
+    shown = [one.certificate for one in served.asked]
+    assert shown[0] == shown[1] != shown[2]
+    assert all(shown)
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("user", "told"),
     [
-        ("echo no >&2; exit 7", r"its login failed \(exec: process returned 7\. no\)"),
-        ("echo nothing", r"its login failed \(Expecting value"),
-        (f"echo '{credential({})}'", "returned no token, and no certificate"),
-        ('echo \'{"apiVersion": "client.authentication.k8s.io/v9"}\'', "it answers as .*v9, not as .*v1"),
-        (f"echo '{credential({'token': 't', 'expirationTimestamp': 'soon'})}'", "its login failed"),
+        (of_provider(exp=PAST), "its OIDC token has ended: run kubectl once, which renews it"),
+        ({"auth-provider": {"name": "oidc"}}, "its OIDC id-token is not a JSON Web Token"),
+        ({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported: use a login program"),
+        ({"tokenFile": "absent"}, "tokenFile of user 'u': .*absent cannot be read"),
+        ({"tokenFile": "~/absent"}, "~ is not expanded"),
+        ({"token": "the-secret\nX: 1"}, "its token has a character that a header cannot hold"),
+        ({"token": "the-secreté"}, "its token has a character that a header cannot hold"),
+        ({"token": "t", "as": "a\nb"}, "has a character that a header cannot hold"),
+        (
+            {"client-certificate-data": "YQ==", "client-key-data": "dGhlLXNlY3JldA=="},
+            "user 'u': its client certificate and key cannot be used",
+        ),
+        (
+            {"client-certificate-data": "the-secret", "client-key-data": "YQ=="},
+            "user 'u': client-certificate-data is not base64",
+        ),
     ],
 )
-def test_login_program_that_gives_no_credential_is_an_error(tmp_path: Path, script: str, told: str) -> None:
-    with pytest.raises(StateUnavailable, match=rf"is not configured: .*{told}"):
-        session_of(tmp_path, {"server": "https://127.0.0.1:1"}, program(tmp_path, script))
-
-
-@pytest.mark.parametrize(
-    ("hint", "why"),
-    [({"installHint": "install it from the shop"}, "install it from the shop"), ({}, ".*absent")],
-)
-def test_login_program_that_is_not_installed_comes_with_its_hint_or_its_name(
-    tmp_path: Path, hint: dict[str, str], why: str
+def test_login_that_cannot_be_used_is_one_line_without_it(
+    tmp_path: Path, user: dict[str, Any], told: str
 ) -> None:
-    user = {"exec": {"apiVersion": V1, "command": "absent-login", **hint}}
-    with pytest.raises(StateUnavailable, match=rf"is not configured: its login failed \({why}"):
-        session_of(tmp_path, {"server": "https://127.0.0.1:1"}, user)
+    with serving() as served:
+        with pytest.raises(StateUnavailable, match=f"cannot be used: .*{told}") as failed:
+            ask(config(tmp_path, served, user))
+        assert served.asked == []
+    assert "the-secret" not in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+def test_id_token_that_kubectl_has_renewed_is_read_again(tmp_path: Path, later: Later) -> None:
+    with serving() as served:
+        path = config(tmp_path, served, of_provider(exp=FUTURE))
+
+        def before(turn: int) -> None:
+            if turn:
+                path.write_text(path.read_text().replace(id_token(exp=FUTURE), id_token(exp=2 * FUTURE)))
+                later(FUTURE)
+
+        assert ask(path, 2, before=before) == [200, 200]
+    assert served.authorizations == [f"Bearer {id_token(exp=end)}" for end in (FUTURE, 2 * FUTURE)]
 
 
 def test_server_of_another_authority_is_not_trusted_unless_the_kubeconfig_says_so(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    other = encoded(Authority(tmp_path / "other", "ca").file)
-    with serving(tmp_path) as served:
+    other = encoded(Authority(tmp_path, "other").file)
+    with serving() as served:
         wrong = {"server": served.address, "certificate-authority-data": other}
         for cluster in (wrong, {"server": served.address}):
-            opened = session_of(tmp_path, cluster, {"token": "t"})
-            with pytest.raises(SSLError, match="certificate verify failed"):
-                ask(opened)
-        assert served.authorizations == [], "no token goes to it"
+            with pytest.raises(StateUnavailable, match="certificate verify failed"):
+                ask(kubeconfig(tmp_path / "config", cluster, {"token": "a-token"}))
+        assert served.asked == [], "no token goes to it"
         open_to_all = {"server": served.address, "insecure-skip-tls-verify": True}
-        with pytest.warns(InsecureRequestWarning):
-            assert ask(session_of(tmp_path, open_to_all)) == 200
+        assert ask(kubeconfig(tmp_path / "config", open_to_all)) == [200]
 
 
 def test_certificate_of_the_server_may_be_for_another_name(tmp_path: Path) -> None:
-    with serving(tmp_path) as served:
-        cluster = trusted(served)
-        for name, is_right in ((SERVER_NAME, True), ("other.example", False)):
-            opened = session_of(tmp_path, {**cluster, "tls-server-name": name})
-            if is_right:
-                assert ask(opened) == 200
-            else:
-                with pytest.raises(SSLError, match="certificate verify failed"):
-                    ask(opened)
-
-
-def test_account_of_a_pod_is_used_with_its_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    account = tmp_path / "account"
-    account.mkdir()
-    monkeypatch.setattr("twgen.clients.kubeconfig._ACCOUNT", account)
-    with serving(tmp_path) as served:
-        assert served.authority
-        _, host, port = served.address.replace("//", "").split(":")
-        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
-        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
-        with pytest.raises(StateUnavailable, match=r"the cluster of this Pod\) is not configured: .*token"):
-            session("", tmp_path)
-        (account / "token").write_text("of-the-pod")
-        shutil.copy(served.authority.file, account / "ca.crt")
-        assert ask(session("", tmp_path)) == 200
-    assert served.authorizations == ["Bearer of-the-pod"]
+    with serving() as served:
+        assert ask(config(tmp_path, served, {}, **{"tls-server-name": SERVER_NAME})) == [200]
+        with pytest.raises(StateUnavailable, match="certificate verify failed"):
+            ask(config(tmp_path, served, {}, **{"tls-server-name": "other.example"}))
 
 
 @pytest.mark.parametrize(
-    ("cluster", "user", "told"),
+    ("content", "told"),
     [
-        ({}, {}, "its cluster has no server"),
-        ({"server": "https://a", "certificate-authority": "absent"}, {}, "absent"),
-        ({"server": "https://a", "certificate-authority-data": "the-secret!"}, {}, "not a kubeconfig"),
+        ("# NetLock Arany (Class Gold) Főtanúsítvány\nCERTIFICATES", ""),
+        ("nothing", "certificate-authority has no PEM certificate"),
         (
-            {"server": "https://a"},
-            {"auth-provider": {"name": "gcp"}},
-            "'gcp' is not supported: use a login program",
+            "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----",
+            "certificate-authority has a certificate that cannot be read",
         ),
-        ({"server": "https://a"}, {"tokenFile": "absent"}, "absent"),
-        ({"server": "https://a"}, {"client-certificate-data": "YQ==", "client-key-data": "YQ=="}, "PEM"),
     ],
 )
-def test_kubeconfig_that_cannot_be_used_is_one_line(
-    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], told: str
+def test_authority_may_have_a_comment_in_any_language(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "ca.crt").write_text(content.replace("CERTIFICATES", authority().file.read_text()))
+    with serving() as served:
+        cluster = {"server": served.address, "certificate-authority": "ca.crt"}
+        path = kubeconfig(tmp_path / "config", cluster)
+        if told:
+            with pytest.raises(StateUnavailable, match=told):
+                ask(path)
+        else:
+            assert ask(path) == [200]
+
+
+def test_account_of_a_pod_is_used_with_its_authority_and_both_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Later
 ) -> None:
-    with pytest.raises(StateUnavailable, match=f"is not configured: .*{told}") as failed:
-        session_of(tmp_path, cluster, user)
-    assert "the-secret" not in str(failed.value)
+    monkeypatch.setattr("twgen.clients.kubeconfig.ACCOUNT", tmp_path)
+    for name, file in (("TOKEN", "token"), ("CERT", "ca.crt")):
+        place = f"kubernetes.config.incluster_config.SERVICE_{name}_FILENAME"
+        monkeypatch.setattr(place, str(tmp_path / file))
+    other = Authority(tmp_path, "other").file
+
+    def before(turn: int) -> None:
+        (tmp_path / "token").write_text(f"of-the-pod-{turn}\n")
+        (tmp_path / "ca.crt").write_bytes((other if turn == 2 else authority().file).read_bytes())
+        later(61)
+
+    with serving() as served:
+        _, host, port = served.address.replace("//", "").split(":")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+        with pytest.raises(StateUnavailable, match=r"the cluster of this Pod\) cannot be used: .*token"):
+            ask("")
+        assert ask("", 2, before=before) == [200, 200]
+        with pytest.raises(StateUnavailable, match="certificate verify failed"):
+            ask("", 3, before=before)
+    assert served.authorizations == ["Bearer of-the-pod-0", "Bearer of-the-pod-1"] * 2

@@ -21,7 +21,7 @@ from testing.forking import forker
 from tests.cli.conftest import TWGEN
 from tests.clients.grpc import refusing
 from tests.clients.lying import TOKEN, WRONG_ITEMS, Item, Lying, listing, live_deployments, lying
-from tests.clients.test_kubernetes import kubeconfig
+from tests.clients.tls_server import authority, encoded, kubeconfig
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
@@ -58,6 +58,12 @@ class Ended(NamedTuple):
     """MiB, as the kernel counts them; 0: nobody looked."""
 
 
+def trusting(folder: Path, lie: Lying) -> Path:
+    """A kubeconfig that trusts it, with a token."""
+    cluster = {"server": lie.address, "certificate-authority-data": encoded(authority().file)}
+    return kubeconfig(folder / "kubeconfig", cluster, {"token": TOKEN})
+
+
 @pytest.fixture(scope="module")
 def items() -> list[Item]:
     return live_deployments((EXAMPLE / "twgen.lock" / "shop.payments.yaml").read_text())
@@ -73,7 +79,7 @@ def render(tmp_path: Path) -> Iterator[Callable[[Lying], Ended]]:
         connection.write_text(connection.read_text().replace("temporal.example.com:7233", temporal))
 
         def render_(lie: Lying) -> Ended:
-            path = kubeconfig(tmp_path, lie.address, token=TOKEN)
+            path = trusting(tmp_path, lie)
             arguments = ["render", str(specs), "--kubeconfig", str(path), "--timeout", "20s"]
             arguments += ["--allow-unlisted-connections", "-o", "json", "-q"]
             environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}  # noqa: TID251 - of a child
@@ -155,7 +161,7 @@ def test_list_of_nothing_is_believed(render: Callable[[Lying], Ended], items: li
 
 def test_answer_in_trouble_is_asked_for_again_and_a_write_is_not(tmp_path: Path, items: list[Item]) -> None:
     async def ask(lie: Lying) -> tuple[int, int]:
-        access = ClusterAccess(str(kubeconfig(tmp_path, lie.address, token=TOKEN)))
+        access = ClusterAccess(str(trusting(tmp_path, lie)))
         with closing(KubernetesClient(access)) as client:
             found = await client.deployments("shop", "a", Deadline(60))
             status, _ = await client.ask("POST", "/api/v1/namespaces/shop/events", Deadline(60), body={})
@@ -172,7 +178,7 @@ def test_deadline_is_for_all_that_a_list_takes_and_nobody_goes_on_after_it(
 ) -> None:
     before = active_count()
     with lying(mode, items) as lie:
-        access = ClusterAccess(str(kubeconfig(tmp_path, lie.address, token=TOKEN)))
+        access = ClusterAccess(str(trusting(tmp_path, lie)))
         began = time.monotonic()
         with closing(KubernetesClient(access)) as client, pytest.raises(OutOfTime, match=r"within 1 s"):
             asyncio.run(client.deployments("shop", "a", Deadline(1)))
@@ -188,7 +194,7 @@ def test_deadline_is_for_all_that_a_list_takes_and_nobody_goes_on_after_it(
 
 def test_server_that_is_in_trouble_for_good_is_told(tmp_path: Path, items: list[Item]) -> None:
     with lying("troubled", items) as lie:
-        access = ClusterAccess(str(kubeconfig(tmp_path, lie.address, token=TOKEN)))
+        access = ClusterAccess(str(trusting(tmp_path, lie)))
         with closing(KubernetesClient(access)) as client, pytest.raises(StateUnavailable, match=r"\(503: \)"):
             asyncio.run(client.deployments("shop", "a", Deadline(4)))
     assert len(lie.asked) > 1

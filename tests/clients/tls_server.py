@@ -1,68 +1,110 @@
 """An API server that says yes to all, over TLS, and kubeconfigs for it."""
 
+import asyncio
 import json
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import tempfile
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from testing.credentials import Authority
+from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
-from twgen.clients.logins import Session, open_session
+from twgen.clients.kubernetes import KubernetesClient
+
+PLACE = "/api/v1/namespaces/shop/configmaps/x"
+_FOUND = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"}}
+
+
+@cache
+def authority() -> Authority:
+    """The authority of all servers of this process."""
+    return Authority(Path(tempfile.mkdtemp(prefix="authority-")), "ca")
+
+
+def secure(server: ThreadingHTTPServer, *, trusts: Authority | None = None) -> None:
+    """Let a server speak TLS; it may ask for a certificate that an authority has signed, and need none."""
+    own = authority().server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own.certificate, own.key)
+    if trusts:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(trusts.file)
+    # a client that does not trust it must not hold up the others
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+
+
+@dataclass
+class Asked:
+    """One request."""
+
+    authorization: str
+    impersonated: list[tuple[str, str]]
+    certificate: str
+    """The serial number of the client's certificate; empty: it showed none."""
 
 
 @dataclass
 class Served:
-    """Where it is, and what it was asked."""
+    """Where it is, how it answers, and what it was asked."""
 
     address: str = ""
-    authority: Authority | None = None
-    answers: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
-    """By path; any other is answered with an empty object."""
-    authorizations: list[str] = field(default_factory=list)
-    bodies: list[str] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+    """Of the next answers; then 200."""
+    asked: list[Asked] = field(default_factory=list)
+
+    @property
+    def authorizations(self) -> list[str]:
+        """The Authorization of each request."""
+        return [one.authorization for one in self.asked]
+
+    @property
+    def cluster(self) -> dict[str, Any]:
+        """The fields of a cluster that trust it."""
+        return {"server": self.address, "certificate-authority-data": encoded(authority().file)}
 
 
 @contextmanager
-def serving(folder: Path, *, asks_for_certificates: bool = False, plain: bool = False) -> Iterator[Served]:
-    """A server with a certificate of an authority of its own, in the folder."""
+def serving(*, plain: bool = False) -> Iterator[Served]:
+    """A server with a certificate of the authority, which accepts clients' certificates of it too."""
     served = Served()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
-            served.authorizations.append(self.headers.get("Authorization", ""))
-            served.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode())
-            status, document = served.answers.get(self.path, (200, {}))
-            content = json.dumps(document).encode()
+            shown = None if plain else self.connection.getpeercert()
+            headers = [(name, text) for name, text in self.headers.items() if name.startswith("Impersonate")]
+            certificate = str(shown["serialNumber"]) if shown else ""
+            served.asked.append(Asked(self.headers.get("Authorization", ""), headers, certificate))
+            status = served.statuses.pop(0) if served.statuses else 200
+            failure = {"kind": "Status", "message": "no"}
+            content = json.dumps(_FOUND if status == 200 else failure).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
 
-        do_POST = do_GET  # noqa: N815 - http.server's name
-
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
     class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
         def handle_error(self, *_: object) -> None:
             """Say nothing of a client that does not trust it."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         served.address = f"http://127.0.0.1:{server.server_port}"
         if not plain:
-            served.authority = Authority(folder, "ca")
-            own = served.authority.server()
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(own.certificate, own.key)
-            if asks_for_certificates:
-                context.verify_mode = ssl.CERT_REQUIRED
-                context.load_verify_locations(served.authority.file)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
+            secure(server, trusts=authority())
             served.address = served.address.replace("http", "https")
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -73,11 +115,17 @@ def serving(folder: Path, *, asks_for_certificates: bool = False, plain: bool = 
             thread.join()
 
 
+def encoded(file: Path) -> str:
+    """The content of a file, as a kubeconfig has it."""
+    return b64encode(file.read_bytes()).decode()
+
+
 def kubeconfig(file: Path, cluster: Mapping[str, Any], user: Mapping[str, Any] | None = None) -> Path:
     """A file with one context, called `here`."""
+    context = {"cluster": "c", "user": "u"} if user is not None else {"cluster": "c"}
     document = {
         "clusters": [{"name": "c", "cluster": cluster}],
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "contexts": [{"name": "here", "context": context}],
         "current-context": "here",
         "users": [{"name": "u", "user": user}] if user is not None else [],
     }
@@ -86,19 +134,18 @@ def kubeconfig(file: Path, cluster: Mapping[str, Any], user: Mapping[str, Any] |
     return file
 
 
-def session(file: Path | str, folder: Path, context: str = "") -> Session:
-    """The way that a kubeconfig describes."""
-    return open_session(ClusterAccess(str(file), context), str(folder))
+def ask(
+    kubeconfig: Path | str, times: int = 1, *, before: Callable[[int], object] = lambda _: None
+) -> list[int]:
+    """The statuses of requests of one client; `before` is called with the number of each, from 0."""
 
+    async def ask_all() -> list[int]:
+        statuses = []
+        with closing(KubernetesClient(ClusterAccess(str(kubeconfig)))) as client:
+            for number in range(times):
+                before(number)
+                status, _ = await client.ask("GET", PLACE, Deadline(20))
+                statuses.append(status)
+        return statuses
 
-def session_of(folder: Path, cluster: Mapping[str, Any], user: Mapping[str, Any] | None = None) -> Session:
-    """The way that a kubeconfig in this folder describes."""
-    return session(kubeconfig(folder / "config", cluster, user), folder)
-
-
-def ask(session: Session) -> int:
-    """The status of one request."""
-    answer = session.pool.request(
-        "GET", f"{session.host}/api", headers=session.authorization(), retries=False
-    )
-    return answer.status
+    return asyncio.run(ask_all())

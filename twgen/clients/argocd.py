@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.http import Answer, Request, answer_to, json_of
+from twgen.clients.pools import pool_trusting
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
@@ -53,11 +54,9 @@ class ArgoCD:
 
     def __post_init__(self) -> None:
         """Reject an address without its protocol."""
-        from urllib3 import PoolManager
-
-        self._pool = PoolManager(maxsize=AT_ONCE, ca_certs=self.ca_file or None)
         if not self.server.startswith(("https://", "http://")):
             raise InvalidInput(f"--argocd-server: {self.server!r} must begin with https:// or http://")
+        self._pool = pool_trusting(self.server, self.ca_file)
 
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False

@@ -25,7 +25,8 @@ class Deadline:
     """How often a server may refuse a call for its rate limit before it is asked no more."""
 
     def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
+        """Seconds from the start to the deadline."""
         self._at = time.monotonic() + timeout
         self._limit: asyncio.Timeout | None = None
 
@@ -42,6 +43,15 @@ class Deadline:
         """Wait until the bounded work may continue."""
         await waiting
 
+    async def uncounted(self, work: Awaitable[Answer]) -> Answer:
+        """The result of work that no server has to do, such as a login: the deadline is later by its time."""
+        left = self.remaining
+        try:
+            return await work
+        finally:
+            # several readers may wait for the same work
+            self._at = max(self._at, time.monotonic() + left)
+
     async def bound(self, subject: str, work: Awaitable[Answer]) -> Answer:
         """The result of the work; OutOfTime, which names the `subject`, if it takes longer."""
         try:
@@ -56,7 +66,7 @@ class Deadline:
     def missed(self, subject: str) -> OutOfTime:
         """The error for an answer that did not come in time."""
         return OutOfTime(
-            f"{subject} did not answer within {self._timeout:g} s: check the server and the network, or"
+            f"{subject} did not answer within {self.timeout:g} s: check the server and the network, or"
             " raise --timeout"
         )
 
@@ -74,7 +84,7 @@ class AnswerDeadline(Deadline):
 
     def for_answer(self) -> Deadline:
         """The deadline of one answer, from now on."""
-        return AnswerDeadline(self._timeout, self.most_refusals)
+        return AnswerDeadline(self.timeout, self.most_refusals)
 
     async def turn(self, waiting: Awaitable[object]) -> None:
         """Wait until the bounded work may continue; the wait does not count."""

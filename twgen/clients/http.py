@@ -1,13 +1,10 @@
-"""One request over HTTP and its whole answer, bounded in bytes and time; and connections to servers."""
+"""One request over HTTP and its whole answer, bounded in bytes and time."""
 
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.credentials import remember
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 _CHUNK = 2**16
-_CONNECTIONS = 16
-"""Of each pool."""
 _LEAST_WAIT = 0.1
 _BEGINNING = 2**18
 _LONGEST_OF_STRANGERS = 200
@@ -43,7 +38,8 @@ class Request(NamedTuple):
     """The server and the subject of the request, for people."""
     method: str
     url: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str | tuple[str, ...]]
+    """By name; a header with several values is sent several times."""
     ends: float
     """Until when the answer may take, on the monotonic clock."""
     late: TwgenError
@@ -60,7 +56,7 @@ class Request(NamedTuple):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The credentials in it, which no message shows."""
-        scheme, _, proof = self.headers.get("Authorization", "").partition(" ")
+        scheme, _, proof = str(self.headers.get("Authorization", "")).partition(" ")
         if scheme != "Basic":
             return (proof or scheme,)
         return proof, b64decode(proof).decode(errors="replace").partition(":")[2]
@@ -104,14 +100,17 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
     Raises `late` after `ends`, Unreachable without a whole answer, and StateUnavailable for an answer that is
     too large, compressed or a redirect.
     """
-    from urllib3 import Timeout
+    from urllib3 import HTTPHeaderDict, Timeout
     from urllib3.exceptions import HTTPError, NewConnectionError
     from urllib3.exceptions import TimeoutError as Late
 
     remember(request.secrets)
+    headers = HTTPHeaderDict({"Accept": "application/json"})
     # nothing is unpacked: a megabyte can hold a gigabyte
-    own_headers = {"accept": "application/json", "accept-encoding": "identity"}
-    headers = {name.lower(): text for name, text in request.headers.items()} | own_headers
+    for name, values in (*request.headers.items(), ("Accept-Encoding", "identity")):
+        headers.discard(name)
+        for value in (values,) if isinstance(values, str) else values:
+            headers.add(name, value)
     try:
         # a redirect could send the credentials to another host, or return another host's answer
         answer = pool.urlopen(
@@ -171,64 +170,3 @@ def _unreachable(request: Request, error: Exception) -> Unreachable:
     failed = Unreachable(f"{request.subject} cannot be reached{request.to_reach_it} ({reason})")
     failed.is_refused = isinstance(innermost, NewConnectionError)
     return failed
-
-
-def pool_to(  # noqa: PLR0913 - each is a setting of a kubeconfig
-    server: str,
-    *,
-    authority: str = "",
-    is_verified: bool = True,
-    server_name: str = "",
-    certificate: tuple[Path, Path] | None = None,
-    proxy: str = "",
-) -> "PoolManager":
-    """Connections that are kept; without an authority, the system's authorities are trusted.
-
-    Without a proxy the variables HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide.
-    """
-    import ssl
-
-    from urllib3 import PoolManager, ProxyManager, make_headers
-    from urllib3.util import create_urllib3_context, parse_url
-
-    context = create_urllib3_context()
-    # default since Python 3.13: it rejects the authorities of many clusters
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if not is_verified:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif authority:
-        context.load_verify_locations(cadata=authority)
-    else:
-        context.load_default_certs()
-    if certificate:
-        # without a password here the library would ask for one at the terminal
-        context.load_cert_chain(*certificate, password="")
-    settings: dict[str, Any] = {"ssl_context": context, "maxsize": _CONNECTIONS}
-    if server_name:
-        settings["server_hostname"] = server_name
-    if not (through := proxy or _proxy_to(server)):
-        return PoolManager(**settings)
-    if through.startswith("socks"):
-        from urllib3.contrib.socks import SOCKSProxyManager
-
-        return SOCKSProxyManager(through, **settings)
-    account = parse_url(through).auth
-    headers = make_headers(proxy_basic_auth=account) if account else None
-    return ProxyManager(through, proxy_headers=headers, **settings)
-
-
-def _proxy_to(server: str) -> str:
-    """The proxy that the environment names for a server; empty: none."""
-    from ipaddress import ip_address, ip_network
-    from urllib.request import getproxies
-
-    proxies, address = getproxies(), urlsplit(server)
-    host, port = address.hostname or "", address.port
-    for entry in (item.strip().lower() for item in proxies.get("no", "").split(",")):
-        name = entry.removeprefix("*").lstrip(".")
-        is_named = name and (f".{host}".endswith(f".{name}") or f".{host}:{port}".endswith(f".{name}"))
-        with suppress(ValueError):  # most entries are not networks
-            if entry == "*" or is_named or ip_address(host) in ip_network(entry, strict=False):
-                return ""
-    return proxies.get(address.scheme) or proxies.get("all", "")

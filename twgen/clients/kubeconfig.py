@@ -1,14 +1,68 @@
-"""The cluster and the account: from the contexts of kubeconfig files, or from this Pod."""
+"""The cluster and the account: from the contexts of kubeconfig files, or from this Pod.
+
+The rules are those of kubectl: https://pkg.go.dev/k8s.io/client-go/tools/clientcmd
+"""
 
 import os
+import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from twgen.clients.pools import NoProxy, address_of, checked_proxy
+from twgen.model.record_shapes import Field, excerpt
+from twgen.model.shapes import FLAG, TEXT, Findings, listing, mapping
 from twgen.model.values import dataclass
 
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""The folder in which a Pod has the token of its account, and the authority of its API server."""
+API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+"""Those of a login program."""
+_V1 = API_VERSIONS[0]
+_MODES = ("Never", "IfAvailable", "Always")
+_IMPERSONATED = ("as-uid", "as-groups", "as-user-extra")
+_HOST = re.compile(r"[\w.:*-]*")
+_TEXTS = listing(TEXT)
+_PROGRAM = excerpt(
+    Field("apiVersion", TEXT),
+    Field("command", TEXT),
+    Field("args", _TEXTS),
+    Field("env", listing(excerpt(Field("name", TEXT, required=True), Field("value", TEXT, required=True)))),
+    Field("installHint", TEXT),
+    Field("interactiveMode", TEXT),
+    Field("provideClusterInfo", FLAG),
+)
+_PROVIDER = excerpt(Field("name", TEXT), Field("config", excerpt(Field("id-token", TEXT))))
+_USER_TEXTS = (
+    *("client-certificate", "client-certificate-data", "client-key", "client-key-data"),
+    *("token", "tokenFile", "username", "password", "as", "as-uid"),
+)
+_USER = excerpt(
+    *(Field(name, TEXT) for name in _USER_TEXTS),
+    Field("as-groups", _TEXTS),
+    Field("as-user-extra", mapping(_TEXTS)),
+    Field("exec", _PROGRAM),
+    Field("auth-provider", _PROVIDER),
+)
+_CLUSTER_TEXTS = (
+    *("server", "certificate-authority", "certificate-authority-data", "tls-server-name", "proxy-url"),
+)
+_CLUSTER = excerpt(
+    *(Field(name, TEXT) for name in _CLUSTER_TEXTS),
+    Field("insecure-skip-tls-verify", FLAG),
+    Field("extensions", listing(excerpt(Field("name", TEXT)))),
+)
+_NAME = Field("name", TEXT, required=True)
+_FILE = excerpt(
+    Field("current-context", TEXT),
+    Field("clusters", listing(excerpt(_NAME, Field("cluster", _CLUSTER)))),
+    Field("users", listing(excerpt(_NAME, Field("user", _USER)))),
+    Field(
+        "contexts",
+        listing(excerpt(_NAME, Field("context", excerpt(Field("cluster", TEXT), Field("user", TEXT))))),
+    ),
+)
 
 
 class Unusable(Exception):
@@ -37,25 +91,58 @@ class Entry(NamedTuple):
 
     fields: Mapping[str, Any]
     folder: Path
+    described: str
+    """`user 'ana'`, for people."""
+
+    def text(self, name: str) -> str:
+        """The text of a field; empty without it."""
+        return self.fields.get(name) or ""
+
+    def has(self, name: str) -> bool:
+        """The field itself is there, or `<name>-data`."""
+        return bool(self.text(name) or self.text(f"{name}-data"))
 
     def content(self, name: str) -> bytes:
         """The field `<name>-data`, else the content of the file that `name` names; empty without both."""
-        if data := self.fields.get(f"{name}-data"):
-            return b64decode(data)
-        path = self.path(name)
-        return path.read_bytes() if path else b""
+        if data := self.text(f"{name}-data"):
+            try:
+                return b64decode("".join(data.split()), validate=True)
+            except ValueError:
+                raise self.wrong(f"{name}-data is not base64") from None
+        return read_file(self.path(name), f"{name} of {self.described}") if self.text(name) else b""
 
-    def path(self, name: str) -> Path | None:
+    def path(self, name: str) -> Path:
         """The file that a field names."""
-        file = self.fields.get(name)
-        return self.folder / Path(file).expanduser() if file else None
+        return self.folder / self.text(name)
+
+    def wrong(self, message: str) -> Unusable:
+        """The error for this entry."""
+        return Unusable(f"{self.described}: {message}")
 
 
 class Context(NamedTuple):
     """An API server, and the user."""
 
+    name: str
+    """Empty: the account of this Pod."""
+    server: str
+    """The address with its scheme, and a path if it is served under one."""
     cluster: Entry
     user: Entry
+
+    @property
+    def is_secure(self) -> bool:
+        """The server speaks TLS; no credential is sent to any other."""
+        return self.server.startswith("https://")
+
+
+def read_file(path: Path, named_by: str) -> bytes:
+    """The content of a file; raises Unusable, with what names the file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        why = f"{error.strerror}; ~ is not expanded" if "~" in str(path) else error.strerror
+        raise Unusable(f"{named_by}: {path} cannot be read ({why})") from None
 
 
 def context_of_pod() -> Context:
@@ -64,58 +151,140 @@ def context_of_pod() -> Context:
     if not host or not port:
         raise Unusable("this is not a Pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    account = "the account of this Pod"
     return Context(
-        Entry({"server": server, "certificate-authority": "ca.crt"}, _ACCOUNT),
-        Entry({"tokenFile": "token"}, _ACCOUNT),
+        "",
+        server,
+        Entry({"server": server, "certificate-authority": "ca.crt"}, ACCOUNT, account),
+        Entry({"tokenFile": "token"}, ACCOUNT, account),
     )
 
 
 def context_of_files(paths: str, name: str) -> Context:
     """A context of files that are joined by `:`; without a name the current one.
 
-    The first file that has an entry, or a current context, decides; missing files are skipped.
+    The first file that has an entry, or a current context, decides; missing and empty files are skipped.
     """
     documents = list(_documents(paths))
-    if not documents:
-        raise Unusable("there is no such file")
-    try:
-        current = (
-            str(document["current-context"]) for document, _ in documents if document.get("current-context")
-        )
-        if not (context_name := name or next(current, "")):
-            raise Unusable("it has no current-context: give --context")
-        context = _entry(documents, "context", context_name).fields
-        user = context.get("user")
-        users = (item["name"] for document, _ in documents for item in document.get("users") or ())
-        return Context(
-            _entry(documents, "cluster", context.get("cluster")),
-            _entry(documents, "user", user) if user and user in users else Entry({}, Path()),
-        )
-    except (TypeError, KeyError, AttributeError):
-        raise Unusable("not a kubeconfig") from None
+    current = (document.get("current-context") for document, _ in documents)
+    context_name = name or next(filter(None, current), "")
+    if not context_name:
+        raise Unusable("it has no current-context: give --context")
+    context = _entry(documents, "context", context_name)
+    cluster = _entry(documents, "cluster", context.text("cluster"))
+    user_name = context.text("user")
+    user = _entry(documents, "user", user_name) if user_name else Entry({}, Path(), "no user")
+    server = _server(cluster)
+    found = Context(context_name, server, cluster, user)
+    _check_cluster(found)
+    _check_user(found)
+    return found
 
 
 def _documents(paths: str) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    from yaml import YAMLError, safe_load
+    from twgen.yaml.reader import read_documents
+    from twgen.yaml.source import YamlError
 
+    found = False
     for file in filter(None, paths.split(os.pathsep)):
-        path = Path(file).expanduser()
-        try:
-            document = safe_load(path.read_bytes())
-        except FileNotFoundError:
+        path = Path(file)
+        if not path.exists():
             continue
-        except YAMLError as error:
-            # the parser quotes the line that it cannot read, and that may be a token
-            mark = getattr(error, "problem_mark", None)
-            raise Unusable(f"not YAML at line {mark.line + 1}" if mark else "not YAML") from None
-        if not isinstance(document, dict):
-            raise Unusable("not a kubeconfig")
-        yield document, path.absolute().parent
+        found = True
+        try:
+            documents = read_documents(read_file(path, "the kubeconfig"))
+        except YamlError as error:
+            # its message can quote a part of the line, and that may be a token
+            raise Unusable(f"{path}: not YAML{f' at line {error.line}' if error.line else ''}") from None
+        if not documents or documents[0] is None:
+            continue
+        findings = Findings()
+        _FILE.read(documents[0], None, findings)
+        for problem in findings.problems[:1]:
+            raise Unusable(f"{path}: {problem.path or 'it'}: {problem.message}")
+        yield documents[0], path.absolute().parent
+    if not found:
+        raise Unusable("there is no such file" + ("; ~ is not expanded" if "~" in paths else ""))
 
 
-def _entry(documents: list[tuple[Mapping[str, Any], Path]], kind: str, name: Any) -> Entry:
+def _entry(documents: list[tuple[Mapping[str, Any], Path]], kind: str, name: str) -> Entry:
     for document, folder in documents:
         for item in document.get(f"{kind}s") or ():
             if item["name"] == name:
-                return Entry(item.get(kind) or {}, folder)
-    raise Unusable(f"no {kind} has the name {name}")
+                return Entry(item.get(kind) or {}, folder, f"{kind} {name!r}")
+    raise Unusable(f"no {kind} has the name {name!r}")
+
+
+def _server(cluster: Entry) -> str:
+    server = cluster.text("server")
+    if not server:
+        raise cluster.wrong("it has no server")
+    if "://" not in server:
+        is_tls = cluster.has("certificate-authority") or cluster.fields.get("insecure-skip-tls-verify")
+        server = f"{'https' if is_tls else 'http'}://{server}"
+    address = address_of(server)
+    if (
+        address is None
+        or address.scheme not in {"https", "http"}
+        or address.username is not None
+        or address.query
+        or address.fragment
+    ):
+        # the address is not shown: it may hold a password
+        raise cluster.wrong(
+            "server is not an address such as https://kubernetes.example.com:6443, without user or query"
+        )
+    return server.rstrip("/")
+
+
+def _check_cluster(context: Context) -> None:
+    cluster = context.cluster
+    if cluster.has("certificate-authority") and cluster.fields.get("insecure-skip-tls-verify"):
+        raise cluster.wrong("insecure-skip-tls-verify conflicts with certificate-authority: remove one")
+    _check_sources(cluster, "certificate-authority")
+    if not _HOST.fullmatch(cluster.text("tls-server-name")):
+        raise cluster.wrong("tls-server-name is not the name of a host")
+    if proxy := cluster.text("proxy-url"):
+        try:
+            checked_proxy(proxy, "proxy-url")
+        except NoProxy as error:
+            raise cluster.wrong(str(error)) from None
+
+
+def _check_sources(entry: Entry, name: str) -> None:
+    if entry.text(name) and entry.text(f"{name}-data"):
+        raise entry.wrong(f"{name} conflicts with {name}-data: remove one")
+
+
+def _check_user(context: Context) -> None:
+    """Refuse combinations that kubectl refuses, and those that it takes as nobody's."""
+    user = context.user
+    impersonates = user.text("as")
+    if any(user.fields.get(field) for field in _IMPERSONATED) and not impersonates:
+        raise user.wrong("as-uid, as-groups and as-user-extra need the field as")
+    if not context.is_secure:
+        if impersonates:
+            raise user.wrong("as needs a server with https://: twgen sends no account to another")
+        return
+    if (user.text("token") or user.text("tokenFile")) and (user.text("username") or user.text("password")):
+        raise user.wrong("it has a token and a password: remove one")
+    if user.text("password") and not user.text("username"):
+        raise user.wrong("it has a password without a username")
+    for name in ("client-certificate", "client-key"):
+        _check_sources(user, name)
+    if user.has("client-certificate") != user.has("client-key"):
+        raise user.wrong("it needs both client-certificate and client-key")
+    if (program := user.fields.get("exec")) is not None:
+        if user.fields.get("auth-provider"):
+            raise user.wrong("exec conflicts with auth-provider: remove one")
+        _check_program(user, program)
+
+
+def _check_program(user: Entry, program: Mapping[str, Any]) -> None:
+    if not program.get("command"):
+        raise user.wrong("exec has no command")
+    if (version := program.get("apiVersion")) not in API_VERSIONS:
+        raise user.wrong(f"apiVersion of exec is not {' or '.join(API_VERSIONS)}")
+    mode = program.get("interactiveMode")
+    if mode not in _MODES and (mode or version == _V1):
+        raise user.wrong(f"interactiveMode of exec is not one of {', '.join(_MODES)}")

@@ -10,7 +10,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
@@ -24,7 +23,7 @@ from twgen.versioning.names import DEPLOYMENT_API
 from twgen.yaml.limits import WORLD, Budget
 
 if TYPE_CHECKING:
-    from twgen.clients.logins import Session
+    from twgen.clients.logins import Login, Session
 
 MOST_LISTED = 100_000
 """Objects of one list: a server might always have another page."""
@@ -43,6 +42,7 @@ _ADVICE = {
     401: "requires valid credentials: check the user of the context",
     403: "does not permit it: the account needs the verb list on {resource} in this namespace",
 }
+_NOT_SECURE = "requires credentials, and twgen sends none to a server without https://: check its address"
 _OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
 
 
@@ -92,15 +92,15 @@ class KubernetesClient:
 
     def __init__(self, access: ClusterAccess) -> None:
         self._access = access
-        self._files = TemporaryDirectory(prefix="twgen-", ignore_cleanup_errors=True)
         self._free = asyncio.Semaphore(_AT_ONCE)
-        self._loading: asyncio.Task[Session] | None = None
+        self._login: Login | None = None
         self.heard: Heard | None = None
         """The time in the server's newest answer; None: there was none yet."""
 
     def close(self) -> None:
-        """Remove the files that its credentials were written to."""
-        self._files.cleanup()
+        """Close its connections."""
+        if self._login:
+            self._login.close()
 
     async def deployments(
         self, namespace: str, label_selector: str, deadline: Deadline
@@ -155,39 +155,30 @@ class KubernetesClient:
         if only_metadata:
             request = request._replace(headers={**request.headers, "Accept": _ONLY_METADATA})
 
-        async def ask() -> tuple[int, Mapping[str, Any]]:
-            session = await self._session()
-            answer = await in_thread(lambda: self._answer(session, request, budget))
-            document = answer.document(budget)
-            # otherwise the answer of any other server would count as an API server's
-            if answer.status < HTTPStatus.BAD_REQUEST:
-                if document is None:
-                    why = f"check its address ({answer.message(None, 'message')})"
-                    raise StateUnavailable(f"{subject}: the answer is not from an API server: {why}")
-                is_partial = only_metadata and document.get("kind") == _PARTIAL
-                if method in {"GET", "PATCH"} and not is_partial and (wrong := wrong_answer(path, document)):
-                    raise StateUnavailable(f"{path} cannot be read: {wrong}")
-            elif document is None or document.get("message"):
-                document = {**(document or {}), "message": answer.message(document, "message")}
-            return answer.status, document
-
-        return await deadline.bound(subject, ask())
+        answer, document = await self._answered(request, deadline, budget)
+        # otherwise the answer of any other server would count as an API server's
+        if answer.status < HTTPStatus.BAD_REQUEST:
+            if document is None:
+                why = f"check its address ({answer.message(None, 'message')})"
+                raise StateUnavailable(f"{subject}: the answer is not from an API server: {why}")
+            is_partial = only_metadata and document.get("kind") == _PARTIAL
+            if method in {"GET", "PATCH"} and not is_partial and (wrong := wrong_answer(path, document)):
+                raise StateUnavailable(f"{path} cannot be read: {wrong}")
+        elif document is None or document.get("message"):
+            document = {**(document or {}), "message": answer.message(document, "message")}
+        return answer.status, document
 
     async def _listed(
         self, resource: str, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
         subject = f"Kubernetes ({self._access.described}), namespace {namespace!r}"
-        deadline = deadline.for_answer()
-        path, query = (
-            resource.format(namespace=namespace),
-            {"labelSelector": label_selector, "limit": str(_PAGE)},
-        )
-
-        def pages(session: "Session") -> list[Mapping[str, Any]]:
-            budget, items = Budget(WORLD), dict[str, Mapping[str, Any]]()
+        path = resource.format(namespace=namespace)
+        query = {"labelSelector": label_selector, "limit": str(_PAGE)}
+        deadline, budget, items = deadline.for_answer(), Budget(WORLD), dict[str, Mapping[str, Any]]()
+        async with self._free:
             for _ in range(MOST_LISTED // _PAGE):
-                answer = self._answer(session, _request(subject, deadline, "GET", path, query), budget)
-                page = answer.document(budget)
+                request = _request(subject, deadline, "GET", path, query)
+                answer, page = await self._answered(request, deadline, budget)
                 if answer.status != HTTPStatus.OK or page is None:
                     raise _refusal(subject, resource, answer, page)
                 if wrong := wrong_answer(path, page):
@@ -199,33 +190,40 @@ class KubernetesClient:
                 if not (token := value_at(page, "metadata", "continue")):
                     return list(items.values())
                 query["continue"] = str(token)
-            raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
+        raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
 
-        async def answer() -> list[Mapping[str, Any]]:
-            async with self._free:
-                session = await self._session()
-                return await in_thread(lambda: pages(session))
+    async def _answered(
+        self, request: Request, deadline: Deadline, budget: Budget
+    ) -> tuple[Answer, dict[str, Any] | None]:
+        """The answer and its document; after a refusal of the login, that of a new one."""
+        from twgen.clients.logins import Login
 
-        return await deadline.bound(subject, answer())
+        login = self._login = self._login or Login(self._access)
 
-    async def _session(self) -> "Session":
-        from twgen.clients.logins import open_session
+        async def asked(session: "Session") -> tuple[Answer, dict[str, Any] | None]:
+            def ask() -> tuple[Answer, dict[str, Any] | None]:
+                answer = self._answer(session, request, deadline, budget)
+                return answer, answer.document(budget)
 
-        loading = self._loading
-        # a login that failed is tried again: its files may be there by now
-        if not loading or (loading.done() and (loading.cancelled() or loading.exception())):
-            login = in_thread(lambda: open_session(self._access, self._files.name))
-            loading = self._loading = asyncio.create_task(login)
-        # one cancelled LIST must not cancel the login for the others
-        return await asyncio.shield(loading)
+            return await deadline.bound(request.subject, in_thread(ask))
 
-    def _answer(self, session: "Session", request: Request, budget: Budget) -> Answer:
+        session = await deadline.uncounted(login.session(deadline.timeout))
+        answer, document = await asked(session)
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return answer, document
+        renewed = await deadline.uncounted(login.session(deadline.timeout, refused=session))
+        if (renewed.headers, renewed.made_of) == (session.headers, session.made_of):
+            return answer, document
+        return await asked(renewed)
+
+    def _answer(self, session: "Session", request: Request, deadline: Deadline, budget: Budget) -> Answer:
         """The first answer that is not "try later"; only repeatable requests are sent again."""
         from tenacity import RetryCallState, Retrying, wait_random_exponential
 
         request = request._replace(
-            url=f"{session.host}{request.url}",
-            headers={**request.headers, **session.authorization()},
+            url=f"{session.server}{request.url}",
+            headers={**request.headers, **session.headers},
+            ends=time.monotonic() + deadline.remaining,
             bytes_before=budget.bytes,
         )
         is_repeatable = request.method in {"GET", "DELETE"}  # a deletion is of one UID
@@ -265,7 +263,7 @@ class KubernetesClient:
 def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
     subject: str, deadline: Deadline, method: str, path: str, query: Mapping[str, str], body: Any = None
 ) -> Request:
-    """A request with only a path: the session adds the server and the Authorization header."""
+    """A request with only a path and no end: the session adds the server and its headers."""
     patch = "merge-patch+json" if isinstance(body, MergePatch) else "apply-patch+yaml"
     content_type = f"application/{patch if method == 'PATCH' else 'json'}"
     return Request(
@@ -274,7 +272,7 @@ def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
         url=f"{path}{f'?{urlencode(query)}' if query else ''}",
         headers={"Content-Type": content_type},
         body=None if body is None else json.dumps(body).encode(),
-        ends=time.monotonic() + deadline.remaining,
+        ends=0.0,
         late=deadline.missed(subject),
         most_bytes=WORLD.bytes,
         to_reach_it=": check the context, or pass --no-cluster",
@@ -284,5 +282,7 @@ def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
 def _refusal(subject: str, resource: str, answer: Answer, document: Any) -> StateUnavailable:
     status, resources = answer.status, "pods" if resource == _PODS else "deployments.apps"
     advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=resources)
+    if status == HTTPStatus.UNAUTHORIZED and answer.request.url.startswith("http:"):
+        advice = _NOT_SECURE
     refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
     return refused(f"{subject}: the API server {advice} ({status}: {answer.message(document, 'message')})")

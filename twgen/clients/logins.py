@@ -1,301 +1,367 @@
-"""Authenticating to an API server, with a kubeconfig or the account of a Pod.
+"""Logging in to an API server: by a kubeconfig, or by the account of a Pod.
 
-The Kubernetes client can do this too, but twgen needs nothing else from it: with its dependencies it was
-150 of 234 MB of an installation, and half of the CPU time of a live start.
+twgen decides which context, which user and which login apply, as kubectl does. The Kubernetes client gets one
+checked context, and says from it how a server is reached and which header proves the account.
 """
 
-import json
-import os
-import subprocess
-import sys
-import time
-from base64 import b64encode, urlsafe_b64decode
-from collections.abc import Callable, Mapping
+import asyncio
+import re
+import ssl
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from http import HTTPStatus
+from math import inf, isfinite
 from pathlib import Path
-from threading import Lock
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from twgen.clients.http import Request, answer_to, pool_to
+from twgen.clients.deadline import in_thread, monotonic
 from twgen.clients.kubeconfig import (
     ClusterAccess,
     Context,
-    Entry,
     Unusable,
     context_of_files,
     context_of_pod,
+    read_file,
 )
-from twgen.errors import OutOfTime, StateUnavailable, TwgenError
-from twgen.model.credentials import remember
-from twgen.yaml.limits import WORLD, Budget
+from twgen.clients.login_programs import run_login_program
+from twgen.clients.pools import pool_to, tls_context
+from twgen.errors import StateUnavailable
+from twgen.model.times import parse_time
+from twgen.yaml.limits import Budget
+from twgen.yaml.reader import read_json
+from twgen.yaml.source import YamlError
 
 if TYPE_CHECKING:
+    from kubernetes.client import Configuration
     from urllib3 import PoolManager
 
-_FILE_IS_READ_AGAIN_AFTER = 60.0
+Headers = Mapping[str, str | tuple[str, ...]]
+
+_FILES_ARE_READ_AGAIN_AFTER = 60.0
+_REFUSED_AGAIN_AFTER = 10.0
+"""Seconds after a refusal in which the next one does not cause another login."""
 _MARGIN = 30.0
-"""Seconds before its end at which a token is renewed: the request must arrive with it."""
-_EXTENSION = "client.authentication.k8s.io/exec"
-_PROVIDER_SECONDS = 20.0
-_PROVIDER_BYTES = 2**20
+"""Seconds before its end at which a credential is renewed: the request must arrive with it."""
+_PART_OF_MARGIN = 0.1
+"""The margin of a credential that is valid for a short time, as a part of that time."""
+_TOKEN = re.compile("[!-~]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+_LEGAL_IN_NAMES = "!#$&'*+-.^_`|~"
+"""Characters in the name of a header, besides letters and digits."""
+_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
 class Proof(NamedTuple):
-    """The value of the header Authorization, or a certificate with its key as PEM."""
+    """Everything that proves the account; empty: nothing does."""
 
-    header: str = ""
-    lasts: float | None = None
-    """Seconds until it must be renewed; None: it never is."""
+    token: str = ""
+    username: str = ""
+    password: str = ""
     certificate: bytes = b""
+    """As PEM, as is the key."""
     key: bytes = b""
-
-
-class Login:
-    """A proof that is made again when it is due, by one thread at a time."""
-
-    def __init__(self, make: Callable[[], Proof]) -> None:
-        self._make = make
-        self._lock = Lock()
-        self._renew_at: float | None = None
-        self.proof = self._renewed()
-
-    def header(self) -> str:
-        """The header as it must be now; raises Unusable or OSError if it cannot be renewed."""
-        with self._lock:
-            if self._renew_at is not None and time.monotonic() >= self._renew_at:
-                self.proof = self._renewed()
-            return self.proof.header
-
-    def _renewed(self) -> Proof:
-        proof = self._make()
-        self._renew_at = None if proof.lasts is None else time.monotonic() + proof.lasts
-        return proof
+    ends: float = inf
+    """When it must be renewed, by `monotonic`."""
+    is_of_program: bool = False
 
 
 class Session(NamedTuple):
     """An API server, and how it is reached."""
 
-    host: str
-    """Its address, with a path if it is served under one."""
+    context: Context
     pool: "PoolManager"
-    login: Login
+    headers: Headers
+    """Authorization, and those of impersonation."""
+    proof: Proof
+    made_of: tuple[Any, ...]
+    """The settings of the pool: it is kept while they stay the same."""
+    files_are_read_at: float
 
-    def authorization(self) -> Mapping[str, str]:
-        """The Authorization header, renewed when it is due; raises StateUnavailable if it cannot be."""
+    @property
+    def server(self) -> str:
+        """The address of the server."""
+        return self.context.server
+
+    @property
+    def ends(self) -> float:
+        """When it must be renewed, by `monotonic`."""
+        return min(self.proof.ends, self.files_are_read_at)
+
+
+class Login:
+    """The session with one API server: renewed in time, when its files change, and after a refusal."""
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self._access = access
+        self._session: Session | None = None
+        self._opening: asyncio.Task[Session] | None = None
+        self._refused_at = -inf
+
+    def close(self) -> None:
+        """Close its connections."""
+        if self._session:
+            self._session.pool.clear()
+
+    async def session(self, seconds: float, refused: Session | None = None) -> Session:
+        """The session as it must be now; a new one, if the server has `refused` this one.
+
+        A login program may take these seconds. Raises StateUnavailable or OutOfTime if the login fails; the
+        next call tries again.
+        """
+        session = self._session
+        if session and session is not refused and monotonic() < session.ends:
+            return session
+        if refused and session is refused:
+            if monotonic() < self._refused_at + _REFUSED_AGAIN_AFTER:
+                return refused
+            self._refused_at = monotonic()
+        if not self._opening or self._opening.done():
+            self._opening = asyncio.create_task(self._renewed(seconds, is_refused=refused is not None))
+        # one cancelled read must not cancel the login for the others
+        return await asyncio.shield(self._opening)
+
+    async def _renewed(self, seconds: float, *, is_refused: bool) -> Session:
+        before = self._session
         try:
-            header = self.login.header()
+            self._session = await self._opened(before, seconds, is_refused=is_refused)
         except (Unusable, OSError) as error:
-            raise StateUnavailable(f"the token for {self.host} cannot be renewed: {_reason(error)}") from None
-        except UnicodeDecodeError:
-            raise StateUnavailable(f"the token for {self.host} cannot be renewed: it is not text") from None
-        return {"Authorization": header} if header else {}
+            why = str(error) if isinstance(error, Unusable) else error.strerror
+            if before and not is_refused and monotonic() < before.proof.ends:
+                # a file that is being replaced: the server still accepts what the last one said
+                self._session = before._replace(files_are_read_at=monotonic() + _FILES_ARE_READ_AGAIN_AFTER)
+                return self._session
+            server = f"Kubernetes ({self._access.described})"
+            raise StateUnavailable(
+                f"{server} cannot be used: {why}; correct it, or pass --no-cluster"
+            ) from None
+        return self._session
 
-
-def open_session(access: ClusterAccess, folder: str) -> Session:
-    """The way to an API server; raises StateUnavailable if the settings are missing or wrong.
-
-    Runs the login program that a kubeconfig may name. Certificates and keys inside the kubeconfig are written
-    to files in the folder, since the TLS library reads only files.
-    """
-    try:
-        context = (
-            context_of_files(access.kubeconfig, access.context) if access.kubeconfig else context_of_pod()
+    async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:
+        context = self._context(before)
+        is_still_valid = (
+            before
+            and before.proof.is_of_program
+            and before.context.user == context.user
+            and monotonic() < before.proof.ends
+            and not is_refused
         )
-        return _session(context, Path(folder))
-    except (Unusable, OSError, TypeError, AttributeError, ValueError) as error:
-        raise StateUnavailable(
-            f"Kubernetes ({access.described}) is not configured: {_reason(error)}; "
-            "correct it, or pass --no-cluster"
-        ) from None
+        proof = before.proof if before and is_still_valid else await _proof(context, seconds)
+        # the import of the Kubernetes client takes a third of a second
+        return await in_thread(lambda: _open(context, proof, before))
+
+    def _context(self, before: Session | None) -> Context:
+        access = self._access
+        if not access.kubeconfig:
+            return context_of_pod()
+        context = context_of_files(access.kubeconfig, before.context.name if before else access.context)
+        if before and before.server != context.server:
+            raise Unusable(f"context {context.name!r} now names another server: start twgen again")
+        return context
 
 
-def _session(context: Context, folder: Path) -> Session:
-    (cluster, user), login, certificate = context, _login(context), None
-    server = str(cluster.fields.get("server") or "").rstrip("/")
-    if not server:
-        raise Unusable("its cluster has no server")
-    server = server if "://" in server else f"https://{server}"
-    pem, key = login.proof.certificate, login.proof.key
-    if server.startswith("https"):
-        pem, key = pem or user.content("client-certificate"), key or user.content("client-key")
-    if pem and key:
-        certificate = folder / "tls.crt", folder / "tls.key"
-        for file, content in zip(certificate, (pem, key), strict=True):
-            file.touch(mode=0o600)
-            file.write_bytes(content)
-    pool = pool_to(
-        server,
-        authority=cluster.content("certificate-authority").decode(),
-        is_verified=not cluster.fields.get("insecure-skip-tls-verify"),
-        server_name=cluster.fields.get("tls-server-name") or "",
-        certificate=certificate,
-        proxy=cluster.fields.get("proxy-url") or "",
-    )
-    return Session(server, pool, login)
-
-
-def _reason(error: Exception) -> str:
-    # other errors of these types can quote the text that they reject, and that may be a token
-    return " ".join(str(error).split()) if isinstance(error, Unusable | OSError) else "not a kubeconfig"
-
-
-def _login(context: Context) -> Login:
-    user = context.user.fields
-    if provider := user.get("auth-provider"):
-        if provider.get("name") != "oidc":
-            raise Unusable(
-                f"auth-provider {provider.get('name')!r} is not supported: use a login program (exec)"
-            )
-        return Login(_OidcTokens(Entry(provider.get("config") or {}, context.user.folder)).proof)
-    if token_file := context.user.path("tokenFile"):
-        return Login(lambda: _from_file(token_file))
-    if token := user.get("token"):
-        return Login(lambda: Proof(f"Bearer {token}"))
-    if program := user.get("exec"):
-        return Login(lambda: _from_program(program, context))
-    if "username" in user and "password" in user:
-        pair = f"{user['username']}:{user['password']}".encode()
-        return Login(lambda: Proof(f"Basic {b64encode(pair).decode()}"))
-    return Login(Proof)
-
-
-def _seconds_until(end: datetime) -> float:
-    # the server's clock is unknown, so this machine's clock is used
-    now = datetime.now(UTC)  # noqa: TID251
-    return max(0.0, (end - now).total_seconds() - _MARGIN)
-
-
-def _from_file(path: Path) -> Proof:
-    token = path.read_text().strip()
-    if not token:
-        raise Unusable(f"{path} is empty")
-    return Proof(f"Bearer {token}", _FILE_IS_READ_AGAIN_AFTER)
-
-
-def _from_program(program: Mapping[str, Any], context: Context) -> Proof:
-    try:
-        status = _run(program, context)
+async def _proof(context: Context, seconds: float) -> Proof:
+    """What proves the account: a login program only if the user has nothing else, as with kubectl."""
+    user = context.user
+    if not context.is_secure:
+        return Proof()
+    proof = Proof(certificate=user.content("client-certificate"), key=user.content("client-key"))
+    if user.text("tokenFile"):
+        return proof._replace(token=_token_of_file(context))
+    if token := user.text("token"):
+        return proof._replace(token=token)
+    if username := user.text("username"):
+        return proof._replace(username=username, password=user.text("password"))
+    if provider := user.fields.get("auth-provider"):
+        return _with_id_token(proof, provider)
+    if user.fields.get("exec") and not proof.certificate:
+        status = await run_login_program(context, seconds)
         end = status.get("expirationTimestamp")
-        lasts = _seconds_until(datetime.fromisoformat(end)) if end else None
-        if token := status.get("token"):
-            return Proof(f"Bearer {token}", lasts)
-        if (certificate := status.get("clientCertificateData")) and (key := status.get("clientKeyData")):
-            return Proof("", None, certificate.encode(), key.encode())
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        hint = program.get("installHint") if isinstance(error, FileNotFoundError) else ""
-        raise Unusable(f"its login failed ({hint or error})") from None
-    raise Unusable("its login failed (exec: the program returned no token, and no certificate with its key)")
-
-
-def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
-    """The status of the credential that a login program prints."""
-    is_interactive = (
-        program.get("interactiveMode") != "Never" and sys.stdin is not None and sys.stdin.isatty()
-    )
-    spec: dict[str, Any] = {"interactive": is_interactive}
-    if program.get("provideClusterInfo"):
-        spec["cluster"] = _described(context.cluster)
-    version = program["apiVersion"]
-    request = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
-    variables = {item["name"]: item["value"] for item in program.get("env") or ()}
-    command = str(program["command"])
-    # a relative path is relative to the kubeconfig; a bare name is looked for on PATH
-    program_file = str(context.user.folder / command) if os.sep in command else command
-    result = subprocess.run(  # noqa: S603 - the kubeconfig is the person's own
-        [program_file, *map(str, program.get("args") or ())],
-        stdin=None if is_interactive else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=None if is_interactive else subprocess.PIPE,
-        env={**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(request)},  # noqa: TID251 - it is handed on
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        raise Unusable(
-            f"its login failed (exec: process returned {result.returncode}. {(result.stderr or '').strip()})"
+        return Proof(
+            token=status.get("token") or "",
+            certificate=(status.get("clientCertificateData") or "").encode(),
+            key=(status.get("clientKeyData") or "").encode(),
+            ends=_renewal(parse_time(end).timestamp()) if end else inf,
+            is_of_program=True,
         )
-    answer = json.loads(result.stdout)
-    if answer["apiVersion"] != version:
-        raise Unusable(f"its login failed (exec: it answers as {answer['apiVersion']}, not as {version})")
-    status: Mapping[str, Any] = answer["status"]
-    return status
+    return proof
 
 
-def _described(cluster: Entry) -> dict[str, Any]:
-    """The cluster, in the form that a login program expects."""
-    names = "server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url"
-    described = {name: cluster.fields[name] for name in names if name in cluster.fields}
-    if authority := cluster.content("certificate-authority"):
-        described["certificate-authority-data"] = b64encode(authority).decode()
-    for extension in cluster.fields.get("extensions") or ():
-        if extension["name"] == _EXTENSION:
-            described["config"] = extension["extension"]
-    return described
-
-
-class _OidcTokens:
-    """The ID token of an `auth-provider` named oidc; the refresh token renews it, and no file is changed."""
-
-    def __init__(self, provider: Entry) -> None:
-        self._provider = provider
-        self._token = str(provider.fields.get("id-token") or "")
-        self._refresh = str(provider.fields.get("refresh-token") or "")
-
-    def proof(self) -> Proof:
-        if self._token and (present := _from_jwt(self._token)).lasts != 0:
-            return present
-        if not self._refresh:
-            raise Unusable("its OIDC token has expired, and there is no refresh-token: log in again")
-        try:
-            self._renew()
-        except TwgenError as error:
-            raise Unusable(f"its OIDC token cannot be renewed ({error})") from None
-        return _from_jwt(self._token)
-
-    def _renew(self) -> None:
-        fields = self._provider.fields
-        client, secret = str(fields.get("client-id") or ""), str(fields.get("client-secret") or "")
-        remember((self._refresh, secret))
-        issuer = str(fields.get("idp-issuer-url") or "").rstrip("/")
-        provider = self._answer("GET", f"{issuer}/.well-known/openid-configuration", {}, None)
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        form = {"grant_type": "refresh_token", "refresh_token": self._refresh, "client_id": client}
-        if secret:
-            pair = f"{quote(client, safe='')}:{quote(secret, safe='')}".encode()
-            headers["Authorization"] = f"Basic {b64encode(pair).decode()}"
-        renewed = self._answer("POST", str(provider.get("token_endpoint")), headers, urlencode(form).encode())
-        if not renewed.get("id_token"):
-            raise Unusable("its OIDC token cannot be renewed (the provider sent no id_token)")
-        self._token = str(renewed["id_token"])
-        self._refresh = str(renewed.get("refresh_token") or self._refresh)
-
-    def _answer(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> dict[str, Any]:
-        request = Request(
-            subject=url,
-            method=method,
-            url=url,
-            headers=headers,
-            ends=time.monotonic() + _PROVIDER_SECONDS,
-            late=OutOfTime(f"{url} did not answer within {_PROVIDER_SECONDS:.0f} s"),
-            most_bytes=_PROVIDER_BYTES,
-            body=body,
-        )
-        authority = self._provider.content("idp-certificate-authority").decode()
-        answer = answer_to(request, pool_to(url, authority=authority))
-        document = answer.document(Budget(WORLD))
-        if answer.status != HTTPStatus.OK or document is None:
-            raise Unusable(f"its OIDC token cannot be renewed ({url} answers with {answer.status})")
-        return document
-
-
-def _from_jwt(token: str) -> Proof:
-    """The proof of an ID token; it lasts 0 seconds if it must be renewed."""
+def _token_of_file(context: Context) -> str:
+    user = context.user
     try:
-        _, claims, _ = token.split(".")
-        end = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4))).get("exp")
-        lasts = None if end is None else _seconds_until(datetime.fromtimestamp(float(end), UTC))
-    except (ValueError, TypeError, AttributeError):
-        raise Unusable("its OIDC id-token is not a JSON Web Token") from None
-    return Proof(f"Bearer {token}", lasts)
+        token = read_file(user.path("tokenFile"), f"tokenFile of {user.described}").decode().strip()
+    except Unusable:
+        if token := user.text("token"):
+            return token
+        raise
+    except UnicodeDecodeError:
+        token = ""
+    if not token:
+        raise user.wrong(f"tokenFile {user.path('tokenFile')} has no token")
+    return token
+
+
+def _with_id_token(proof: Proof, provider: Mapping[str, Any]) -> Proof:
+    if provider.get("name") != "oidc":
+        raise Unusable(f"auth-provider {provider.get('name')!r} is not supported: use a login program (exec)")
+    token = (provider.get("config") or {}).get("id-token") or ""
+    ends = _renewal(_end_of(token))
+    if not token or ends <= monotonic():
+        # a refresh token can be used once, and only kubectl writes the next one back
+        raise Unusable("its OIDC token has ended: run kubectl once, which renews it and writes it back")
+    return proof._replace(token=token, ends=ends)
+
+
+def _end_of(id_token: str) -> float:
+    """When a JSON Web Token ends, in seconds since 1970; infinity: it does not say so."""
+    try:
+        _, claims, _ = id_token.split(".")
+        document = read_json(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)).decode(), Budget())
+    except (ValueError, YamlError):
+        document = None
+    if not isinstance(document, dict):
+        raise Unusable("its OIDC id-token is not a JSON Web Token")
+    end = document.get("exp")
+    return float(end) if isinstance(end, int | float) and isfinite(end) else inf
+
+
+def _renewal(end: float) -> float:
+    """When a credential must be renewed that ends at this moment, in seconds since 1970."""
+    # the server's clock is unknown, so this machine's clock is used
+    left = end - datetime.now(UTC).timestamp()  # noqa: TID251
+    return monotonic() + left - min(_MARGIN, max(0, left) * _PART_OF_MARGIN)
+
+
+def _open(context: Context, proof: Proof, before: Session | None) -> Session:
+    cluster = context.cluster
+    is_verified = not cluster.fields.get("insecure-skip-tls-verify")
+    authority = b"\n".join(_CERTIFICATE.findall(cluster.content("certificate-authority")))
+    if not authority and cluster.has("certificate-authority"):
+        raise cluster.wrong("certificate-authority has no PEM certificate")
+    settings = cluster.text("tls-server-name"), cluster.text("proxy-url"), is_verified
+    made_of = (context.server, *settings, authority, proof.certificate, proof.key)
+    # its files hold a private key: they are gone as soon as they have been read
+    with TemporaryDirectory(prefix="twgen-") as folder:
+        configuration = _configuration(context, proof, authority, Path(folder))
+        is_same = before and before.made_of == made_of
+        pool = before.pool if before and is_same else _pool(context, configuration)
+    names_files = any(entry.text(name) for entry in (cluster, context.user) for name in _FILES)
+    return Session(
+        context,
+        pool,
+        {**_authorization(configuration), **_impersonation(context)},
+        proof,
+        made_of,
+        monotonic() + _FILES_ARE_READ_AGAIN_AFTER if names_files else inf,
+    )
+
+
+def _configuration(context: Context, proof: Proof, authority: bytes, folder: Path) -> "Configuration":
+    """The settings that the Kubernetes client makes of a context; PEM contents are in files of the folder.
+
+    Its own login programs, its OIDC and its files are not used: it goes on without a credential if a login
+    fails, and quotes credentials in errors.
+    """
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException, load_incluster_config, load_kube_config_from_dict
+
+    def file(name: str, content: bytes) -> dict[str, str]:
+        if not content:
+            return {}
+        path = folder / name
+        path.touch(mode=0o600)
+        path.write_bytes(content)
+        return {name: str(path)}
+
+    cluster = {
+        "server": context.server,
+        "insecure-skip-tls-verify": bool(context.cluster.fields.get("insecure-skip-tls-verify")),
+        **file("certificate-authority", authority),
+    }
+    if server_name := context.cluster.text("tls-server-name"):
+        cluster["tls-server-name"] = server_name
+    user = {**file("client-certificate", proof.certificate), **file("client-key", proof.key)}
+    if proof.token:
+        user["token"] = proof.token
+    elif proof.username:
+        # the client encodes both as Latin-1, and kubectl as UTF-8
+        user |= {"username": _as_utf8(proof.username), "password": _as_utf8(proof.password)}
+    document = {
+        "current-context": "context",
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "users": [{"name": "user", "user": user}],
+    }
+    configuration = Configuration(proxy="", no_proxy="")
+    try:
+        if context.name:
+            load_kube_config_from_dict(document, client_configuration=configuration, persist_config=False)
+        else:
+            load_incluster_config(client_configuration=configuration, try_refresh_token=False)
+    except ConfigException:
+        # its text quotes the context
+        raise Unusable("the Kubernetes client cannot use it") from None
+    return configuration
+
+
+def _as_utf8(text: str) -> str:
+    return text.encode().decode("latin-1")
+
+
+def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
+    if not context.is_secure:
+        return pool_to(context.server, None, proxy=context.cluster.text("proxy-url"))
+    try:
+        tls = tls_context(configuration.ssl_ca_cert or "", is_verified=configuration.verify_ssl)
+    except ssl.SSLError:
+        raise context.cluster.wrong("certificate-authority has a certificate that cannot be read") from None
+    if not configuration.verify_ssl:
+        from urllib3 import disable_warnings
+        from urllib3.exceptions import InsecureRequestWarning
+
+        disable_warnings(InsecureRequestWarning)  # the kubeconfig asks for it
+    if configuration.cert_file:
+        try:
+            # without a password here the library would ask for one at the terminal
+            tls.load_cert_chain(configuration.cert_file, configuration.key_file, password="")
+        except ssl.SSLError:
+            raise context.user.wrong(
+                "its client certificate and key cannot be used: they must be PEM, without a password, and"
+                " belong together"
+            ) from None
+    return pool_to(
+        context.server,
+        tls,
+        server_name=configuration.tls_server_name or "",
+        proxy=context.cluster.text("proxy-url"),
+    )
+
+
+def _authorization(configuration: "Configuration") -> dict[str, str]:
+    """The Authorization header; empty: there is none."""
+    scheme, _, proof = configuration.api_key.get("BearerToken", "").partition(" ")
+    if not scheme:
+        return {}
+    if not _TOKEN.fullmatch(proof.strip()):
+        raise Unusable("its token has a character that a header cannot hold")
+    return {"Authorization": f"{scheme.capitalize()} {proof.strip()}"}
+
+
+def _impersonation(context: Context) -> Headers:
+    """The headers with which the server acts for another account; empty: it acts for the user itself."""
+    user = context.user
+    if not user.text("as"):
+        return {}
+    values: dict[str, tuple[str, ...]] = {"Impersonate-User": (user.text("as"),)}
+    if uid := user.text("as-uid"):
+        values["Impersonate-Uid"] = (uid,)
+    if groups := user.fields.get("as-groups"):
+        values["Impersonate-Group"] = tuple(groups)
+    for key, texts in (user.fields.get("as-user-extra") or {}).items():
+        values[f"Impersonate-Extra-{quote(key, safe=_LEGAL_IN_NAMES)}"] = tuple(texts)
+    if any(_CONTROL.search(text) for texts in values.values() for text in texts):
+        raise user.wrong("as, or a field that begins with as-, has a character that a header cannot hold")
+    return {name: tuple(map(_as_utf8, texts)) for name, texts in values.items()}

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.http import Answer, Request, answer_to
+from twgen.clients.pools import pool_trusting
 from twgen.errors import StateUnavailable
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
@@ -151,20 +152,15 @@ def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
     return text
 
 
-def _trusted(server: PrometheusServer) -> str | None:
+def _trusted(server: PrometheusServer) -> str:
+    """The file with the authorities; empty: those of the system."""
     file = f"{server.secret_folder}/{PROMETHEUS_CA}" if server.secret_folder else server.ca_file
-    if not file or (server.secret_folder and not Path(file).exists()):
-        return None
-    if not Path(file).is_file():
-        raise StateUnavailable(f"{file}: cannot read the trusted certificates")
-    return file
+    return "" if server.secret_folder and not Path(file).exists() else file
 
 
 def _post(
     subject: str, server: PrometheusServer, query: RangeQuery, seconds: float, late: StateUnavailable
 ) -> Answer:
-    from urllib3 import PoolManager
-
     ends = time.monotonic() + seconds
     form = {
         "query": query.query,
@@ -186,5 +182,5 @@ def _post(
         most_bytes=MOST_BYTES,
         to_shorten_it=": aggregate the query",
     )
-    with PoolManager(ca_certs=_trusted(server)) as pool:
+    with pool_trusting(server.url, _trusted(server)) as pool:
         return answer_to(request, pool)
