@@ -2,8 +2,8 @@
 
 import asyncio
 import json
+import os
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +65,10 @@ def test_shell_gets_only_names_of_workers_whatever_a_server_answers(
     monkeypatch: pytest.MonkeyPatch, odd: Any
 ) -> None:
     cluster = Cluster([{ROLLOUT: "pay"}, odd, {ROLLOUT: "mail"}])
-    monkeypatch.setattr(live, "KubernetesClient", lambda _: cluster)
+    monkeypatch.setattr(live, "KubernetesClient", lambda _, **__: cluster)
     words = ["status", "--kubeconfig", "none", "-n", "shop"]
     items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
     assert [item.value for item in items] == ["worker/mail", "worker/pay", "worker/"]
-
-
-class Terminal(StringIO):
-    """Where a person types."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_login_program_does_not_ask_the_person_who_completes_a_name(
@@ -90,12 +83,12 @@ def test_login_program_does_not_ask_the_person_who_completes_a_name(
     kubeconfig = tmp_path / "kubeconfig"
     config = {
         "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
         "users": [{"name": "u", "user": {"exec": program}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     }
     kubeconfig.write_text(json.dumps(config))
-    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("twgen.clients.login_programs._terminal", lambda: os.open(os.devnull, os.O_RDONLY))
     words = ["status", "--kubeconfig", str(kubeconfig), "-n", "shop"]
     items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
     assert [item.value for item in items] == ["worker/"]

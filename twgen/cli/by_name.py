@@ -1,10 +1,8 @@
 """`worker/NAME` in place of PATHs: a rollout that the cluster carries out, without specs and Temporal."""
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from datetime import timedelta
-from io import StringIO
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -59,7 +57,6 @@ def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
     """
     if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
         return []
-    terminal, sys.stdin = sys.stdin, StringIO()
     try:
         settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
         namespace = settings.namespace_rule.default
@@ -70,12 +67,10 @@ def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
             # a shell inserts them as they are
             return list(filter(is_worker_name, names))
 
-        with Servers(settings) as servers:
+        with Servers(settings, asks=False) as servers:
             names = servers.run((), read) if namespace else []
     except (TwgenError, click.ClickException):
         return []
-    finally:
-        sys.stdin = terminal
     return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
 
 

@@ -61,10 +61,14 @@ class Servers:
     the next one opens new ones, with the credentials and addresses of that time.
     """
 
-    def __init__(self, settings: Settings, unread: list[Unread] | None = None) -> None:
-        """`unread` gets the workers that cannot be read if others can be; None: a read of them raises."""
+    def __init__(self, settings: Settings, unread: list[Unread] | None = None, *, asks: bool = True) -> None:
+        """`unread` gets the workers that cannot be read if others can be; None: a read of them raises.
+
+        `asks`: a login program may ask the person at the terminal.
+        """
         self._settings = settings
         self._unread = unread
+        self._asks = asks
         self._connections: Connections | None = None
         self._is_reading = False
 
@@ -172,7 +176,7 @@ class Servers:
             access = settings.surroundings.cluster(settings.operator, quiet=quiet)
         # the log lines of a library may quote credentials that it was sent
         logging.lastResort = logging.NullHandler()
-        kubernetes = KubernetesClient(access) if access else None
+        kubernetes = KubernetesClient(access, asks=self._asks) if access else None
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
         return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))
 

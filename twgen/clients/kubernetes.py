@@ -90,8 +90,10 @@ class KubernetesClient:
     Every method raises StateUnavailable, or OutOfTime after the deadline.
     """
 
-    def __init__(self, access: ClusterAccess) -> None:
+    def __init__(self, access: ClusterAccess, *, asks: bool = True) -> None:
+        """`asks`: a login program may ask the person at the terminal."""
         self._access = access
+        self._asks = asks
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._login: Login | None = None
         self.heard: Heard | None = None
@@ -198,7 +200,7 @@ class KubernetesClient:
         """The answer and its document; after a refusal of the login, that of a new one."""
         from twgen.clients.logins import Login
 
-        login = self._login = self._login or Login(self._access)
+        login = self._login = self._login or Login(self._access, asks=self._asks)
 
         async def asked(session: "Session") -> tuple[Answer, dict[str, Any] | None]:
             def ask() -> tuple[Answer, dict[str, Any] | None]:

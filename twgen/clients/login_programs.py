@@ -45,15 +45,15 @@ _CREDENTIAL = excerpt(
 )
 
 
-async def run_login_program(context: Context, seconds: float) -> Mapping[str, Any]:
+async def run_login_program(context: Context, seconds: float, *, asks: bool) -> Mapping[str, Any]:
     """The `status` of the credential that the program prints: a token, a certificate with its key, or both.
 
-    A person at the terminal may take as long as they need. Otherwise, the program and its children are
-    stopped after these seconds, and OutOfTime is raised. Raises Unusable if it fails, or prints no
-    credential. It gets the terminal as its input, and never the input of twgen.
+    If it may ask, a person at the terminal may take as long as they need. Otherwise, the program and its
+    children are stopped after these seconds, and OutOfTime is raised. Raises Unusable if it fails, or prints
+    no credential. It gets the terminal as its input, and never the input of twgen.
     """
     program = context.user.fields["exec"]
-    terminal = _terminal()
+    terminal = _terminal() if asks else None
     if terminal is None and program.get("interactiveMode") == "Always":
         raise Unusable("its login program asks a person (interactiveMode: Always), and there is no terminal")
     is_interactive = terminal is not None and program.get("interactiveMode") != "Never"

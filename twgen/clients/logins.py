@@ -94,8 +94,9 @@ class Session(NamedTuple):
 class Login:
     """The session with one API server: renewed in time, when its files change, and after a refusal."""
 
-    def __init__(self, access: ClusterAccess) -> None:
+    def __init__(self, access: ClusterAccess, *, asks: bool) -> None:
         self._access = access
+        self._asks = asks
         self._session: Session | None = None
         self._opening: asyncio.Task[Session] | None = None
         self._refused_at = -inf
@@ -148,7 +149,10 @@ class Login:
             and monotonic() < before.proof.ends
             and not is_refused
         )
-        proof = before.proof if before and is_still_valid else await _proof(context, seconds)
+        if before and is_still_valid:
+            proof = before.proof
+        else:
+            proof = await _proof(context, seconds, asks=self._asks)
         # the import of the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, proof, before))
 
@@ -162,7 +166,7 @@ class Login:
         return context
 
 
-async def _proof(context: Context, seconds: float) -> Proof:
+async def _proof(context: Context, seconds: float, *, asks: bool) -> Proof:
     """What proves the account: a login program only if the user has nothing else, as with kubectl."""
     user = context.user
     if not context.is_secure:
@@ -177,7 +181,7 @@ async def _proof(context: Context, seconds: float) -> Proof:
     if provider := user.fields.get("auth-provider"):
         return _with_id_token(proof, provider)
     if user.fields.get("exec") and not proof.certificate:
-        status = await run_login_program(context, seconds)
+        status = await run_login_program(context, seconds, asks=asks)
         end = status.get("expirationTimestamp")
         return Proof(
             token=status.get("token") or "",
