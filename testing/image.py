@@ -22,7 +22,7 @@ from testing.local_node.image import Image
 from testing.recipes import BUILDAH, DEBOOTSTRAP
 
 _ROOT = Path(__file__).parents[1]
-_SUITE = "bookworm"
+_SUITE = "trixie"
 _DEBIAN = f"debian-{_SUITE}"
 # what the slim images of Debian leave out
 _SLIM = ("/usr/share/doc", "/usr/share/info", "/usr/share/locale", "/usr/share/man", "/var/cache", "/var/log")
@@ -64,7 +64,7 @@ def _build_from_sources(folder: Path, content: str) -> None:
 
 def _content() -> str:
     """What tells one image from another."""
-    content = hashlib.sha256()
+    content = hashlib.sha256(_DEBIAN.encode())
     for file in _inputs():
         content.update(f"{file.relative_to(_ROOT)} {file.stat().st_size}\n".encode() + file.read_bytes())
     return content.hexdigest()[:12]

@@ -48,7 +48,7 @@ async def panic():
     os.write(2, b"thread panicked at lib.rs: {quoted}")
     raise {error}
 
-leave(exit_code_of(lambda: asyncio.run(fail()), lambda lines: None))
+leave(exit_code_of(lambda: asyncio.run(fail())))
 """
 
 
@@ -113,11 +113,13 @@ async def story():
     del connection
     await asyncio.sleep(30)
 
-leave(exit_code_of(lambda: asyncio.run(story()), lambda lines: None))
+leave(exit_code_of(lambda: asyncio.run(story())))
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_signal_ends_a_reading_whatever_python_runs_just_then(number: signal.Signals, code: int) -> None:
     program = SIGNALLED_WHERE_ERRORS_GET_LOST.replace("{number}", str(int(number)))
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=25)
