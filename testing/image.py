@@ -20,6 +20,7 @@ from testing.building import CannotInstall, cache, complete_or_absent, run, say
 from testing.install import installed
 from testing.local_node.image import Image
 from testing.recipes import BUILDAH, DEBOOTSTRAP
+from twgen import __version__
 
 _ROOT = Path(__file__).parents[1]
 _SUITE = "trixie"
@@ -30,6 +31,7 @@ _OWN_MOUNTS = ("unshare", "--mount")
 """What a program mounts ends with it: /proc left in a folder would be cleaned up with that folder."""
 _OF_INDEX = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 _KEPT_FOR = 24 * 3600
+_ARGUMENTS = {"BASE": "localhost/base", "VERSION": __version__, "REVISION": "1a2b3c4d5e6f" + "0" * 28}
 
 
 def built_image() -> Image:
@@ -64,7 +66,7 @@ def _build_from_sources(folder: Path, content: str) -> None:
 
 def _content() -> str:
     """What tells one image from another."""
-    content = hashlib.sha256(_DEBIAN.encode())
+    content = hashlib.sha256(f"{_DEBIAN} {_ARGUMENTS}".encode())
     for file in _inputs():
         content.update(f"{file.relative_to(_ROOT)} {file.stat().st_size}\n".encode() + file.read_bytes())
     return content.hexdigest()[:12]
@@ -108,8 +110,8 @@ def _build(base: Path, folder: Path) -> None:
             f"--secret=id=pip,src={work}/pip.conf",
             f"--secret=id=ca,src={_write_pip_settings(Path(work))}",
         ]
-        image = ["--build-arg", "BASE=localhost/base", "--tag", "localhost/twgen", str(_ROOT)]
-        run([*build, *secrets, *image], {})
+        arguments = [f"--build-arg={name}={value}" for name, value in _ARGUMENTS.items()]
+        run([*build, *secrets, *arguments, "--tag", "localhost/twgen", str(_ROOT)], {})
 
         def said(*command: str) -> str:
             return subprocess.check_output([*buildah, *command], text=True).strip()

@@ -1,4 +1,4 @@
-"""Signals: a render in a pipe prints all manifests or one object that kubectl rejects, whatever the moment."""
+"""Signals: a render in a pipe prints all manifests or an object that kubectl rejects, at any moment."""
 
 import json
 import os

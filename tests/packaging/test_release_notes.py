@@ -13,7 +13,7 @@ CHANGELOG = """# Changelog
 
 - Not yet.
 
-## 1.2.0 (2027-01-05)
+## 1.2.0
 
 First line.
 

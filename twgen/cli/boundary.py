@@ -150,7 +150,8 @@ def bug_report(error: BaseException) -> str:
     import platform
     import traceback
 
-    from twgen.cli.version import full_version
+    from twgen import __version__
+    from twgen.cli.version import commit
 
     chain: list[BaseException] = []
     pending: list[BaseException | None] = [error]
@@ -160,7 +161,8 @@ def bug_report(error: BaseException) -> str:
             chain.append(link)
             pending += link.exceptions if isinstance(link, BaseExceptionGroup) else ()
             pending.append(link.__cause__ or link.__context__)
-    lines = [f"twgen {full_version()}, Python {platform.python_version()}, {sys.platform}\n"]
+    built_from = f" ({commit()})" if commit() else ""
+    lines = [f"twgen {__version__}{built_from}, Python {platform.python_version()}, {sys.platform}\n"]
     for link in reversed(chain):
         lines.append(f"{type(link).__module__}.{type(link).__qualname__}\n")
         lines += traceback.format_tb(link.__traceback__)
