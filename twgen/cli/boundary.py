@@ -57,7 +57,8 @@ def exit_code_of(run: Callable[[], object]) -> int:
             code = code_of(ended_by)
         if reason := _reason(lines) or reason_of(code):
             print_failed_render(reason)
-        release_signals()  # the reader of stderr may let it wait
+        if lines:
+            release_signals()  # the reader of stderr may let it wait
         for line in lines:
             say(line)
         return code

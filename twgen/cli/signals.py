@@ -81,6 +81,7 @@ def print_failed_render(reason: str) -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
+    hold_signals()  # or a second one would print a second object
     code = code_of(number)
     print_failed_render(reason_of(code))
     os._exit(code)
