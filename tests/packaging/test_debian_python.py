@@ -8,8 +8,10 @@ import pytest
 
 from testing.checkout import copy_checkout
 from testing.image import python_image
+from testing.install import installed
 from testing.local_node.image import Image
 from testing.local_node.volumes import Mount
+from testing.recipes import KUSTOMIZE
 
 ROOT = Path(__file__).parents[2]
 OF_IMAGE = "3.13"
@@ -36,7 +38,12 @@ def test_fast_tests_pass_on_it(image: Image, tmp_path: Path) -> None:
     scratch.mkdir()
     copy_checkout(checkout)
     pytest_inside = ["pytest", "-q", "-n", "2", "--dist", "worksteal", "--tb=short", *FAST]
-    command = image.command(pytest_inside, scratch, [Mount(checkout, "/twgen", read_only=False)])
+    mounts = [
+        Mount(checkout, "/twgen", read_only=False),
+        Mount(installed(KUSTOMIZE), "/usr/local/bin/kustomize", read_only=True),
+    ]
+    variables = {KUSTOMIZE.variable: "/usr/local/bin/kustomize"}
+    command = image.command(pytest_inside, scratch, mounts, variables=variables)
     ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if ended.returncode:
         pytest.fail(ended.stdout, pytrace=False)
