@@ -201,6 +201,16 @@ def test_closed_pipe_ends_an_output_that_signals_do_not(large: Path) -> None:
         assert process.wait(30) == 141
 
 
+def test_signal_ends_an_output_at_a_terminal(large: Path, number: signal.Signals) -> None:
+    screen, stdout = os.openpty()
+    with subprocess.Popen(RENDER, cwd=large, stdout=stdout, stderr=subprocess.PIPE) as process:
+        os.close(stdout)
+        eventually(lambda: waits_in(process, "write", 1), 60)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    os.close(screen)
+
+
 def test_signal_at_any_moment_leaves_all_manifests_or_the_object(
     run: Run, large: Path, number: signal.Signals
 ) -> None:
