@@ -1,4 +1,4 @@
-"""The image that the Dockerfile makes, built for real."""
+"""The image that the Dockerfile makes, and one for the tests on a newer Python; both are built for real."""
 
 import fcntl
 import hashlib
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import certifi
@@ -20,60 +20,74 @@ from testing.building import CannotInstall, cache, complete_or_absent, run, say
 from testing.install import installed
 from testing.local_node.image import Image
 from testing.recipes import BUILDAH, DEBOOTSTRAP
+from twgen import __version__
 
 _ROOT = Path(__file__).parents[1]
-_SUITE = "bookworm"
+_SUITE = "trixie"
 _DEBIAN = f"debian-{_SUITE}"
 # what the slim images of Debian leave out
 _SLIM = ("/usr/share/doc", "/usr/share/info", "/usr/share/locale", "/usr/share/man", "/var/cache", "/var/log")
 _OWN_MOUNTS = ("unshare", "--mount")
 """What a program mounts ends with it: /proc left in a folder would be cleaned up with that folder."""
 _OF_INDEX = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
-_KEPT_FOR = 24 * 3600
+_DAY = 24 * 3600
+_REVISION = "1a2b3c4d5e6f" + "0" * 28
+_PYTHON = "testing/python.Dockerfile"
 
 
 def built_image() -> Image:
     """The image of the checkout as it stands; raises CannotInstall."""
-    content = _content()
-    folder = cache() / f"image-{content}"
+    arguments = {"VERSION": __version__, "REVISION": _REVISION}
+    return _built("image", "Dockerfile", tuple(_inputs()), arguments, _DAY)
+
+
+def python_image() -> Image:
+    """Debian's Python with the packages of `requirements.lock`; raises CannotInstall."""
+    inputs = [_ROOT / name for name in ("requirements.lock", "pyproject.toml")]
+    return _built("python", _PYTHON, inputs, {}, 30 * _DAY)
+
+
+def _built(
+    name: str, dockerfile: str, inputs: Sequence[Path], arguments: Mapping[str, str], kept: int
+) -> Image:
+    """The image of a Dockerfile, built once for these files; others are removed after so many seconds."""
+    inputs = (_ROOT / dockerfile, *inputs)
+    content = _content(inputs, arguments)
+    folder = cache() / f"{name}-{content}"
     cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / "image.lock").open("w") as lock:
+    with (cache() / f"{name}.lock").open("w") as lock:
         # two modules of tests want it, in processes of their own: the second one waits
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            _build_from_sources(folder, content)
+            if os.geteuid():
+                message = "an image is built by root alone: Debian's base holds devices and other users"
+                raise CannotInstall(message)
+            say(f"building {dockerfile} into {folder} (a minute or two, once for these sources)")
+            started = time.monotonic()
+            with complete_or_absent(folder) as unfinished:
+                _build(dockerfile, arguments, unfinished)
+                if _content(inputs, arguments) != content:
+                    raise CannotInstall("what goes into the image was changed while it was built: try again")
+            say(f"built it in {time.monotonic() - started:.0f} s")
     os.utime(folder)
-    for other in cache().glob("image-*"):
-        if time.time() - other.stat().st_mtime > _KEPT_FOR:  # noqa: TID251 - the age of a file
+    for other in cache().glob(f"{name}-*"):
+        if time.time() - other.stat().st_mtime > kept:  # noqa: TID251 - the age of a file
             shutil.rmtree(other, ignore_errors=True)
     return Image(folder / "root", json.loads((folder / "config.json").read_text()))
 
 
-def _build_from_sources(folder: Path, content: str) -> None:
-    if os.geteuid():
-        raise CannotInstall("the image is built by root alone: Debian's base holds devices and other users")
-    base = _debian()
-    say(f"building the image into {folder} (a minute or two, once for these sources)")
-    started = time.monotonic()
-    with complete_or_absent(folder) as unfinished:
-        _build(base, unfinished)
-        if _content() != content:
-            raise CannotInstall("what goes into the image was changed while it was built: try again")
-    say(f"built the image in {time.monotonic() - started:.0f} s")
-
-
-def _content() -> str:
+def _content(inputs: Sequence[Path], arguments: Mapping[str, str]) -> str:
     """What tells one image from another."""
-    content = hashlib.sha256()
-    for file in _inputs():
+    content = hashlib.sha256(f"{_DEBIAN} {arguments}".encode())
+    for file in inputs:
         content.update(f"{file.relative_to(_ROOT)} {file.stat().st_size}\n".encode() + file.read_bytes())
     return content.hexdigest()[:12]
 
 
 def _inputs() -> Iterator[Path]:
-    """What the Dockerfile may see, and itself."""
+    """What a Dockerfile may see."""
     ignored = _ROOT / ".dockerignore"
-    for name in ("Dockerfile", ".dockerignore", *re.findall(r"^!(.+)$", ignored.read_text(), re.MULTILINE)):
+    for name in (".dockerignore", *re.findall(r"^!(.+)$", ignored.read_text(), re.MULTILINE)):
         files = [_ROOT / name] if (_ROOT / name).is_file() else sorted((_ROOT / name).rglob("*"))
         yield from (file for file in files if file.is_file() and "__pycache__" not in file.parts)
 
@@ -97,19 +111,20 @@ def _debian() -> Path:
     return folder
 
 
-def _build(base: Path, folder: Path) -> None:
+def _build(dockerfile: str, arguments: Mapping[str, str], folder: Path) -> None:
     # beside the folder: a file system can be moved there at once
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         store = ["--root", f"{work}/store", "--runroot", f"{work}/run", "--storage-driver", "vfs"]
         buildah = [*_OWN_MOUNTS, str(installed(BUILDAH)), *store]
         build = [*buildah, "bud", "--isolation", "chroot", "--network", "host", "--pull-never"]
-        run([*build, "--tag", "localhost/base", str(base)], {})
+        run([*build, "--tag", "localhost/base", str(_debian())], {})
         secrets = [
             f"--secret=id=pip,src={work}/pip.conf",
             f"--secret=id=ca,src={_write_pip_settings(Path(work))}",
         ]
-        image = ["--build-arg", "BASE=localhost/base", "--tag", "localhost/twgen", str(_ROOT)]
-        run([*build, *secrets, *image], {})
+        given = {"BASE": "localhost/base", **arguments}.items()
+        image = [*(f"--build-arg={name}={value}" for name, value in given), "--tag", "localhost/twgen"]
+        run([*build, *secrets, *image, "--file", str(_ROOT / dockerfile), str(_ROOT)], {})
 
         def said(*command: str) -> str:
             return subprocess.check_output([*buildah, *command], text=True).strip()

@@ -52,6 +52,7 @@ _ALSO = {
 _NOT_ERRORS = {
     0: "Done.",
     errors.TwgenError.exit_code: "A bug. It prints a report to send, which contains no data that was read.",
+    129: "The terminal was closed (SIGHUP).",
     130: "Interrupted.",
     141: "The reader of the output has closed it.",
     143: "Terminated.",

@@ -17,7 +17,7 @@ def main(version: str) -> None:
 
 def notes(changelog: str, version: str) -> str:
     """The section of a version; ends the program with 1 if there is none, or if it is empty."""
-    heading = rf"^## \[?v?{re.escape(version)}(?![.\w])[^\n]*\n"
+    heading = rf"^## {re.escape(version)}\n"
     section = re.search(rf"{heading}(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     if section is None or not section[1].strip():
         sys.exit(f"CHANGELOG.md has no section for {version}")

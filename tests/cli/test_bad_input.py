@@ -2,13 +2,10 @@
 
 import json
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.cli.conftest import TWGEN, Run
 
@@ -127,26 +124,3 @@ def test_closed_pipe(story: Path) -> None:
         os.close(writing)
         _, complaint = process.communicate(timeout=30)
     assert (process.returncode, complaint) == (141, b"")
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signal_ends_it_quietly(story: Path, number: signal.Signals, code: int) -> None:
-    with subprocess.Popen(
-        [TWGEN, "render", "-"],
-        cwd=story,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        _wait_until_it_reads(process.pid)
-        process.send_signal(number)
-        output, complaint = process.communicate(timeout=30)
-    assert (process.returncode, output, complaint) == (code, b"", b"")
-
-
-def _wait_until_it_reads(pid: int) -> None:
-    end = time.monotonic() + 20
-    while "pipe_read" not in Path(f"/proc/{pid}/wchan").read_text() and time.monotonic() < end:
-        if Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x0 "):
-            return
-        time.sleep(0.02)

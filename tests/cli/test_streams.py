@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -113,16 +112,6 @@ def test_failed_render_prints_nothing_elsewhere(story: Path) -> None:
     assert shown.text.splitlines() == ["twgen: nowhere: no such file or folder"]
 
 
-def test_interrupted_render_prints_nothing(story: Path) -> None:
-    with subprocess.Popen(
-        [TWGEN, "render", "-"], cwd=story, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        time.sleep(1)
-        process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=60)[0] == b""
-    assert process.returncode == 143
-
-
 @pytest.mark.parametrize("reader", ["render -", "validate -", "plan -"])
 def test_readers_refuse_a_failed_render_with_its_message(story: Path, reader: str) -> None:
     ended = shell(story, f"{TWGEN} render nowhere 2>/dev/null | {TWGEN} {reader}")
@@ -184,24 +173,3 @@ def test_python_m_twgen_is_the_program(story: Path, rendered: str) -> None:
     ended = shell(story, f"{sys.executable} -m twgen render specs --snapshot snapshot.json")
     assert ended.stdout == rendered
     assert "Usage: twgen version" in shell(story, f"{sys.executable} -m twgen version --help").stdout
-
-
-def test_interrupt_while_it_is_being_imported_is_silent(tmp_path: Path) -> None:
-    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-    ended = subprocess.run(
-        [sys.executable, "-m", "twgen", "version"], cwd=tmp_path, capture_output=True, check=False, timeout=60
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_that_the_shell_ignores_is_ignored(story: Path, rendered: str, number: signal.Signals) -> None:
-    command = f"trap '' {number.name.removeprefix('SIG')}; exec {TWGEN} render - --snapshot snapshot.json"
-    with subprocess.Popen(
-        ["bash", "-c", command], cwd=story, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        time.sleep(1)
-        process.send_signal(number)
-        text = "\n---\n".join(path.read_text() for path in (story / "specs").iterdir())
-        output, _ = process.communicate(text.encode(), timeout=60)
-    assert (process.returncode, output.decode()) == (0, rendered)

@@ -1,11 +1,12 @@
-"""Which version says what: a development build names its commit, a release does not."""
+"""The commit that a build comes from: all builds between two releases have one version."""
 
 from pathlib import Path
 
 import pytest
 
 import twgen
-from twgen.cli.version import commit, full_version
+from twgen.cli.boundary import bug_report
+from twgen.cli.version import commit
 
 
 @pytest.fixture
@@ -14,20 +15,13 @@ def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("version", "told"),
-    [("0.1.0.dev0", "0.1.0.dev0+g1a2b3c4d5e6f"), ("0.1.0", "0.1.0"), ("0.2.0rc1", "0.2.0rc1")],
-)
-def test_only_a_development_build_shows_its_commit(
-    installation: Path, monkeypatch: pytest.MonkeyPatch, version: str, told: str
-) -> None:
+def test_report_of_a_bug_names_the_commit_of_the_build(installation: Path) -> None:
     (installation / "revision").write_text("1a2b3c4d5e6f\n")
-    monkeypatch.setattr(twgen, "__version__", version)
-    assert full_version() == told
     assert commit() == "1a2b3c4d5e6f"
+    assert bug_report(ValueError()).startswith(f"twgen {twgen.__version__} (1a2b3c4d5e6f), Python ")
 
 
-def test_checkout_shows_none(installation: Path) -> None:
+@pytest.mark.usefixtures("installation")
+def test_checkout_has_no_commit_of_its_own() -> None:
     assert commit() == ""
-    assert full_version() == twgen.__version__
-    assert not (installation / "revision").exists()
+    assert bug_report(ValueError()).startswith(f"twgen {twgen.__version__}, Python ")

@@ -170,7 +170,15 @@ def test_newest_release_of_the_changelog_is_the_version_of_the_program() -> None
     titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     released = [title for title in titles if title != "Unreleased"]
     assert titles in (released, ["Unreleased", *released])
-    assert all(re.fullmatch(r"\[?\d+\.\d+\.\d+\]? - \d{4}-\d\d-\d\d", title) for title in released)
-    # changes that are not released yet belong to a development version of the next release
-    is_development = __version__.endswith(".dev0")
-    assert is_development if "Unreleased" in titles else __version__ == released[0].split()[0].strip("[]")
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", title) for title in released)
+    assert released[0] == __version__
+
+
+def test_every_place_that_shows_the_version_shows_that_of_the_program() -> None:
+    shown = r"(twgen(:|\.git@v| )|VERSION=|newTag: |rev: v)[0-9]+\.[0-9]+\.[0-9]+"
+    # one page leads from any release to the next, and one tool only counts characters
+    others = (":!docs/upgrade.md", ":!tools/sizing.py", ":!tests", ":!testing")
+    command = ["git", "grep", "--untracked", "-IoE", shown, "--", *others]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) > 20
+    assert [line for line in lines if not line.endswith(__version__)] == []

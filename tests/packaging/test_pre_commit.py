@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from testing.checkout import commit_all, copy_checkout
+
 ROOT = Path(__file__).parents[2]
 SPECS = ("worker.yaml", "connection.yaml", "policy.yaml", "twgen.lock/shop.payments.yaml")
 pytestmark = pytest.mark.packaging
@@ -20,22 +22,10 @@ def git(folder: Path, *arguments: str) -> str:
     return ended.stdout.strip()
 
 
-def committed(folder: Path) -> str:
-    """All that is in a folder, as one commit."""
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "all of it")
-    return git(folder, "rev-parse", "HEAD")
-
-
 @pytest.fixture(scope="module")
 def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hooks = tmp_path_factory.mktemp("twgen")
-    for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
-        if (ROOT / name).is_file():
-            (hooks / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, hooks / name)
-    revision = committed(hooks)
+    revision = copy_checkout(hooks)
     folder = tmp_path_factory.mktemp("specs")
     for name in SPECS:
         (folder / name).parent.mkdir(exist_ok=True)
@@ -43,7 +33,7 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / ".pre-commit-config.yaml").write_text(
         f"repos:\n- repo: {hooks}\n  rev: {revision}\n  hooks: [{{id: twgen-validate}}, {{id: twgen-lock}}]\n"
     )
-    committed(folder)
+    commit_all(folder)
     return folder
 
 

@@ -13,7 +13,7 @@ CHANGELOG = """# Changelog
 
 - Not yet.
 
-## 1.2.0 (2027-01-05)
+## 1.2.0
 
 First line.
 
@@ -41,3 +41,8 @@ def test_version_without_notes_is_not_released(version: str) -> None:
 def test_tag_of_another_version_than_the_program_is_not_released() -> None:
     with pytest.raises(SystemExit, match=re.escape(f"has {__version__}")):
         main("99.0.0")
+
+
+def test_version_of_the_program_can_be_released(capsys: pytest.CaptureFixture[str]) -> None:
+    main(__version__)
+    assert "### Added\n" in capsys.readouterr().out

@@ -107,12 +107,15 @@ def test_readme_of_the_packages_leads_to_pages_of_the_site_that_there_are(readme
     assert [page for page in pages if not (ROOT / "docs" / f"{page}.md").exists()] == []
 
 
-def test_development_build_says_its_commit(twgen: Path, commit: str) -> None:
+def test_packages_and_the_installed_program_name_the_version_and_its_commit(
+    wheel: Path, sdist: Path, twgen: Path, commit: str
+) -> None:
+    assert wheel.name == f"twgen-{__version__}-py3-none-any.whl"
+    assert sdist.name == f"twgen-{__version__}.tar.gz"
     told = subprocess.run([twgen, "version"], capture_output=True, text=True, check=True).stdout
-    # a release has a version of its own, and no commit in it
-    assert told == f"twgen {__version__}{f'+g{commit}' if 'dev' in __version__ else ''}\n"
+    assert told == f"twgen {__version__}\n"
     told = subprocess.run([twgen, "version", "-o", "json"], capture_output=True, text=True, check=True).stdout
-    assert json.loads(told)["commit"] == commit
+    assert json.loads(told) == {"twgen": __version__, "commit": commit}
 
 
 @pytest.mark.parametrize("name", ["kubectl-twgen", "temporal-twgen"])

@@ -25,9 +25,10 @@ from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, ApplicationStory, is_protected
 from tests.servers.live import Document, policy_document
 from tests.servers.test_tick import built
+from twgen import __version__
 
 USER = 999
-OF_TICK = "registry.example.com/tools/twgen:0.1.0"
+OF_TICK = f"registry.example.com/tools/twgen:{__version__}"
 """As the page installs it."""
 QUICKLY: Document = {
     "rollout": {

@@ -16,11 +16,12 @@ from testing.kubernetes.cluster import Cluster
 from testing.processes import ENVIRONMENT
 from testing.recipes import KUBECTL
 from tests.docs.test_removing_a_worker import UNINSTALL, commands
+from twgen import __version__
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 ROOT = Path(__file__).parents[2]
-IMAGE, OF_ARGO_CD = "registry.example.com/tools/twgen:0.1.0", "quay.io/argoproj/argocd:v3.6.1"
+IMAGE, OF_ARGO_CD = f"registry.example.com/tools/twgen:{__version__}", "quay.io/argoproj/argocd:v3.6.1"
 pytestmark = pytest.mark.server
 Object = dict[str, Any]
 

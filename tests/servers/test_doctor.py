@@ -29,6 +29,7 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.strategies import NOW
+from twgen import __version__
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.records.rollout_status import write_rollout_status
@@ -39,7 +40,7 @@ from twgen.yaml.writer import write_documents
 pytestmark = pytest.mark.server
 ROOT = Path(__file__).parents[2]
 RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
-IMAGE = "registry.example.com/tools/twgen:0.1.0"
+IMAGE = f"registry.example.com/tools/twgen:{__version__}"
 NEEDED = (
     {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
@@ -450,7 +451,7 @@ def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_ar
         "apiVersion": "twgen.io/v1alpha1",
         "kind": "OperatorConfig",
         "clusters": [{"project": "*", "inCluster": True}],
-        "rollout": {"image": IMAGE.replace("0.1.0", "0.2.0")},
+        "rollout": {"image": IMAGE.replace(__version__, "99.0.0")},
     }
     metadata = {"name": "twgen-operator", "namespace": i.namespace}
     data = {"operator.yaml": json.dumps(operator)}

@@ -117,9 +117,15 @@ def test_user_of_the_image_cannot_write_but_to_tmp(inside: Inside) -> None:
     assert inside("sh", "-c", script).stdout.split() == [str(USER), str(USER), "/tmp"]  # noqa: S108
 
 
-def test_twgen_runs_in_it(inside: Inside) -> None:
+def test_twgen_runs_in_it_and_names_the_version_and_the_commit_of_the_labels(
+    image: Image, inside: Inside
+) -> None:
     ended = inside("twgen", "version")
-    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, f"twgen {__version__}", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"twgen {__version__}\n", "")
+    labels = image.config["Labels"]
+    assert labels["org.opencontainers.image.version"] == __version__
+    commit = json.loads(inside("twgen", "version", "-o", "json").stdout)["commit"]
+    assert commit == labels["org.opencontainers.image.revision"][:12] != ""
 
 
 def imported() -> set[str]:

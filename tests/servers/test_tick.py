@@ -19,6 +19,7 @@ from testing.servers import TemporalServer
 from tests.executing.argocd import Served, serving, tracked
 from tests.servers.live import PATIENT, connection_document, in_namespace, run, worker_document
 from tests.servers.test_rollout_account import RESOURCES, VERBS
+from twgen import __version__
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -85,7 +86,7 @@ def test_forms_differ_in_how_they_go_on_alone(tmp_path: Path) -> None:
     assert cron_job.pop("restartPolicy") == "Never"
     [port] = deployment.pop("ports")
     assert deployment == cron_job
-    assert deployment["image"] == "registry.example.com/tools/twgen:0.1.0"
+    assert deployment["image"] == f"registry.example.com/tools/twgen:{__version__}"
     [endpoint] = every["PodMonitor"]["spec"]["podMetricsEndpoints"]
     template = every["Deployment"]["spec"]["template"]["metadata"]
     assert endpoint["port"] == port["name"]

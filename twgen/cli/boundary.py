@@ -4,54 +4,63 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
 import click
 
 from twgen.cli.output import open_streams, say
+from twgen.cli.signals import (
+    answer_signals,
+    code_of,
+    hold_signals,
+    print_failed_render,
+    reason_of,
+    release_signals,
+)
 from twgen.errors import InvalidDocuments, TwgenError
+from twgen.reporting.printable import printable
 
 _NO_MEMORY = 2
 _BUG = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
-_TERMINATED = 143
 _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--set-json"), "--values")}
 """Options of helm that have another name here."""
 
 
-def exit_code_of(run: Callable[[], object], on_failure: Callable[[Sequence[str]], object]) -> int:
-    """Run the program and print why it failed; `on_failure` gets the lines of a failure, not of a signal."""
-    terminated = False
+def exit_code_of(run: Callable[[], object]) -> int:
+    """Run the program, and print why it failed."""
+    ended_by = 0
 
     def terminate(number: int, frame: FrameType | None) -> None:
-        nonlocal terminated
-        terminated = True
+        nonlocal ended_by
+        ended_by = number
         # as an interrupt does, end the task of a running event loop: an exception that is raised here
         # gets lost if Python happens to run a destructor or the callback of a weak reference
         interrupt = signal.getsignal(signal.SIGINT)
         if not callable(interrupt):
-            sys.exit(_TERMINATED)
+            sys.exit(code_of(number))
         interrupt(number, frame)
 
     try:
         try:
             open_streams()
-            _answer_signals(signal.default_int_handler, terminate)
+            answer_signals(signal.default_int_handler, terminate)
             outcome = run()
         finally:
-            # a second interrupt must not disturb an end that is under way
-            _answer_signals(signal.SIG_DFL, signal.SIG_DFL)
+            hold_signals()
     except BaseException as error:  # noqa: BLE001 - an unexpected error is a bug, also a library's panic
+        hold_signals()  # a second signal may have prevented it above: `timeout` sends two
         code, lines = _ending(error)
-        code = _TERMINATED if terminated and code == _INTERRUPTED else code
+        if ended_by and code == _INTERRUPTED:
+            code = code_of(ended_by)
+        if reason := _reason(lines) or reason_of(code):
+            print_failed_render(reason)
+        if lines:
+            release_signals()  # the reader of stderr may let it wait
         for line in lines:
             say(line)
-        if lines:
-            with suppress(OSError, TwgenError):  # the reader of stdout is gone
-                on_failure(lines)
         return code
     return outcome if isinstance(outcome, int) else 0
 
@@ -63,16 +72,6 @@ def leave(code: int) -> NoReturn:
     (https://github.com/temporalio/sdk-python/issues/300). Everything that needs cleanup is a context manager.
     """
     os._exit(code)
-
-
-_Handler = Callable[[int, FrameType | None], object] | signal.Handlers
-
-
-def _answer_signals(interrupt: _Handler, terminate: _Handler) -> None:
-    for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, terminate)):
-        # nohup, and a shell's `&`, make a program ignore them
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
 
 
 def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
@@ -93,6 +92,11 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
             return _NO_MEMORY, [f"twgen: out of memory: {remedy}, or read fewer files at once"]
         case _:
             return _BUG, bug_lines(error)
+
+
+def _reason(lines: Sequence[str]) -> str:
+    more = f" (the first of {len(lines)} lines on stderr)" if len(lines) > 1 else ""
+    return printable(lines[0].removeprefix("twgen: ")) + more if lines else ""
 
 
 def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
@@ -147,7 +151,8 @@ def bug_report(error: BaseException) -> str:
     import platform
     import traceback
 
-    from twgen.cli.version import full_version
+    from twgen import __version__
+    from twgen.cli.version import commit
 
     chain: list[BaseException] = []
     pending: list[BaseException | None] = [error]
@@ -157,7 +162,8 @@ def bug_report(error: BaseException) -> str:
             chain.append(link)
             pending += link.exceptions if isinstance(link, BaseExceptionGroup) else ()
             pending.append(link.__cause__ or link.__context__)
-    lines = [f"twgen {full_version()}, Python {platform.python_version()}, {sys.platform}\n"]
+    built_from = f" ({commit()})" if commit() else ""
+    lines = [f"twgen {__version__}{built_from}, Python {platform.python_version()}, {sys.platform}\n"]
     for link in reversed(chain):
         lines.append(f"{type(link).__module__}.{type(link).__qualname__}\n")
         lines += traceback.format_tb(link.__traceback__)

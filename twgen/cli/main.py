@@ -2,18 +2,16 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 
 import click
 
 from twgen.cli.boundary import exit_code_of, leave
-from twgen.cli.output import is_pipe, write
+from twgen.cli.output import write
 from twgen.cli.plugins import arguments_of, asks_for_completion, completions, typed_name
-from twgen.cli.surroundings import is_plugin, surroundings
+from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean, quoted
-from twgen.reporting.printable import printable
 
 COMPLETION = "_TWGEN_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -122,21 +120,7 @@ def main() -> None:
     """Run the program."""
     name = typed_name(sys.argv[0])
     sys.argv[1:] = arguments_of(name, sys.argv[1:], _COMMANDS)
-    leave(exit_code_of(_run, _refuse_in_pipe))
-
-
-def _refuse_in_pipe(lines: Sequence[str]) -> None:
-    """Print an object that kubectl rejects if a render fails: an empty pipe would mean "no difference".
-
-    Argo CD checks the exit code, and a file or a terminal has no kubectl behind it.
-    """
-    if sys.argv[1:2] == ["render"] and is_pipe() and not is_plugin():
-        from twgen.rendering.manifests import failed_render, one_document
-
-        # the options may be the mistake; JSON is YAML, so choosing JSON by mistake does no harm
-        words = {*sys.argv, os.environ.get("TWGEN_OUTPUT")}
-        wants_json = not words.isdisjoint({"json", "-ojson", "--output=json"})
-        write(one_document(failed_render(printable(lines[0]), len(lines)), "json" if wants_json else "yaml"))
+    leave(exit_code_of(_run))
 
 
 def _run() -> object:

@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -90,15 +89,6 @@ def wants_colour(color: str) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
-
-
-def is_pipe() -> bool:
-    """Whether another program reads stdout; the pipes of ksh are sockets."""
-    try:
-        mode = os.fstat(1).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def is_terminal() -> bool:

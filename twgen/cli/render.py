@@ -1,5 +1,6 @@
 """`twgen render`."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from twgen.cli.options import (
 )
 from twgen.cli.output import keep, warn, write
 from twgen.cli.settings import Settings, settings_of
+from twgen.cli.signals import hold_signals
 from twgen.errors import InvalidInput
 from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
 from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
@@ -60,7 +62,11 @@ def command(output: str, **params: Any) -> None:
         recorded_state = [f"--{name}" for name in ("snapshot", "now") if params[name]]
         if useless := [*recorded_state, *given_options(READING)]:
             raise InvalidInput(f"--offline reads no server and no snapshot: leave out {', '.join(useless)}")
-    write(FORMATS[output](rendered(settings, with_rollouts=not params["no_hooks"])))
+    text = FORMATS[output](rendered(settings, with_rollouts=not params["no_hooks"]))
+    if not sys.stdout.isatty():
+        # kubectl applies what it gets of a text that is cut short: it ends when its reader has it, or is gone
+        hold_signals()
+    write(text)
 
 
 def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.cli.output import warn
+from twgen.cli.signals import is_plugin
 from twgen.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -190,11 +191,6 @@ RunContext = Terminal | Plugin
 def surroundings() -> RunContext:
     """The surroundings of this process; raises InvalidInput if Argo CD's parameters cannot be read."""
     return Plugin() if is_plugin() else Terminal()
-
-
-def is_plugin() -> bool:
-    """Whether Argo CD runs this process as its plugin."""
-    return "ARGOCD_APP_NAME" in os.environ
 
 
 def usual_kubeconfig() -> str:

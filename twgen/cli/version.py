@@ -17,20 +17,13 @@ def commit() -> str:
         return ""
 
 
-def full_version() -> str:
-    """The version, for a development build with its commit, such as `0.1.0.dev0+g1a2b3c4d5e6f`."""
-    built_from = commit() if "dev" in twgen.__version__ else ""
-    return f"{twgen.__version__}+g{built_from}" if built_from else twgen.__version__
-
-
 @click.command(cls=Grouped)
 @output_option("text", "json")
 def command(output: str) -> None:
     """Print the version of twgen."""
-    version = full_version()
     if output == "text":
-        write(f"twgen {version}\n")
+        write(f"twgen {twgen.__version__}\n")
         return
     built_from = commit()
     commit_json = f'"{built_from}"' if built_from else "null"
-    write(f'{{"twgen": "{version}", "commit": {commit_json}}}\n')
+    write(f'{{"twgen": "{twgen.__version__}", "commit": {commit_json}}}\n')

@@ -24,7 +24,6 @@ from twgen.rendering.attached import attached_manifests, limit_copies
 from twgen.rendering.deployments import version_deployment
 from twgen.rendering.jobs import Manifest, RolloutJobs, replay_manifests, rollout_job
 from twgen.specs.attached import KINDS
-from twgen.specs.kinds import RENDER_FAILED
 from twgen.versioning.names import (
     DASHBOARD_LINK,
     HOOK,
@@ -33,7 +32,6 @@ from twgen.versioning.names import (
     PLAN_HASH,
     SYNC_OPTIONS,
     SYNC_WAVE,
-    TWGEN_API,
     resource_of_kind,
     rollout_labels,
     rollout_name,
@@ -157,13 +155,6 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
     kind, metadata = manifest["kind"], manifest["metadata"]
     order = _APPLY_ORDER.index(kind) if kind in _APPLY_ORDER else len(_APPLY_ORDER)
     return metadata["namespace"], order, kind, metadata["name"]
-
-
-def failed_render(line: str, lines: int) -> Manifest:
-    """The document of a failed render in a pipe: no API server has its kind, and kubectl quotes its name."""
-    more = f" (the first of {lines} lines on stderr)" if lines > 1 else ""
-    message = line.removeprefix("twgen: ") + more
-    return {"apiVersion": TWGEN_API, "kind": RENDER_FAILED, "metadata": {"name": message}, "message": message}
 
 
 def _as_list(manifests: Sequence[Manifest]) -> bytes:
