@@ -14,6 +14,7 @@ from twgen.cli.signals import (
     answer_signals,
     code_of,
     hold_signals,
+    interrupt_soon,
     print_failed_render,
     reason_of,
     release_signals,
@@ -39,13 +40,12 @@ def exit_code_of(run: Callable[[], object]) -> int:
         # as an interrupt does, end the task of a running event loop: an exception that is raised here
         # gets lost if Python happens to run a destructor or the callback of a weak reference
         interrupt = signal.getsignal(signal.SIGINT)
-        if not callable(interrupt):
-            sys.exit(code_of(number))
-        interrupt(number, frame)
+        (interrupt if callable(interrupt) else signal.default_int_handler)(number, frame)
 
     try:
         try:
             open_streams()
+            sys.unraisablehook = _answer_lost_error
             answer_signals(signal.default_int_handler, terminate)
             outcome = run()
         finally:
@@ -63,6 +63,13 @@ def exit_code_of(run: Callable[[], object]) -> int:
             say(line)
         return code
     return outcome if isinstance(outcome, int) else 0
+
+
+def _answer_lost_error(lost: "sys.UnraisableHookArgs") -> None:
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        interrupt_soon()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def leave(code: int) -> NoReturn:
