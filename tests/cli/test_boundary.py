@@ -75,7 +75,10 @@ def test_panic_of_a_library_is_a_bug_with_a_report_and_is_not_quoted(tmp_path: P
     assert QUOTED not in report
 
 
-@pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("SystemExit(5)", 5)])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [("KeyboardInterrupt", 130), ("RuntimeError from KeyboardInterrupt", 130), ("SystemExit(5)", 5)],
+)
 def test_whoever_ends_the_program_has_found_no_bug(error: str, code: int, tmp_path: Path) -> None:
     told = ended(error, tmp_path)
     assert (told.returncode, told.stdout, told.stderr) == (code, "", "")
