@@ -85,6 +85,9 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
     """The exit code, and the lines with the reason."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt):
+        # before 3.12, Python wraps an error of `__set_name__` so, which runs as a class is made
+        error = error.__cause__
     match error:
         case TwgenError() | click.ClickException():
             return error.exit_code, _lines(error)
@@ -94,9 +97,6 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
             return error.code if isinstance(error.code, int) else 0, ()
         case KeyboardInterrupt() | click.Abort() | BrokenPipeError():
             return (_CLOSED_PIPE if isinstance(error, BrokenPipeError) else _INTERRUPTED), ()
-        case RuntimeError(__cause__=KeyboardInterrupt()):
-            # before 3.12, Python wraps an error of `__set_name__` so, which runs as a class is made
-            return _INTERRUPTED, ()
         case MemoryError():
             remedy = "raise the memory limit (`ulimit -d`, `ulimit -v`, or the limit of its container)"
             return _NO_MEMORY, [f"twgen: out of memory: {remedy}, or read fewer files at once"]
