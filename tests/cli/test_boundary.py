@@ -75,7 +75,10 @@ def test_panic_of_a_library_is_a_bug_with_a_report_and_is_not_quoted(tmp_path: P
     assert QUOTED not in report
 
 
-@pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("SystemExit(5)", 5)])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [("KeyboardInterrupt", 130), ("RuntimeError from KeyboardInterrupt", 130), ("SystemExit(5)", 5)],
+)
 def test_whoever_ends_the_program_has_found_no_bug(error: str, code: int, tmp_path: Path) -> None:
     told = ended(error, tmp_path)
     assert (told.returncode, told.stdout, told.stderr) == (code, "", "")
@@ -101,26 +104,36 @@ def test_report_of_several_errors_at_once_has_them_all() -> None:
 
 
 SIGNALLED_WHERE_ERRORS_GET_LOST = """
-import asyncio, os, weakref
+import asyncio, os, time, weakref
 from twgen.cli.boundary import exit_code_of, leave
 
 class Connection:
     pass
 
-async def story():
+def end():
     connection = Connection()
     watched = weakref.ref(connection, lambda _: os.kill(os.getpid(), {number}))
     del connection
+
+async def read():
+    end()
     await asyncio.sleep(30)
 
-leave(exit_code_of(lambda: asyncio.run(story())))
+def compute():
+    end()
+    time.sleep(30)
+
+leave(exit_code_of({story}))
 """
 
 
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_signal_ends_a_reading_whatever_python_runs_just_then(number: signal.Signals, code: int) -> None:
-    program = SIGNALLED_WHERE_ERRORS_GET_LOST.replace("{number}", str(int(number)))
+@pytest.mark.parametrize("story", ["lambda: asyncio.run(read())", "compute"])
+def test_signal_ends_the_program_whatever_python_runs_just_then(
+    number: signal.Signals, code: int, story: str
+) -> None:
+    program = SIGNALLED_WHERE_ERRORS_GET_LOST.replace("{number}", str(int(number))).replace("{story}", story)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=25)
     assert (ended.returncode, ended.stderr) == (code, b"")

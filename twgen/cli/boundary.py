@@ -14,6 +14,7 @@ from twgen.cli.signals import (
     answer_signals,
     code_of,
     hold_signals,
+    interrupt_soon,
     print_failed_render,
     reason_of,
     release_signals,
@@ -39,13 +40,12 @@ def exit_code_of(run: Callable[[], object]) -> int:
         # as an interrupt does, end the task of a running event loop: an exception that is raised here
         # gets lost if Python happens to run a destructor or the callback of a weak reference
         interrupt = signal.getsignal(signal.SIGINT)
-        if not callable(interrupt):
-            sys.exit(code_of(number))
-        interrupt(number, frame)
+        (interrupt if callable(interrupt) else signal.default_int_handler)(number, frame)
 
     try:
         try:
             open_streams()
+            sys.unraisablehook = _answer_lost_error
             answer_signals(signal.default_int_handler, terminate)
             outcome = run()
         finally:
@@ -65,6 +65,13 @@ def exit_code_of(run: Callable[[], object]) -> int:
     return outcome if isinstance(outcome, int) else 0
 
 
+def _answer_lost_error(lost: "sys.UnraisableHookArgs") -> None:
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        interrupt_soon()
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def leave(code: int) -> NoReturn:
     """End the process at once; all output has been flushed.
 
@@ -78,6 +85,9 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
     """The exit code, and the lines with the reason."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt):
+        # before 3.12, Python wraps an error of `__set_name__` so, which runs as a class is made
+        error = error.__cause__
     match error:
         case TwgenError() | click.ClickException():
             return error.exit_code, _lines(error)

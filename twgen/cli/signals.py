@@ -13,6 +13,7 @@ from types import FrameType
 
 _SIGNALLED = 128
 """A program that a signal ends exits with this and the signal's number."""
+_SOON = 0.01
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # written by hand: a signal may have interrupted the import of what writes documents
 _YAML = "---\napiVersion: twgen.io/v1alpha1\nkind: RenderFailed\nmetadata:\n  name: {0}\nmessage: {0}\n"
@@ -38,8 +39,15 @@ def answer_at_once() -> None:
 
 def hold_signals() -> None:
     """Let no signal interrupt what the program prints now."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
     # not SIG_IGN: Python complains about a signal that arrives during the change to it
     answer_signals(_continue, _continue)
+
+
+def interrupt_soon() -> None:
+    """Interrupt the program once more: a destructor, in which Python drops errors, has ended by then."""
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, _SOON)
 
 
 def release_signals() -> None:
