@@ -136,7 +136,7 @@ def growth(cost: Callable[[int], float]) -> float:
 def test_next_rollouts_of_a_fleet_take_as_many_lines_of_a_status(
     monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
-    cost_of_status(5, monkeypatch, output, seconds)
+    cost_of_status(5, monkeypatch, output, lines)
     assert growth(lambda number: cost_of_status(number, monkeypatch, output, lines)) <= MOST_GROWTH
 
 
@@ -186,7 +186,7 @@ def cost_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch, c
 def test_next_workers_of_a_fleet_take_as_many_lines_of_a_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cost_of_a_look(tmp_path, 5, monkeypatch, seconds)
+    cost_of_a_look(tmp_path, 5, monkeypatch, lines)
     assert growth(lambda number: cost_of_a_look(tmp_path, number, monkeypatch, lines)) <= MOST_GROWTH
 
 
