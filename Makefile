@@ -7,8 +7,10 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# marks of the tests that need servers, packages or minutes
+SLOW := (server or packaging or heavy)
 
-.PHONY: help demo demo-live demo-rollout stack test check lint servers bench bench-fleet cases docs documentation example schemas lock package workflows clean
+.PHONY: help demo demo-live demo-rollout stack test test-servers test-all lint servers bench bench-fleet cases docs documentation example schemas lock package workflows clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,12 +35,16 @@ demo-live: $(INSTALLED) servers ## Roll out, break and roll back by commits to a
 stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repository with an example, until Ctrl-C
 	@$(BIN)/python -m testing.argocd.stack
 
-test: $(INSTALLED) servers lint docs ## Run every check and every test, real servers included
-	@$(BIN)/pytest -q -n logical --dist worksteal --hypothesis-profile=thorough -m "not server and not packaging and not heavy"
-	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "server or packaging or heavy"
+test: $(INSTALLED) lint docs ## Check the code and the documentation, and run the fast tests, in two minutes
+	@$(BIN)/pytest -n logical --dist worksteal -m "not $(SLOW)"
+	@echo 'Not run: the tests with real servers, those marked packaging or heavy, and most examples of properties.'
+	@echo '`make test-servers` runs them, in about 22 minutes. The first time it builds the servers, for about 25 more.'
 
-check: $(INSTALLED) lint docs ## Run the checks and the fast tests
-	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging and not heavy"
+test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers, in about 22 minutes
+	@$(BIN)/pytest -n logical --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
+	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)"
+
+test-all: test test-servers ## Run both
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -23,6 +23,7 @@ _RARE_COLLECTIONS = {"GOGC": "400"}
 """For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
 # below those that Linux gives to outgoing connections, which could take one before the server does
 _PORTS = range(15000, 32000)
+_CLAIM = "\0twgen-port-"
 _GRACE = 10.0
 
 
@@ -92,7 +93,7 @@ def _is_free(port: int) -> bool:
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         # a name that one process has until it ends; of the port itself nobody knows until its server listens
-        claim.bind(f"\0twgen-port-{port}")
+        claim.bind(f"{_CLAIM}{port}")
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:
         claim.close()

@@ -11,7 +11,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # how long an example takes says how busy the machine is, and nothing of the code
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("twgen", COMMON, max_examples=30)
+settings.register_profile("twgen", COMMON, max_examples=20)
 # the same examples each time: what fails is what a change has broken; the others look for new ones
 settings.register_profile("thorough", COMMON, max_examples=100, derandomize=True)
 # pytest tests/cli/test_broken_records.py --hypothesis-profile=attack

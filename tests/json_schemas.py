@@ -46,6 +46,11 @@ def schema_problems(documents: Iterable[Document]) -> Iterator[Problem]:
                 yield Problem.at(document, path, deepest.message)
 
 
+def fits_schema(document: Any) -> bool:
+    """Whether no problem is found; the search ends at the first."""
+    return bool(_validator(document["kind"]).is_valid(document))
+
+
 @cache
 def _validator(kind: str) -> Any:
     described = kinds.CONNECTION if kind == kinds.CLUSTER_CONNECTION else kind

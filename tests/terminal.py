@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
+from testing.forking import forker
+
 _ENDS_WITHIN = 60.0
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PARTS = re.compile(r"\r|\n|\x1b\[(\d*)([A-Za-z])|\x1b\[[^A-Za-z]*[A-Za-z]|[^\r\n\x1b]+")
@@ -39,7 +41,7 @@ class Terminal:
     @property
     def text(self) -> str:
         """What was written, without colours and movements of the cursor."""
-        return _CODES.sub("", self.raw)
+        return without_colours(self.raw)
 
     @property
     def screen(self) -> str:
@@ -68,25 +70,60 @@ def terminal(
     command: Sequence[str | Path], folder: Path, columns: int, environment: Mapping[str, str] | None = None
 ) -> Iterator[Terminal]:
     """The program on a terminal with that many columns and 50 rows; its stderr goes there too."""
+    with _opened(columns) as (theirs, reading, written):
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=_variables() | (environment or {}),
+            start_new_session=True,
+        )
+        os.close(theirs)
+        try:
+            yield Terminal(process, reading, written)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def twgen_on_terminal(arguments: Sequence[str], folder: Path, columns: int) -> tuple[int, str]:
+    """How a fork of twgen ends, and all that it writes to such a terminal."""
+    with _opened(columns) as (theirs, _, written):
+        forked = forker().start("twgen.__main__:main", arguments, folder, _variables(), [theirs] * 3)
+        os.close(theirs)
+        try:
+            code = forked.wait(_ENDS_WITHIN)
+        finally:
+            forked.stop()
+    return code, written.decode()
+
+
+def without_colours(text: str) -> str:
+    """What a person reads of it, movements of the cursor left out too."""
+    return _CODES.sub("", text)
+
+
+@contextmanager
+def _opened(columns: int) -> Iterator[tuple[int, Thread, bytearray]]:
+    """The end of a program, and what it has written when nobody has that end open any longer."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    variables = {**os.environ, "TERM": "xterm-256color", **(environment or {})}  # noqa: TID251 - its own is made here
-    for name in ("NO_COLOR", "COLUMNS", "LINES"):
-        variables.pop(name, None)
-    process = subprocess.Popen(
-        command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=variables, start_new_session=True
-    )
-    os.close(theirs)
     written = bytearray()
     reading = Thread(target=_read, args=(ours, written))
     reading.start()
     try:
-        yield Terminal(process, reading, written)
+        yield theirs, reading, written
     finally:
-        process.kill()
-        process.wait()
         reading.join()
         os.close(ours)
+
+
+def _variables() -> dict[str, str]:
+    left_out = {"NO_COLOR", "COLUMNS", "LINES"}
+    variables = {name: os.environ[name] for name in os.environ.keys() - left_out}  # noqa: TID251 - a program's own is made here
+    return variables | {"TERM": "xterm-256color"}
 
 
 def _read(terminal: int, written: bytearray) -> None:

@@ -2,13 +2,13 @@
 
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
 from tests.strategies import NOW
-from tests.terminal import terminal
+from tests.terminal import twgen_on_terminal, without_colours
 from tools.fields import KINDS, fields_page
 from tools.monitoring import dashboard_text, prometheus_rule_text
 from tools.pictures import write as write_pictures
@@ -37,7 +37,6 @@ from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "three-versions"
-TWGEN = Path(sys.executable).with_name("twgen")
 PLANS = {
     "… shop/payments  Waiting  target": ("plan", ".", "--snapshot", "before.yaml"),
     "→ shop/payments  Moving  target": (
@@ -127,18 +126,19 @@ def rollbacks() -> list[str]:
     return told
 
 
-def output(*command: str, folder: Path = EXAMPLE) -> str:
-    """What twgen prints in a folder, by default that of the example."""
-    ended = subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=True)
+def output(*command: str) -> str:
+    """What twgen prints in the folder of the example."""
+    ended = forker().run(command, EXAMPLE, ENVIRONMENT)
+    ended.check_returncode()
     return ended.stdout
 
 
 def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
     """The text that twgen shows on a terminal of 80 columns, without colours: a page has no room for more."""
-    with terminal([TWGEN, *command, "--color", "never"], folder, 80) as shown:
-        if code := shown.end():
-            raise RuntimeError(code, shown.text)
-    return shown.text.replace("\r", "")
+    code, shown = twgen_on_terminal([*command, "--color", "never"], folder, 80)
+    if code:
+        raise RuntimeError(code, shown)
+    return without_colours(shown).replace("\r", "")
 
 
 def objects(manifests: str) -> str:

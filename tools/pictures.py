@@ -1,8 +1,6 @@
 """The pictures of the documentation, made from what the program prints: `make documentation`."""
 
 import re
-import subprocess
-import sys
 from base64 import b64decode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -14,14 +12,15 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from testing.browser import Look, browser, look
-from tests.terminal import terminal
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
+from tests.terminal import twgen_on_terminal
 from tools.resource_tree import resource_tree
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 EXAMPLE = ROOT / "examples" / "three-versions"
 FLEET = Path(__file__).parent / "fleet"
-TWGEN = Path(sys.executable).with_name("twgen")
 THEMES = ("light", "dark")
 SCREEN = ("plan . --snapshot before.yaml", "status . --snapshot snapshot.yaml --now 2026-11-21T05:28:00Z")
 """The commands that the picture of a terminal shows."""
@@ -140,14 +139,14 @@ def _photograph(page: str) -> None:
 
 
 def _output(folder: Path, *command: str) -> str:
-    ended = subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=True)
+    ended = forker().run(command, folder, ENVIRONMENT)
+    ended.check_returncode()
     return ended.stdout
 
 
 def _on_terminal(command: str) -> str:
-    with terminal([TWGEN, *command.split()], EXAMPLE, _COLUMNS) as shown:
-        shown.end()
-    return shown.raw.replace("\r\n", "\n")
+    _, shown = twgen_on_terminal(command.split(), EXAMPLE, _COLUMNS)
+    return shown.replace("\r\n", "\n")
 
 
 def _terminal(screen: str, theme: str) -> str:

@@ -2,14 +2,15 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
 from tests.reporting.test_draining import held, report
 from tests.strategies import NOW
 from tools.published_schemas import ROOT, SCHEMAS
@@ -24,7 +25,6 @@ from twgen.reporting.draining import draining_document
 from twgen.yaml.reader import read_documents
 
 EXAMPLE = ROOT / "examples" / "three-versions"
-_TWGEN = Path(sys.executable).with_name("twgen")
 _MOVING = ("--snapshot", "snapshot.yaml", "--now", "2026-11-21T05:35:00Z")
 _WIDTH = 96
 """Of a line of an example; a longer value is broken."""
@@ -238,6 +238,7 @@ def json_page() -> str:
     return "\n".join([_HEAD, *(_section(document, made[document.title]) for document in DOCUMENTS)])
 
 
+@cache
 def json_documents() -> dict[str, Any]:
     """A document of each kind, as twgen makes it."""
     recorded = read_documents((EXAMPLE / "snapshot.yaml").read_text())
@@ -262,9 +263,8 @@ def json_documents() -> dict[str, Any]:
 
 
 def _printed(command: str, *options: str, folder: Path = EXAMPLE) -> Any:
-    arguments = [_TWGEN, command, ".", *options, "-q", "-o", "json"]
-    ended = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
-    return json.loads(ended.stdout)
+    arguments = [command, ".", *options, "-q", "-o", "json"]
+    return json.loads(forker().run(arguments, folder, ENVIRONMENT).stdout)
 
 
 def _of_misspelt_specs() -> Any:

@@ -1,5 +1,7 @@
 """What the planner does to thousands of simulated ramps, as `make documentation` writes it."""
 
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -59,7 +61,7 @@ def simulated_ramps(failing: float, number: int = RAMPS) -> list[Ramp]:
     """So many ramps of a version that fails so often, at each of which the planner looks every half a minute.
 
     Workflows start evenly and fail by chance. Ramps that have counted the same by the same look are one
-    world, and the planner is asked once for it.
+    world. At each look the planner is asked how many failures are too many.
     """
     draws, worker = Random(_SEED), _ramping()  # noqa: S311 - a simulation
     going, ended, before, now = [0] * number, list[Ramp](), 0, timedelta()
@@ -68,9 +70,9 @@ def simulated_ramps(failing: float, number: int = RAMPS) -> list[Ramp]:
         started = _started(now)
         worker.advance(worker.now + _APART)
         going = [failed + sum(draws.random() < failing for _ in range(started - before)) for failed in going]
-        bad = _taken_back(worker, started, set(going))
-        ended += [Ramp(started, is_taken_back=True) for failed in going if failed in bad]
-        going, before = [failed for failed in going if failed not in bad], started
+        most = _most_that_pass(worker, started, going)
+        ended += [Ramp(started, is_taken_back=True) for failed in going if failed > most]
+        going, before = [failed for failed in going if failed <= most], started
         worker.measure = _counted(started, 0)
         worker.roll_out()
     return [*ended, *(Ramp(before, is_taken_back=False) for _ in going)]
@@ -119,21 +121,25 @@ def _started(now: timedelta) -> int:
     return int(started + 1e-6)
 
 
-def _taken_back(worker: SimulatedWorker, started: int, counts: set[int]) -> set[int]:
-    """With so many failures of so many workflows, the planner takes the ramp back; with others it goes on."""
-    found: set[int] = set()
+def _most_that_pass(worker: SimulatedWorker, started: int, counts: Iterable[int]) -> int:
+    """Of these counts of failures of so many workflows, the largest that goes on; -1: none does."""
     others: set[tuple[object, ...]] = set()
-    for failed in counts:
+
+    def is_taken_back(failed: int) -> bool:
         worker.measure = _counted(started, failed)
         plan = worker.plan()
         match next_write(plan):
             case Mark(marks=marks) if MarkKey.ABORTED in marks:
-                found.add(failed)
+                return True
             case _:
                 others.add((plan.routing.action, plan.routing.percentage, plan.routing.reason))
+                return False
+
+    ordered = [-1, *sorted(set(counts))]
+    most = ordered[bisect_left(ordered, x=True, lo=1, key=is_taken_back) - 1]
     if len(others) > 1:
         raise AssertionError(f"ramps that pass go different ways, and are no longer one: {others}")
-    return found
+    return most
 
 
 def _counted(started: int, failed: int) -> Measuring:

@@ -85,7 +85,7 @@ def test_sixteen_megabytes_of_nested_yaml(run: Run, story: Path) -> None:
     (story / "specs" / "deep.yaml").write_text("[" * 16_000_000)
     started = time.monotonic()
     refused(run(*RENDER), 2, "specs/deep.yaml:1", "nested deeper")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
 
 
 def test_alias_bomb(run: Run, story: Path) -> None:

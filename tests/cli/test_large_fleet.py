@@ -1,8 +1,9 @@
-"""What a fleet costs: four times the rollouts cost about four times the time."""
+"""What a fleet costs: each further rollout as much as the one before."""
 
 import asyncio
 import gc
 import json
+import sys
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -32,6 +33,8 @@ from twgen.versioning.names import INTENT_HASH, ROLLOUT
 IN_A_NAMESPACE = 25
 MOST_TIMES = 7
 """For four times the work on a busy machine; a product of two lists would be sixteen."""
+MOST_GROWTH = 1.01
+"""The order of tasks changes few of many lines; two lines for each pair of workers would be more."""
 CREATED = "2026-11-21T12:00:00Z"
 
 
@@ -42,7 +45,7 @@ class Fleet:
         self._jobs, self._config_maps = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
         left = left_by("v1.0.0-0000", 25)
         for index in range(number):
-            name, namespace = f"worker-{index}", f"team-{index // IN_A_NAMESPACE}"
+            name, namespace = f"worker-{index:04}", f"team-{index // IN_A_NAMESPACE}"
             spec = replace(SPEC, namespace=namespace, name=name)
             manifest = write_intent(intent_of(spec, "twgen/me"))
             intent_hash = manifest["metadata"]["annotations"][INTENT_HASH]
@@ -63,20 +66,51 @@ class Fleet:
         """Do nothing."""
 
 
-def seconds_of_status(number: int, monkeypatch: pytest.MonkeyPatch, output: str) -> float:
-    fleet = Fleet(number)
-    monkeypatch.setattr(live, "KubernetesClient", lambda _: fleet)
+Cost = Callable[[Callable[[], Any]], float]
+"""What a call costs."""
+
+
+def seconds(called: Callable[[], Any]) -> float:
     gc.collect()
+    gc.freeze()  # what the test has made is no part of the fleet
     gc.disable()  # as the program does
     began = process_time()
-    ended = CliRunner().invoke(status_command, ["--from-cluster", "-A", "-o", output, "--kubeconfig", "none"])
-    seconds = process_time() - began
+    called()
+    passed = process_time() - began
     gc.enable()
-    assert ended.exit_code == 0, ended
-    assert "worker-0" in ended.stdout
-    assert f"worker-{number - 1}" in ended.stdout
-    assert "has ended as Failed" in ended.stdout
-    return seconds
+    gc.unfreeze()
+    return passed
+
+
+def lines(called: Callable[[], Any]) -> float:
+    """How many lines of Python it runs, which is the same on any machine."""
+    number = 0
+
+    def count(_: object, event: str, __: object) -> Any:
+        nonlocal number
+        number += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        called()
+    finally:
+        sys.settrace(before)
+    return number
+
+
+def cost_of_status(number: int, monkeypatch: pytest.MonkeyPatch, output: str, cost: Cost) -> float:
+    fleet = Fleet(number)
+    monkeypatch.setattr(live, "KubernetesClient", lambda _: fleet)
+    runner, ended = CliRunner(), list[Any]()
+    options = ["--from-cluster", "-A", "-o", output, "--kubeconfig", "none"]
+    passed = cost(lambda: ended.append(runner.invoke(status_command, options)))
+    assert ended[0].exit_code == 0, ended
+    assert "worker-0000" in ended[0].stdout
+    assert f"worker-{number - 1:04}" in ended[0].stdout
+    assert "has ended as Failed" in ended[0].stdout
+    return passed
 
 
 def times(cost: Callable[[int, int], float], number: int) -> float:
@@ -92,10 +126,25 @@ def times(cost: Callable[[int, int], float], number: int) -> float:
     return large / small
 
 
+def growth(cost: Callable[[int], float]) -> float:
+    """How much more the third part of a fleet costs than the second one."""
+    first, second, third = (cost(number * IN_A_NAMESPACE) for number in (1, 2, 3))
+    return (third - second) / (second - first)
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_next_rollouts_of_a_fleet_take_as_many_lines_of_a_status(
+    monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    cost_of_status(5, monkeypatch, output, lines)
+    assert growth(lambda number: cost_of_status(number, monkeypatch, output, lines)) <= MOST_GROWTH
+
+
+@pytest.mark.heavy
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_status_of_a_fleet_costs_what_its_rollouts_cost(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
-    seconds_of_status(50, monkeypatch, output)
-    assert times(lambda number, _: seconds_of_status(number, monkeypatch, output), 1000) <= MOST_TIMES
+    cost_of_status(50, monkeypatch, output, seconds)
+    assert times(lambda number, _: cost_of_status(number, monkeypatch, output, seconds), 1000) <= MOST_TIMES
 
 
 class Temporal(TemporalClients):
@@ -115,34 +164,39 @@ def write_workers(folder: Path, number: int) -> None:
     documents = [SPEC.connection.document.value]
     for index in range(number):
         document = deepcopy(dict(SPEC.document.value))
-        document["metadata"] |= {"name": f"worker-{index}", "namespace": "shop"}
+        document["metadata"] |= {"name": f"worker-{index:04}", "namespace": "shop"}
         documents.append(document)
     folder.mkdir(parents=True)
     (folder / "specs.yaml").write_text("---\n".join(f"{json.dumps(item)}\n" for item in documents))
 
 
-def seconds_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> float:
-    """The time of one look at each of so many workers, with all that the command does once."""
-    write_workers(folder / str(number), number)
-    runner = asyncio.Runner()
-    opened = Connections(runner, Temporal(), None, lambda: PrometheusServers((), ""))
+def cost_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch, cost: Cost) -> float:
+    """One look at each of so many workers, with all that the command does once."""
+    specs = folder / str(number)
+    write_workers(specs, number)
+    opened = Connections(asyncio.Runner(), Temporal(), None, lambda: PrometheusServers((), ""))
     monkeypatch.setattr(Servers, "_open", lambda *_: opened)
-    gc.collect()
-    gc.freeze()  # what the test has made is no part of the fleet
-    began = process_time()
-    ended = CliRunner().invoke(twgen, ["rollout", str(folder / str(number)), "--once", "--no-cluster"])
-    seconds = process_time() - began
-    gc.unfreeze()
-    assert f"worker-{number - 1}: Waiting" in ended.stdout, ended.output
-    return seconds
+    runner, ended = CliRunner(), list[Any]()
+    options = ["rollout", str(specs), "--once", "--no-cluster"]
+    passed = cost(lambda: ended.append(runner.invoke(twgen, options)))
+    assert f"worker-{number - 1:04}: Waiting" in ended[0].stdout, ended[0].output
+    return passed
 
 
+def test_next_workers_of_a_fleet_take_as_many_lines_of_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost_of_a_look(tmp_path, 5, monkeypatch, lines)
+    assert growth(lambda number: cost_of_a_look(tmp_path, number, monkeypatch, lines)) <= MOST_GROWTH
+
+
+@pytest.mark.heavy
 def test_look_of_a_rollout_costs_what_its_worker_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds_of_a_look(tmp_path, 10, monkeypatch)
+    cost_of_a_look(tmp_path, 10, monkeypatch, seconds)
     assert (
-        times(lambda number, turn: seconds_of_a_look(tmp_path / f"{turn}", number, monkeypatch), 200)
+        times(lambda number, turn: cost_of_a_look(tmp_path / f"{turn}", number, monkeypatch, seconds), 200)
         <= MOST_TIMES
     )
 

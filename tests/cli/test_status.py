@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import TWGEN, Run
 from tests.json_schemas import schema_problems
-from tests.terminal import terminal
+from tests.terminal import twgen_on_terminal, without_colours
 from twgen.model.problem import Document
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z", "--identity", "twc")
@@ -46,10 +46,10 @@ def test_tree_has_the_characters_that_stdout_can_hold(story: Path, encoding: str
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_tree_fits_the_terminal(story: Path, columns: int) -> None:
-    with terminal([TWGEN, "status", "specs", *WORLD], story, columns) as shown:
-        assert shown.end() == 0
-        lines = shown.text.splitlines()
-    assert "\x1b[" in shown.raw
+    code, shown = twgen_on_terminal(["status", "specs", *WORLD], story, columns)
+    assert code == 0
+    assert "\x1b[" in shown
+    lines = without_colours(shown).splitlines()
     assert lines[0].startswith("→ default/helloworld  Moving")
     assert max(map(len, lines)) <= columns
 

@@ -1,14 +1,18 @@
 """Streams as a shell gives them: stdout holds data or nothing, and every end is a line and a code."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
+from testing.processes import eventually
 from tests.cli.conftest import TWGEN, Ended, Run
 from tests.terminal import terminal
 from twgen.yaml.reader import read_documents
@@ -21,6 +25,14 @@ def shell(folder: Path, line: str) -> Ended:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
 
 
+def begin(stdin: IO[bytes] | None, text: bytes = b"\n") -> None:
+    """Write the first bytes of an input, and wait until the program has read them."""
+    assert stdin
+    stdin.write(text)
+    stdin.flush()
+    eventually(lambda: not any(fcntl.ioctl(stdin, termios.FIONREAD, bytes(4))))
+
+
 @pytest.fixture
 def rendered(run: Run, story: Path) -> str:
     """What RENDER prints."""
@@ -30,10 +42,14 @@ def rendered(run: Run, story: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "command", [RENDER, RENDER.replace("render", "plan"), f"{TWGEN} version", f"{TWGEN} -h"]
-)
-@pytest.mark.parametrize(
-    ("stdout", "reason"), [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")]
+    ("command", "stdout", "reason"),
+    [
+        (RENDER, "> /dev/full", "No space left on device"),
+        (RENDER, ">&-", "stdout is closed"),
+        (RENDER.replace("render", "plan"), ">&-", "stdout is closed"),
+        (f"{TWGEN} version", "> /dev/full", "No space left on device"),
+        (f"{TWGEN} -h", ">&-", "stdout is closed"),
+    ],
 )
 def test_stdout_that_takes_nothing_is_said(story: Path, command: str, stdout: str, reason: str) -> None:
     ended = shell(story, f"{command} {stdout}")
@@ -127,11 +143,10 @@ def test_busy_pipes_are_waited_for(story: Path, rendered: str) -> None:
     command = [TWGEN, "render", "-", "--snapshot", "snapshot.json"]
     with subprocess.Popen(command, cwd=story, stdin=reading, stdout=subprocess.PIPE) as process:
         os.close(reading)
-        time.sleep(0.5)  # it finds nothing to read for a while
-        os.write(writing, text[:100].encode())
-        time.sleep(0.5)
-        os.write(writing, text[100:].encode())
-        os.close(writing)
+        with os.fdopen(writing, "wb") as stdin:
+            begin(stdin, text[:100].encode())
+            time.sleep(0.2)  # it finds nothing to read for a while
+            stdin.write(text[100:].encode())
         output, _ = process.communicate(timeout=60)
     assert output.decode() == rendered
 

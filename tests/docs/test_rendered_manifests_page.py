@@ -56,6 +56,7 @@ def test_page_shows_each_example_as_it_is(name: str) -> None:
     assert f"(../examples/rendered/{name}.yaml)" in PAGE
 
 
+@pytest.mark.server
 def test_flux_keeps_what_argocd_would_keep_and_deletes_the_rest(tmp_path: Path) -> None:
     manifests = rendered("--operator-config", "operator.yaml")
     # a version that a render lets go: as a live one is, it still has what Flux put on it
@@ -72,6 +73,7 @@ def test_flux_keeps_what_argocd_would_keep_and_deletes_the_rest(tmp_path: Path) 
     assert kept[False] >= {"Deployment", "ConfigMap", "Job", "Role"}
 
 
+@pytest.mark.server
 def test_patches_change_nothing_but_the_annotation(tmp_path: Path) -> None:
     manifests = rendered("--operator-config", "operator.yaml")
     built = {(item["kind"], item["metadata"]["name"]): item for item in patched(tmp_path, manifests)}

@@ -197,7 +197,7 @@ def test_whatever_call_fails_while_a_promotion_is_carried_out_it_is_made_at_most
 ) -> None:
     async def told(cluster: Cluster) -> None:
         await ask(cluster, Verb.PROMOTE)
-        await cluster.sleep(100 * SECOND)
+        await cluster.sleep(MINUTE)
         assert share(cluster) in {5, 25}
         assert (share(cluster) == 25) == (answer(cluster)[0] == "Done"), answer(cluster)
 

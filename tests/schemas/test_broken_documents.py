@@ -1,13 +1,13 @@
 """Every kind: a whole document is valid, and each way to break it is told of at its place."""
 
-import copy
+import json
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from tests.broken_documents import places
-from tests.json_schemas import schema_problems
+from tests.json_schemas import fits_schema, schema_problems
 from tests.refused import bases
 from tests.schemas.documents import (
     ATTACHED,
@@ -23,7 +23,9 @@ from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
 ABSENT = object()
-ANYTHING: tuple[Any, ...] = ([], {}, "", "text", True, 7, -7, 0.5, 2**40, [7], None)
+TYPES: tuple[Any, ...] = ([], {}, "text", True, 7, 0.5, None)
+VALUES: tuple[Any, ...] = ("", -7, 2**40, [7])
+"""More values of these types, which some fields refuse."""
 
 SPECS = (CONNECTION, WORKER, ATTACHED, POLICY)
 ALL = (*SPECS, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE, VALIDATION)
@@ -55,7 +57,7 @@ def keys(path: str) -> list[str | int]:
 
 
 def changed(document: dict[str, Any], path: list[str | int], value: Any) -> dict[str, Any]:
-    result = copy.deepcopy(document)
+    result: dict[str, Any] = json.loads(json.dumps(document))  # three times as fast as deepcopy
     *above, last = path
     place: Any = result
     for key in above:
@@ -147,20 +149,21 @@ def test_broken_field_is_caught_at_its_path(document: dict[str, Any], path: str,
     assert wrong(changed(document, keys(path), value)) == [path]
 
 
+@pytest.mark.parametrize("values", [TYPES, pytest.param(VALUES, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize("document", [*SPECS, *attached_objects()], ids=kind)
-def test_parser_and_schema_refuse_the_same_types(document: dict[str, Any]) -> None:
+def test_parser_and_schema_refuse_the_same_types(document: dict[str, Any], values: tuple[Any, ...]) -> None:
     others = [CONNECTION] if document["kind"] == "WorkerDeployment" else []
     disagreeing = []
     for path in places(document["spec"], ("spec",)):
-        for value in ANYTHING:
+        for value in values:
             broken = changed(document, list(path), value)
             if only_parser_knows(path, value):
                 continue
-            specs, by_schema = parsed(broken, others), wrong(broken)
+            specs, fits = parsed(broken, others), fits_schema(broken)
             ours, doubts = told(specs.problems), told(specs.unknown_fields)
             # what an API server checks beyond types, a schema says in part
-            if bool(by_schema) < bool(ours) or bool(by_schema) > bool(ours or doubts):
-                disagreeing.append((path, value, ours, by_schema))
+            if fits > (not ours) or fits < (not ours and not doubts):
+                disagreeing.append((path, value, ours, wrong(broken)))
     assert disagreeing == []
 
 

@@ -31,7 +31,7 @@ from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_each
 
 LIST, DESCRIBE = "list_worker_deployments", "describe_worker_deployment"
-SPECS = [replace(SPEC, name=f"w{number}") for number in range(250)]
+SPECS = [replace(SPEC, name=f"w{number}") for number in range(120)]
 NAMES = [spec.worker_deployment for spec in SPECS]
 Summary = ListWorkerDeploymentsResponse.WorkerDeploymentSummary
 ListedVersion = WorkerDeploymentInfo.WorkerDeploymentVersionSummary
@@ -99,7 +99,7 @@ def looked(
     look: Look,
     *,
     for_routing: bool = False,
-    parts: Sequence[slice] = (slice(0, 100), slice(100, 250)),
+    parts: Sequence[slice] = (slice(0, 50), slice(50, 120)),
 ) -> dict[str, str]:
     """The current version of each worker that is known, after one look in several readings at once."""
     server.calls.clear()
@@ -128,7 +128,7 @@ def test_quiet_fleet_is_listed_and_described_only_in_the_first_look_and_each_ten
     for _ in range(21):
         assert looked(server, memory.look()) == server.current
         calls.append((server.calls[LIST], server.calls[DESCRIBE]))
-    assert calls == [(3, 250), *[(3, 0)] * 9] * 2 + [(3, 250)]
+    assert calls == [(2, 120), *[(2, 0)] * 9] * 2 + [(2, 120)]
 
 
 def test_worker_that_moved_is_described_at_once() -> None:
