@@ -16,6 +16,7 @@ Answer = TypeVar("Answer")
 ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own code does not see it
 """The environment that this process started with."""
 
+_NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFoundError)
 _PAUSES = (0.05, 0.5)
 _PART_OF_WAIT = 0.05
 _LONGEST_PAUSE = 2.0
@@ -27,27 +28,28 @@ _GRACE = 10.0
 
 
 def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
-    """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
+    """The condition's first true answer; at the deadline AssertionError with the last answer or error.
 
-    A failed assertion inside the condition counts as not yet. What takes longer is asked less often,
-    and so is what is expensive to ask.
+    A condition is asked again if an assertion in it fails, or if something cannot be read yet: `[one] = found`,
+    `found["key"]`, half a JSON document, a missing file. The longer it takes or lasts, the less often.
     """
     began = time.monotonic()
-    end = began + deadline
     while True:
+        failure: Exception | None = None
         asked = time.monotonic()
         try:
-            answer = condition()
-        except AssertionError:
-            if time.monotonic() >= end:
-                raise
-        else:
-            if answer:
+            if answer := condition():
                 return answer
-            if time.monotonic() >= end:
-                message = f"not within {deadline:g} s; the last answer was {answer!r}"
-                raise AssertionError(message)
-        (shortest, longest), now = _PAUSES, time.monotonic()
+        except _NOT_YET as error:
+            failure = error
+        now = time.monotonic()
+        if now - began >= deadline:
+            if isinstance(failure, AssertionError):
+                raise failure
+            last = f"error was {failure!r}" if failure else f"answer was {answer!r}"
+            message = f"not within {deadline:g} s; the last {last}"
+            raise AssertionError(message) from failure
+        shortest, longest = _PAUSES
         pause = min(max(shortest, (now - began) * _PART_OF_WAIT), longest)
         time.sleep(min(max(pause, now - asked), _LONGEST_PAUSE))
 

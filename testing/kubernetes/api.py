@@ -25,6 +25,10 @@ class Refused(Exception):
         self.status = status
 
 
+class NotThere(Refused, LookupError):
+    """The object does not exist: whoever waits for it asks again."""
+
+
 class Api:
     """One API server, as whom the token says.
 
@@ -50,10 +54,8 @@ class Api:
         """Read an object; None when there is none."""
         try:
             return self.get(path)
-        except Refused as refused:
-            if refused.status == _NOT_FOUND:
-                return None
-            raise
+        except NotThere:
+            return None
 
     def create(self, path: str, document: Mapping[str, Any]) -> Object:
         """Create an object in the collection at the path."""
@@ -140,7 +142,8 @@ class Watch:
 
 
 def _refusal(status: int, body: bytes) -> Refused:
+    kind = NotThere if status == _NOT_FOUND else Refused
     try:
-        return Refused(status, str(json.loads(body)["message"]))
+        return kind(status, str(json.loads(body)["message"]))
     except (ValueError, KeyError, TypeError):
-        return Refused(status, body[:500].decode(errors="replace"))
+        return kind(status, body[:500].decode(errors="replace"))

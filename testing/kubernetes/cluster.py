@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,6 +39,7 @@ _CORE = "/api/v1/namespaces"
 _APPS = "/apis/apps/v1/namespaces"
 _BATCH = "/apis/batch/v1/namespaces"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TOKEN_SECONDS = 24 * 3600
@@ -129,9 +131,21 @@ class Cluster:
     def define(self, *names: str) -> None:
         """Let the API server know the kinds of `keda` or `vpa`."""
         for name in names:
-            file = _DEFINITIONS / f"{name}.yaml"
-            self.kubectl("apply", "-f", str(file))
-            self.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", str(file))
+            _define(self, name)
+
+    def define_kinds(self, *places: Path, text: str = "") -> None:
+        """Apply definitions of kinds, from files, folders or a text, and wait until they are established."""
+        files = [option for place in places or ("-",) for option in ("-f", str(place))]
+        told = self.kubectl("apply", "--server-side", "-o", "name", *files, input=text or None)
+        for name in told.split():
+            self._await_kind(name.partition("/")[2])
+
+    def _await_kind(self, name: str) -> None:
+        def is_established() -> bool:
+            conditions = self.api.get(f"{_KINDS}/{name}")["status"]["conditions"]
+            return ("Established", "True") in {(one["type"], one["status"]) for one in conditions}
+
+        eventually(is_established)
 
     def user(
         self,
@@ -217,6 +231,11 @@ def kubeconfig_text(
             "contexts": [{"name": name, "context": place} for name in contexts],
         }
     )
+
+
+@cache
+def _define(cluster: Cluster, name: str) -> None:
+    cluster.define_kinds(_DEFINITIONS / f"{name}.yaml")
 
 
 def _collection(plural: str, namespace: str) -> str:

@@ -183,11 +183,7 @@ class Installed:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One of its own: the node that other tests share would start the Pods, and say how they are."""
     with kubernetes_cluster(tmp_path_factory.mktemp("without-node")) as running:
-        kind = installed(ARGO_CD).with_name("crds") / "application-crd.yaml"
-        running.kubectl("apply", "--server-side", "-f", str(kind))
-        established = ("wait", "--for=condition=Established", "-f", str(kind))
-        # refused while an object has no conditions yet
-        eventually(lambda: running.kubectl(*established), 120)
+        running.define_kinds(installed(ARGO_CD).with_name("crds") / "application-crd.yaml")
         yield running
 
 

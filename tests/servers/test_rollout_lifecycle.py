@@ -97,8 +97,7 @@ def test_template_that_changes_under_its_own_build_id_rolls_the_pods_and_moves_n
 @side_by_side
 def test_every_version_has_its_own_object_of_each_kind_until_its_template_goes_from_git(story: Story) -> None:
     story.cluster.define("keda")
-    story.cluster.apply(WATCHES)
-    story.cluster.kubectl("wait", "--for=condition=Established", "crd/queuewatches.shop.example.com")
+    story.cluster.define_kinds(text=WATCHES)
     triggers = [temporal_trigger("greetings")]
     keda = attached_document(
         "greeter", "keda", "keda.sh/v1alpha1", "ScaledObject", scaleTargetRef={}, triggers=triggers

@@ -159,13 +159,10 @@ def test_objects_of_the_prometheus_operator_are_what_its_own_definitions_take(
 ) -> None:
     tool, group = ROOT / "tools" / "kubernetes_types", "monitoring.coreos.com"
     plurals = {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"}
-    for kind, plural in plurals.items():
+    for kind in plurals:
         command = ["go", "run", ".", "-definition", kind]
         text = subprocess.run(command, cwd=tool, capture_output=True, text=True, check=True).stdout
-        cluster.kubectl("apply", "--server-side", "-f", "-", input=text)
-        established = ("wait", "--for=condition=Established", f"crd/{plural}.{group}")
-        # refused while an object has no conditions yet
-        eventually(lambda established=established: cluster.kubectl(*established))
+        cluster.define_kinds(text=text)
 
     def take(document: Object) -> Object:
         document["metadata"]["namespace"] = namespace
