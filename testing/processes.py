@@ -27,11 +27,13 @@ _PORTS = range(15000, 32000)
 _GRACE = 10.0
 
 
-def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
+def eventually(condition: Callable[[], Answer], deadline: float = 300.0) -> Answer:
     """The condition's first true answer; at the deadline AssertionError with the last answer or error.
 
-    A condition is asked again if an assertion in it fails, or if something cannot be read yet: `[one] = found`,
-    `found["key"]`, half a JSON document, a missing file. The longer it takes or lasts, the less often.
+    A condition is asked again if an assertion in it fails, or if something cannot be read yet: a list to
+    unpack is empty, a key or a file is missing, a JSON document is half written.
+
+    What takes long, or is waited for long, is asked less often.
     """
     began = time.monotonic()
     while True:

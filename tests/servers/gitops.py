@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
+
 from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD
 from testing.argocd.repository import new_repository
@@ -178,9 +180,20 @@ class ApplicationStory:
         """Those that work on a rollout."""
         return [job for job in self.jobs() if job.get("status", {}).get("active")]
 
+    def waits_for_its_hook(self) -> bool:
+        """The sync that runs waits for its rollout."""
+        running = self.application.operation()
+        return running["phase"] == "Running" and "waiting for completion of hook" in running["message"]
+
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
         return self.worker.described()
+
+    def drainage(self, build_id: str) -> str:
+        """The status of a version, by the server's own name for it."""
+        found = self.described().version_summaries
+        statuses = {version.deployment_version.build_id: version.status for version in found}
+        return str(WorkerDeploymentVersionStatus.Name(statuses[build_id]))
 
     def manager(self) -> str:
         """Who may change its traffic."""
@@ -207,9 +220,13 @@ class ApplicationStory:
         return self.cluster.list("jobs", self.namespace)
 
     def running_job(self) -> Object:
-        """The one that moves traffic now."""
-        [found] = self.active_jobs()
-        return found
+        """The one that moves traffic now; its status may be behind."""
+
+        def only() -> Object:
+            [found] = self.active_jobs()
+            return found
+
+        return eventually(only, SOON)
 
     def account(self) -> str:
         """What is to be read where a story went wrong."""

@@ -119,9 +119,7 @@ def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate
     commit = gitops.commit("v2", *more, spec={"rollout": rollout}, address=address)
     gitops.application.refresh()
     gitops.ramps_to("25")
-    operation = gitops.application.operation()
-    assert operation["phase"] == "Running", "the sync waits for the rollout"
-    assert "waiting for completion of hook" in operation["message"]
+    eventually(gitops.waits_for_its_hook, SOON)
     assert set(attached(gitops, "v2")) == {"HorizontalPodAutoscaler"}, "its traffic may need more pods"
 
     eventually(lambda: gitops.application.operation()["phase"] == "Succeeded", SOON)
@@ -146,9 +144,8 @@ def test_hook_that_loses_temporal_for_less_than_hold_for_says_so_and_goes_on_by_
     kept = [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")]
     story.is_said()
     job = gitops.running_job()
+    eventually(gitops.waits_for_its_hook, SOON)
     operation = gitops.application.operation()
-    assert operation["phase"] == "Running"
-    assert "waiting for completion of hook" in operation["message"]
     outlast(PAUSE)
     assert uid(gitops.running_job()) == uid(job)
     assert gitops.share("v2") == 25, "nobody has seen that its pause is over"

@@ -19,7 +19,7 @@ def test_demo_rolls_out_breaks_and_rolls_back_in_about_a_minute() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert ended.returncode == 0, ended.stderr
     told = [

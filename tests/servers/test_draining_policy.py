@@ -150,7 +150,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
             ("v1", {"WaitingWorkflow": waiting, "ParentWorkflow": parents}),
             ("v2", {"WaitingWorkflow": others}),
         ):
-            eventually(lambda build_id=build_id: succeeds(lambda: worker.set_current(build_id)), 300)
+            eventually(lambda build_id=build_id: succeeds(lambda: worker.set_current(build_id)))
             start(worker, workflows)
 
         def touched() -> dict[str, set[int]]:
@@ -162,7 +162,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
         untouched = {kind: {0} for kind in (SIGNALLED, CANCEL_ASKED, TERMINATED)}
         ticked.apply("v2", ENTRIES)
         assert ticked.tick() == "", "nobody manages it yet"
-        eventually(lambda: succeeds(lambda: worker.set_manager(MANAGER)), 300)
+        eventually(lambda: succeeds(lambda: worker.set_manager(MANAGER)))
         ticked.operator(drains=False)
         assert ticked.tick() == "", "its operator does not let it"
         ticked.operator(drains=True)
@@ -181,13 +181,13 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
 
         done_by_hand = run(tmp_path / "specs", "drain", *command, options=options)
         assert done_by_hand.code == 0, done_by_hand
-        eventually(lambda: [mark["action"] for mark in ticked.begun("v1")] == ["Signal"], 120)
+        eventually(lambda: [mark["action"] for mark in ticked.begun("v1")] == ["Signal"])
 
         def ended() -> bool:
             ticked.killed_tick()
             return {events_of(worker, one, TERMINATED) for one in waiting} == {1}
 
-        eventually(ended, 300)
+        eventually(ended)
         of_v1 = (*waiting, *parents, *children)
         ticked.tick()
         assert {events_of(worker, one, SIGNALLED) for one in (*waiting, *children)} == {1}

@@ -55,7 +55,7 @@ def test_stack_does_what_it_prints_and_leaves_nothing_behind(tmp_path: Path) -> 
         process.send_signal(signal.SIGINT)
         assert process.wait(_ENDS_WITHIN) == 0, log.read_text()
     assert not person.folder.exists()
-    assert person.sees_processes() == []
+    eventually(lambda: person.sees_processes() == [])
 
 
 class Person:

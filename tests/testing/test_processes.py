@@ -12,7 +12,7 @@ import pytest
 from testing import processes
 from testing.processes import eventually, free_ports
 
-FIRST = random.randrange(15_000, 31_000)
+FIRST = random.randrange(15_000, 31_000)  # noqa: S311 - any will do
 FEW = range(FIRST, FIRST + 20)
 """Other ports than those of another run of the tests, which has its own until it ends."""
 
