@@ -17,7 +17,7 @@ ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own 
 """The environment that this process started with."""
 
 _NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFoundError)
-_PAUSES = (0.05, 0.5)
+_PAUSES = (0.05, 1.0)
 _PART_OF_WAIT = 0.05
 _LONGEST_PAUSE = 2.0
 _RARE_COLLECTIONS = {"GOGC": "400"}

@@ -160,7 +160,7 @@ def run(
     started = time.monotonic()
     environment = {**ENVIRONMENT, **(variables or {})}
     arguments = (*command, *([folder] if takes_paths else []), *options)
-    ended = forker("urllib3").run(arguments, folder, environment, timeout=300)
+    ended = forker("urllib3").run(arguments, folder, environment)
     assert not leaks(f"{ended.stdout} {ended.stderr}".encode()), "a credential is shown"
     return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from testing.building import built_program
 from testing.install import installed
 from testing.kubernetes.api import Refused
 from testing.kubernetes.cluster import Cluster
@@ -160,7 +161,7 @@ def test_objects_of_the_prometheus_operator_are_what_its_own_definitions_take(
     tool, group = ROOT / "tools" / "kubernetes_types", "monitoring.coreos.com"
     plurals = {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"}
     for kind in plurals:
-        command = ["go", "run", ".", "-definition", kind]
+        command = [built_program(tool), "-definition", kind]
         text = subprocess.run(command, cwd=tool, capture_output=True, text=True, check=True).stdout
         cluster.define_kinds(text=text)
 
