@@ -22,9 +22,9 @@ settings.load_profile("twgen")
 # those that take a minute or more, by the sum of their times of `--durations=0`: what computes for long and
 # what waits for long turn about
 _LONG = (
-    *("image", "demo_live", "argocd_hooks", "leaving_the_controller", "rollout_process", "argocd"),
+    *("image", "make_targets", "argocd_hooks", "leaving_the_controller", "rollout_process", "argocd"),
     *("unserved", "argocd_older", "rollout_managers", "argocd_tick", "rollout_trouble", "argocd_image"),
-    *("rollout_lifecycle", "argocd_protection", "analysis_killed", "argocd_trouble", "stack"),
+    *("rollout_lifecycle", "argocd_protection", "analysis_killed", "argocd_trouble"),
     *("argocd_attached", "rollout_conditions", "argocd_neighbours", "argocd_expiry", "rollout_job"),
     *("argocd_credentials", "argocd_emptied_cache", "argocd_frozen_plugin", "page", "argocd_security"),
 )
