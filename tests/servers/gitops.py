@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
-
 from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD
 from testing.argocd.repository import new_repository
@@ -188,12 +186,6 @@ class ApplicationStory:
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
         return self.worker.described()
-
-    def drainage(self, build_id: str) -> str:
-        """The status of a version, by the server's own name for it."""
-        found = self.described().version_summaries
-        statuses = {version.deployment_version.build_id: version.status for version in found}
-        return str(WorkerDeploymentVersionStatus.Name(statuses[build_id]))
 
     def manager(self) -> str:
         """Who may change its traffic."""

@@ -46,6 +46,7 @@ def test_version_with_running_workflows_stays_until_they_are_done_and_goes_in_tw
     assert set(attached(story, "v1")) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
 
     story.worker.finish(story.namespace)
+    story.worker.drains("v1")
 
     def at_zero() -> bool:
         story.application.refresh("hard")

@@ -88,7 +88,7 @@ def test_story_is_told_by_the_image_alone(installed: Installed, image: Image, tm
     runs_in_image(only_process("rollout", "--intent", "shop/greeter-rollout"), image)
     story.stands("Settled", "v2")
     story.application.synced(commit)
-    eventually(lambda: story.drainage("v1").endswith("_DRAINED"), SOON)
+    story.worker.drains("v1")
     assert story.replicas("v1") == 1, "only a render knows that it has drained"
 
     install_tick(installed, built(tmp_path, without="^components:|twgen/deploy/tick/"))

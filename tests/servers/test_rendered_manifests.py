@@ -195,6 +195,7 @@ def test_versions_come_and_go_by_commits_of_the_workflow(story: Story) -> None:
     old = story.cluster.get("deployment", "greeter-v1", story.namespace)
     assert old["metadata"]["annotations"][PRUNE] == "disabled", "it has traffic"
     eventually(lambda: becomes_current("v2"), SOON)
+    story.worker.drains("v1")
 
     def only_v2_is_left() -> bool:
         runner.succeeds()

@@ -57,6 +57,7 @@ def test_version_drains_under_a_pinned_workflow_frees_its_place_comes_back_for_a
 
     story.worker.finish(first)
     assert ended_on(story, first) == "v1"
+    story.worker.drains("v1")
     eventually(lambda: synced(story)["v1"] == 0, SOON)
     story.worker.start("WaitingWorkflow", second := f"{story.namespace}-second", pinned_to="v1")
     eventually(lambda: planned_action(story, "v1") == "Keep", SOON)
