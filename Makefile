@@ -7,7 +7,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-SLOW := server or packaging or heavy
+# marks of the tests that need servers, packages or minutes
+SLOW := (server or packaging or heavy)
 
 .PHONY: help demo demo-live demo-rollout stack test check lint servers bench bench-fleet cases docs documentation example schemas lock package workflows clean
 
@@ -35,12 +36,12 @@ stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repos
 	@$(BIN)/python -m testing.argocd.stack
 
 test: $(INSTALLED) servers lint docs ## Run every check and every test, real servers included
-	@$(BIN)/pytest -q -n logical --dist worksteal --hypothesis-profile=thorough -m "not ($(SLOW))"
+	@$(BIN)/pytest -q -n logical --dist worksteal --hypothesis-profile=thorough -m "not $(SLOW)"
 	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
 		$$(grep -rlE "mark\.(server|packaging|heavy)" --include="test_*.py" tests)
 
 check: $(INSTALLED) lint docs ## Run the checks and the fast tests
-	@$(BIN)/pytest -q -n logical --dist worksteal -m "not ($(SLOW))"
+	@$(BIN)/pytest -q -n logical --dist worksteal -m "not $(SLOW)"
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -113,16 +113,6 @@ def test_failed_render_prints_nothing_elsewhere(story: Path) -> None:
     assert shown.text.splitlines() == ["twgen: nowhere: no such file or folder"]
 
 
-def test_interrupted_render_prints_nothing(story: Path) -> None:
-    with subprocess.Popen(
-        [TWGEN, "render", "-"], cwd=story, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        time.sleep(1)
-        process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=60)[0] == b""
-    assert process.returncode == 143
-
-
 @pytest.mark.parametrize("reader", ["render -", "validate -", "plan -"])
 def test_readers_refuse_a_failed_render_with_its_message(story: Path, reader: str) -> None:
     ended = shell(story, f"{TWGEN} render nowhere 2>/dev/null | {TWGEN} {reader}")

@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from tests.servers.live import (
     TWGEN,
     Document,
     Ended,
+    killed,
     planned_once_known,
     policy_document,
     run,
@@ -196,11 +197,8 @@ def rolled_out(story: Story, is_over: Callable[[], bool], *options: str) -> None
     moments = Random(story.worker.name)  # noqa: S311 - any moment will do
 
     def once_more() -> bool:
-        with story.rolling(*options) as process:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(moments.uniform(0.5, _LONGEST_LIFE))
-            process.kill()
-            said = process.communicate()[0]
+        command = ("rollout", story.folder, "--within", "15m", *OPTIONS, *options)
+        said = killed(moments.uniform(0.5, _LONGEST_LIFE), story.folder, *command)
         assert is_over(), said
         return True
 

@@ -1,9 +1,7 @@
 """`twgen tick` carries out what a RolloutPolicy says of versions that drain."""
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,12 +18,11 @@ from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
-    ENVIRONMENT,
     PATIENT,
-    TWGEN,
     Document,
     connection_document,
     in_namespace,
+    killed,
     policy_document,
     run,
     worker_document,
@@ -95,11 +92,7 @@ class Ticked:
 
     def killed_tick(self) -> None:
         """Looks every second, and is killed at some moment."""
-        command = [TWGEN, "tick", "--every", "1s", *self.options]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT) as process:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(self.moments.uniform(0.5, _LONGEST_LIFE))
-            process.kill()
+        killed(self.moments.uniform(0.5, _LONGEST_LIFE), self.folder, "tick", "--every", "1s", *self.options)
 
     def marks(self, build_id: str) -> Mapping[str, Any]:
         """What was begun, by the metadata of a version."""
