@@ -100,6 +100,10 @@ class Story:
 
         eventually(made, SOON)
 
+    def is_heard(self) -> None:
+        """Wait until the last change of traffic has reached every task queue, and is obeyed."""
+        eventually(lambda: self.planned()["routing"]["reason"] != "UpdateInProgress", SOON)
+
     @contextmanager
     def rolling(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """A rollout that goes on beside the test; a server may say for two minutes that it is still busy."""
@@ -108,8 +112,8 @@ class Story:
             yield process
             process.terminate()
 
-    def begun(self, workflow_type: str, number: int = 8) -> list[str]:
-        """The IDs of so many workflows that have just been started."""
+    def begun(self, workflow_type: str, number: int = 24) -> list[str]:
+        """The IDs of so many workflows that have just been started; of two versions each has some of them."""
         name = self.worker.name.removeprefix("live/")
         names = [f"{name}-{each}" for each in range(number)]
         for each in names:
