@@ -220,18 +220,19 @@ def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, 
 def test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refreshes(
     story: ApplicationStory, driver: str
 ) -> None:
-    policy = policy_document("greeter", driver=driver, holdFor="90s")
+    policy = policy_document("greeter", driver=driver)
     quickly = {"progressDeadlineSeconds": 5}
     story.commit("v1", policy, steps=(), spec=quickly)
     story.application.create(retry={"limit": 3, "refresh": True})
     story.stands("Settled", "v1")
-    story.commit("v2", policy, steps=(), spec=quickly, unless=story.argo.folder)
+    soon_over = policy_document("greeter", driver=driver, holdFor="60s")
+    story.commit("v2", soon_over, steps=(), spec=quickly, unless=story.argo.folder)
     story.application.refresh()
     eventually(lambda: condition(story.deployment("v2") or {}, "Available") == "False", SOON)
 
     commit = story.argo.repository.revert()
     story.application.refresh()
-    # a hook holds its sync for as long as its policy says first
+    # a hook holds its sync for a minute first
     story.stands("Settled", "v1", 2 * SOON)
     assert story.application.get()["status"]["sync"]["revision"] == commit
     assert story.share("v1") == 100

@@ -53,11 +53,12 @@ class Hooked:
     def loses_temporal_in_mid_ramp(self, hold_for: str) -> str:
         """Let v2 follow v1, and Temporal be gone when v2 has a quarter; the commit."""
         story, address = self.gitops, self.way.address
-        policy = policy_document("greeter", driver="Hook", holdFor=hold_for)
+        policy = policy_document("greeter", driver="Hook")
         story.commit("v1", policy, steps=(), address=address)
         story.application.create(retry={"limit": 0})
         story.stands("Settled", "v1")
-        commit = story.commit("v2", policy, spec={"rollout": RAMP}, address=address)
+        holds = policy_document("greeter", driver="Hook", holdFor=hold_for)
+        commit = story.commit("v2", holds, spec={"rollout": RAMP}, address=address)
         story.application.refresh()
         story.ramps_to("25")
         self.way.die()
@@ -167,7 +168,7 @@ def test_hook_that_finds_no_temporal_until_hold_for_is_over_fails_with_a_sentenc
     story: Hooked,
 ) -> None:
     gitops = story.gitops
-    commit = story.loses_temporal_in_mid_ramp("90s")
+    commit = story.loses_temporal_in_mid_ramp("2m")
     kept = [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")]
     story.is_said()
     eventually(lambda: gitops.application.operation()["phase"] == "Failed", SOON)
@@ -176,7 +177,7 @@ def test_hook_that_finds_no_temporal_until_hold_for_is_over_fails_with_a_sentenc
     away = f"Temporal at {story.way.address}"
     [pod] = gitops.cluster.list("pods", gitops.namespace, "twgen.io/rollout=greeter")
     for told in (last_word(pod), gitops.stands("Blocked", "v2")["message"]):
-        assert "is not settled within 1m30s" in told
+        assert "is not settled within 2m" in told
         assert away in told
     assert (gitops.share("v1"), gitops.share("v2")) == (75, 25)
     assert story.serves("v1")
