@@ -65,9 +65,9 @@ class Api:
         """Merge changes into an object."""
         return self._ask("PATCH", path, changes, "application/merge-patch+json")
 
-    def dry_run_apply(self, path: str, document: Mapping[str, Any]) -> Object:
-        """What an object would be after a server-side apply, unknown fields refused; nothing is stored."""
-        query = "dryRun=All&fieldValidation=Strict&fieldManager=testing&force=true"
+    def apply(self, path: str, document: Mapping[str, Any], *, is_stored: bool = True) -> Object:
+        """An object after a server-side apply by field manager `testing`; unknown fields are refused."""
+        query = "fieldValidation=Strict&fieldManager=testing&force=true" + "&dryRun=All" * (not is_stored)
         return self._ask("PATCH", f"{path}?{query}", document, "application/apply-patch+yaml")
 
     def delete(self, path: str, options: Mapping[str, Any] | None = None) -> Object:

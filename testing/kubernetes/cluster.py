@@ -76,12 +76,26 @@ class Cluster:
             raise AssertionError(message)
         return ended.stdout
 
-    def apply(self, manifests: str | Iterable[Mapping[str, Any]], *options: str) -> str:
-        """Apply manifests, server-side by field manager `testing`; what kubectl prints."""
-        text = manifests if isinstance(manifests, str) else _list(manifests)
-        return self.kubectl(
-            "apply", "--server-side", "--field-manager=testing", "-f", "-", *options, input=text
-        )
+    def apply(self, manifests: Iterable[Mapping[str, Any]], *, is_stored: bool = True) -> Sequence[Object]:
+        """Apply manifests, server-side and with force; the objects.
+
+        Raises AssertionError with what the API server says against one.
+        """
+        found = []
+        for manifest in manifests:
+            try:
+                found.append(self.api.apply(self._place(manifest), manifest, is_stored=is_stored))
+            except Refused as error:
+                name = f"{manifest['kind']} {manifest['metadata']['name']}"
+                raise AssertionError(f"{name}: {error}") from error
+        return found
+
+    def _place(self, manifest: Mapping[str, Any]) -> str:
+        version, metadata = str(manifest["apiVersion"]), manifest["metadata"]
+        group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        plural, is_namespaced = _kind(self.api, group, str(manifest["kind"]))
+        namespace = f"/namespaces/{metadata.get('namespace', 'default')}" if is_namespaced else ""
+        return f"{group}{namespace}/{plural}/{metadata['name']}"
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object:
         """One object of a kind, in the singular; AssertionError when there is none."""
@@ -142,8 +156,14 @@ class Cluster:
 
     def _await_kind(self, name: str) -> None:
         def is_established() -> bool:
-            conditions = self.api.get(f"{_KINDS}/{name}")["status"]["conditions"]
-            return ("Established", "True") in {(one["type"], one["status"]) for one in conditions}
+            found = self.api.get(f"{_KINDS}/{name}")
+            if ("Established", "True") not in {
+                (one["type"], one["status"]) for one in found["status"]["conditions"]
+            }:
+                return False
+            group, kind = found["spec"]["group"], found["spec"]["names"]["kind"]
+            served = [one["name"] for one in found["spec"]["versions"] if one["served"]]
+            return all(_kind(self.api, f"/apis/{group}/{version}", kind) for version in served)
 
         eventually(is_established)
 
@@ -234,6 +254,13 @@ def kubeconfig_text(
 
 
 @cache
+def _kind(api: Api, group: str, kind: str) -> tuple[str, bool]:
+    """The plural of a kind, and whether its objects are in namespaces."""
+    [found] = [one for one in api.get(group)["resources"] if one["kind"] == kind and "/" not in one["name"]]
+    return str(found["name"]), bool(found["namespaced"])
+
+
+@cache
 def _define(cluster: Cluster, name: str) -> None:
     cluster.define_kinds(_DEFINITIONS / f"{name}.yaml")
 
@@ -241,7 +268,3 @@ def _define(cluster: Cluster, name: str) -> None:
 def _collection(plural: str, namespace: str) -> str:
     group = _GROUPS.get(plural, "/api/v1")
     return f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
-
-
-def _list(manifests: Iterable[Mapping[str, Any]]) -> str:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})

@@ -119,12 +119,12 @@ class Story:
         return read_documents(ended.stdout)
 
     def apply(self, *kinds: str) -> None:
-        self.cluster.apply(self.manifests(*kinds), "--force-conflicts")
+        self.cluster.apply(self.manifests(*kinds))
 
     def sync(self) -> None:
         """Apply, and prune the Deployments that are no longer rendered, as Argo CD does."""
         manifests = self.manifests()
-        self.cluster.apply(manifests, "--force-conflicts")
+        self.cluster.apply(manifests)
         rendered = {item["metadata"]["name"] for item in manifests if item["kind"] == "Deployment"}
         for live in self.listed("/apis/apps/v1", "deployments"):
             name = live["metadata"]["name"]

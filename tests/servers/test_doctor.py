@@ -319,7 +319,7 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
     assert first["says"].startswith(
         f"the account of the Jobs of {i.namespace}/greeter is not allowed to get configmaps"
     )
-    i.cluster.apply(rendered, "--force-conflicts")
+    i.cluster.apply(rendered)
     assert eventually(lambda: not [one for one in i.seen() if one["about"] == account])
 
 

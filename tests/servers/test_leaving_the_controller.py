@@ -317,7 +317,7 @@ def test_finalizer_holds_up_no_pruning_and_an_apply_takes_no_owner_away(
         manifest["metadata"] |= owner
         cluster.kubectl("create", "-f", "-", input=json.dumps(manifest))
         manifest["metadata"].pop("ownerReferences")
-    cluster.apply(made.values(), "--force-conflicts")
+    cluster.apply(made.values())
     for name in made:
         assert cluster.get("deployment", name, namespace)["metadata"]["ownerReferences"]
     cluster.kubectl("patch", "-n", namespace, "deployment", "freed", "--type=merge", "-p", WITHOUT_OWNERS)

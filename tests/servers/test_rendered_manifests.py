@@ -97,9 +97,9 @@ class Flux:
         built = {"resources": ["workers.yaml"], "patches": said["patches"]}
         (folder / "kustomization.yaml").write_text(write_documents([built]))
         command = [str(installed(KUSTOMIZE)), "build", str(folder)]
-        manifests = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        self._story.cluster.apply(manifests, "--force-conflicts")
-        applied = {(item["kind"], item["metadata"]["name"]) for item in read_documents(manifests)}
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        self._story.cluster.apply(manifests := read_documents(text))
+        applied = {(item["kind"], item["metadata"]["name"]) for item in manifests}
         for kind, name in self._inventory - applied if said["prune"] else ():
             self._prune(kind, name)
         self._inventory = applied

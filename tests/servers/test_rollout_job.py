@@ -181,7 +181,7 @@ def test_autoscaled_version_comes_back_from_zero_and_keeps_its_replicas(story: S
     story.cluster.kubectl("scale", *deployment, "--replicas=0")
     story.describe("v1", autoscaler_document("greeter"), steps=(50,))
     jobs = [item for item in story.manifests() if item["kind"] != "Deployment"]
-    story.cluster.apply(jobs, "--force-conflicts")
+    story.cluster.apply(jobs)
     eventually(lambda: replicas(story, "greeter-v1") == 1, SOON)
 
 

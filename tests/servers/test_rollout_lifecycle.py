@@ -164,7 +164,7 @@ def test_jobs_of_one_intent_under_two_images_make_every_step_once_and_cut_no_pau
     specs = story.folder / "specs.yaml"
     specs.write_text(specs.read_text().replace("10m", "30s"))
     story.apply()
-    story.cluster.apply(story.manifests(image="registry.example.com/twgen:another"), "--force-conflicts")
+    story.cluster.apply(story.manifests(image="registry.example.com/twgen:another"))
     seen: dict[tuple[float, float], None] = {}
 
     def is_done() -> bool:

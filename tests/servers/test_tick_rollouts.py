@@ -172,7 +172,7 @@ def test_each_of_fifty_ramps_takes_each_step_once_though_tick_is_killed_and_two_
         given = ("--operator-config", str(config), "--kubeconfig", str(cluster.kubeconfig), *PATIENT)
         ended = run(specs, "render", options=[*given, "--identity", "twgen/testing/tick", "-q"])
         assert ended.code == 0, ended.stderr
-        cluster.apply(read_documents(ended.stdout), "--force-conflicts")
+        cluster.apply(read_documents(ended.stdout))
         eventually(lambda: make_ready(cluster, namespace) == 0 and all_are_available(), SOON)
 
     def all_are_available() -> bool:

@@ -21,6 +21,7 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.pods import condition
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
@@ -42,7 +43,7 @@ def applied(cluster: Cluster, folder: Path) -> None:
     options = ["--kubeconfig", str(cluster.kubeconfig), "-q", *PATIENT]
     rendered = run(folder, "render", options=options)
     assert rendered.code == 0, rendered.stderr
-    cluster.apply(rendered.stdout)
+    cluster.apply(read_documents(rendered.stdout))
 
 
 def registered(folder: Path) -> dict[str, Document]:
