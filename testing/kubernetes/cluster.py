@@ -157,9 +157,9 @@ class Cluster:
     def _await_kind(self, name: str) -> None:
         def is_established() -> bool:
             found = self.api.get(f"{_KINDS}/{name}")
-            if ("Established", "True") not in {
-                (one["type"], one["status"]) for one in found["status"]["conditions"]
-            }:
+            # null at first
+            conditions = found["status"]["conditions"] or ()
+            if ("Established", "True") not in {(one["type"], one["status"]) for one in conditions}:
                 return False
             group, kind = found["spec"]["group"], found["spec"]["names"]["kind"]
             served = [one["name"] for one in found["spec"]["versions"] if one["served"]]
