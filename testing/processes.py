@@ -17,9 +17,8 @@ ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own 
 """The environment that this process started with."""
 
 _NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFoundError)
-_PAUSES = (0.05, 1.0)
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _PART_OF_WAIT = 0.05
-_LONGEST_PAUSE = 2.0
 _RARE_COLLECTIONS = {"GOGC": "400"}
 """For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
 # below those that Linux gives to outgoing connections, which could take one before the server does
@@ -51,9 +50,7 @@ def eventually(condition: Callable[[], Answer], deadline: float = 300.0) -> Answ
             last = f"error was {failure!r}" if failure else f"answer was {answer!r}"
             message = f"not within {deadline:g} s; the last {last}"
             raise AssertionError(message) from failure
-        shortest, longest = _PAUSES
-        pause = min(max(shortest, (now - began) * _PART_OF_WAIT), longest)
-        time.sleep(min(max(pause, now - asked), _LONGEST_PAUSE))
+        time.sleep(min(max(_SHORTEST_PAUSE, (now - began) * _PART_OF_WAIT, now - asked), _LONGEST_PAUSE))
 
 
 @contextmanager
