@@ -42,7 +42,8 @@ test: $(INSTALLED) lint docs ## Check the code and the documentation, and run th
 
 test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers, in about 22 minutes
 	@$(BIN)/pytest -n logical --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
-	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)"
+	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
+		$$(grep -rlE "mark\.(server|packaging|heavy)" --include="test_*.py" tests)
 
 test-all: test test-servers ## Run both
 

@@ -80,7 +80,7 @@ class Demo:
         """Start a version's worker, and describe it as the target."""
         self.describe(build_id, comment)
         self.running.enter_context(self.worker.version(build_id, gate_fails=broken))
-        eventually(lambda: succeeds(lambda: self.worker.mark(build_id, "demo", b"true")), 30)
+        eventually(lambda: succeeds(lambda: self.worker.mark(build_id, "demo", b"true")))
 
     def describe(self, build_id: str, comment: str) -> None:
         """Commit a version as the target."""

@@ -94,7 +94,7 @@ class Forker:
         environment: Mapping[str, str],
         *,
         given: str = "",
-        timeout: float = 60.0,
+        timeout: float = 300.0,
     ) -> subprocess.CompletedProcess[str]:
         """Run twgen to its end, `given` is its stdin."""
         with _memory() as stdin, _memory() as stdout, _memory() as stderr:

@@ -16,9 +16,9 @@ Answer = TypeVar("Answer")
 ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own code does not see it
 """The environment that this process started with."""
 
-_PAUSES = (0.05, 0.5)
+_NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFoundError)
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _PART_OF_WAIT = 0.05
-_LONGEST_PAUSE = 2.0
 _RARE_COLLECTIONS = {"GOGC": "400"}
 """For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
 # below those that Linux gives to outgoing connections, which could take one before the server does
@@ -27,30 +27,31 @@ _CLAIM = "\0twgen-port-"
 _GRACE = 10.0
 
 
-def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
-    """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
+def eventually(condition: Callable[[], Answer], deadline: float = 300.0) -> Answer:
+    """The condition's first true answer; at the deadline AssertionError with the last answer or error.
 
-    A failed assertion inside the condition counts as not yet. What takes longer is asked less often,
-    and so is what is expensive to ask.
+    A condition is asked again if an assertion in it fails, or if something cannot be read yet: a list to
+    unpack is empty, a key or a file is missing, a JSON document is half written.
+
+    What takes long, or is waited for long, is asked less often.
     """
     began = time.monotonic()
-    end = began + deadline
     while True:
+        failure: Exception | None = None
         asked = time.monotonic()
         try:
-            answer = condition()
-        except AssertionError:
-            if time.monotonic() >= end:
-                raise
-        else:
-            if answer:
+            if answer := condition():
                 return answer
-            if time.monotonic() >= end:
-                message = f"not within {deadline:g} s; the last answer was {answer!r}"
-                raise AssertionError(message)
-        (shortest, longest), now = _PAUSES, time.monotonic()
-        pause = min(max(shortest, (now - began) * _PART_OF_WAIT), longest)
-        time.sleep(min(max(pause, now - asked), _LONGEST_PAUSE))
+        except _NOT_YET as error:
+            failure = error
+        now = time.monotonic()
+        if now - began >= deadline:
+            if isinstance(failure, AssertionError):
+                raise failure
+            last = f"error was {failure!r}" if failure else f"answer was {answer!r}"
+            message = f"not within {deadline:g} s; the last {last}"
+            raise AssertionError(message) from failure
+        time.sleep(min(max(_SHORTEST_PAUSE, (now - began) * _PART_OF_WAIT, now - asked), _LONGEST_PAUSE))
 
 
 @contextmanager

@@ -155,6 +155,18 @@ class DeployedWorker:
         """What the server says of it, once it knows it."""
         return self.server.find("describe_worker_deployment", self.describing()).worker_deployment_info
 
+    def drains(self, build_id: str) -> None:
+        """Wait until a version has drained: each render before that would keep it."""
+        from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
+
+        drained = WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINED
+
+        def statuses() -> dict[str, int]:
+            found = self.described().version_summaries
+            return {version.deployment_version.build_id: version.status for version in found}
+
+        eventually(lambda: statuses()[build_id] == drained)
+
     def start(self, workflow_type: str, workflow_id: str, *, pinned_to: str = "", seconds: int = 0) -> None:
         """Start a workflow, on the given version if one is given; it may run so many seconds, if any."""
         from google.protobuf.duration_pb2 import Duration

@@ -22,11 +22,21 @@ settings.load_profile("twgen")
 # those that take a minute or more, by the sum of their times of `--durations=0`: what computes for long and
 # what waits for long turn about
 _LONG = (
-    *("debian_python", "image", "demo_live", "argocd_hooks", "leaving_the_controller", "rollout_process"),
-    *("argocd", "unserved", "argocd_older", "rollout_managers", "argocd_tick", "rollout_trouble"),
-    *("argocd_image", "rollout_lifecycle", "argocd_protection", "analysis_killed", "argocd_trouble", "stack"),
-    *("argocd_attached", "rollout_conditions", "argocd_neighbours", "argocd_expiry", "rollout_job"),
-    *("argocd_credentials", "argocd_emptied_cache", "argocd_frozen_plugin", "page", "argocd_security"),
+    *(
+        "debian_python",
+        "image",
+        "make_targets",
+        "argocd_hooks",
+        "leaving_the_controller",
+        "rollout_process",
+        "argocd",
+    ),
+    *("tick_rollouts", "argocd_older", "rollout_managers", "argocd_tick", "unserved", "argocd_image"),
+    *("rollout_trouble", "argocd_protection", "analysis_killed", "argocd_trouble", "argocd_expiry"),
+    *("rollout_lifecycle", "argocd_attached", "rollout_conditions", "argocd_neighbours", "rollout_job"),
+    *("tutorial", "argocd_credentials", "draining", "argocd_emptied_cache", "policy_steps", "page"),
+    *("argocd_frozen_plugin", "replay", "argocd_buttons", "requests", "argocd_removal", "rollout_ends"),
+    *("argocd_security", "prune", "argocd_templated", "analysis", "argocd_examples", "prometheus"),
 )
 
 

@@ -205,10 +205,7 @@ def _variables(cluster: Cluster, release: Server, folder: Path) -> Mapping[str, 
 def _install(cluster: Cluster, release: Server) -> str:
     """Make what Argo CD has in its cluster besides servers; a token of the repo-server's account."""
     kinds = installed(release).with_name("crds")
-    files = [option for kind in _KINDS for option in ("-f", str(kinds / f"{kind}-crd.yaml"))]
-    cluster.kubectl("apply", "--server-side", *files)
-    # refused while an object has no conditions yet
-    eventually(lambda: cluster.kubectl("wait", "--for=condition=Established", *files), _READY_WITHIN)
+    cluster.define_kinds(*(kinds / f"{kind}-crd.yaml" for kind in _KINDS))
     cluster.create_namespace(NAMESPACE)
     maps = ("argocd-cm", "argocd-rbac-cm", "argocd-tls-certs-cm", "argocd-ssh-known-hosts-cm")
     metadata = {"namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "argocd"}}

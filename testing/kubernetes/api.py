@@ -25,6 +25,10 @@ class Refused(Exception):
         self.status = status
 
 
+class NotThere(Refused, LookupError):
+    """The object does not exist: whoever waits for it asks again."""
+
+
 class Api:
     """One API server, as whom the token says.
 
@@ -50,10 +54,8 @@ class Api:
         """Read an object; None when there is none."""
         try:
             return self.get(path)
-        except Refused as refused:
-            if refused.status == _NOT_FOUND:
-                return None
-            raise
+        except NotThere:
+            return None
 
     def create(self, path: str, document: Mapping[str, Any]) -> Object:
         """Create an object in the collection at the path."""
@@ -63,9 +65,9 @@ class Api:
         """Merge changes into an object."""
         return self._ask("PATCH", path, changes, "application/merge-patch+json")
 
-    def dry_run_apply(self, path: str, document: Mapping[str, Any]) -> Object:
-        """What an object would be after a server-side apply, unknown fields refused; nothing is stored."""
-        query = "dryRun=All&fieldValidation=Strict&fieldManager=testing&force=true"
+    def apply(self, path: str, document: Mapping[str, Any], *, is_stored: bool = True) -> Object:
+        """An object after a server-side apply by field manager `testing`; unknown fields are refused."""
+        query = "fieldValidation=Strict&fieldManager=testing&force=true" + "&dryRun=All" * (not is_stored)
         return self._ask("PATCH", f"{path}?{query}", document, "application/apply-patch+yaml")
 
     def delete(self, path: str, options: Mapping[str, Any] | None = None) -> Object:
@@ -140,7 +142,8 @@ class Watch:
 
 
 def _refusal(status: int, body: bytes) -> Refused:
+    kind = NotThere if status == _NOT_FOUND else Refused
     try:
-        return Refused(status, str(json.loads(body)["message"]))
+        return kind(status, str(json.loads(body)["message"]))
     except (ValueError, KeyError, TypeError):
-        return Refused(status, body[:500].decode(errors="replace"))
+        return kind(status, body[:500].decode(errors="replace"))

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,6 +39,7 @@ _CORE = "/api/v1/namespaces"
 _APPS = "/apis/apps/v1/namespaces"
 _BATCH = "/apis/batch/v1/namespaces"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TOKEN_SECONDS = 24 * 3600
@@ -74,12 +76,26 @@ class Cluster:
             raise AssertionError(message)
         return ended.stdout
 
-    def apply(self, manifests: str | Iterable[Mapping[str, Any]], *options: str) -> str:
-        """Apply manifests, server-side by field manager `testing`; what kubectl prints."""
-        text = manifests if isinstance(manifests, str) else _list(manifests)
-        return self.kubectl(
-            "apply", "--server-side", "--field-manager=testing", "-f", "-", *options, input=text
-        )
+    def apply(self, manifests: Iterable[Mapping[str, Any]], *, is_stored: bool = True) -> Sequence[Object]:
+        """Apply manifests, server-side and with force; the objects.
+
+        Raises AssertionError with what the API server says against one.
+        """
+        found = []
+        for manifest in manifests:
+            try:
+                found.append(self.api.apply(self._place(manifest), manifest, is_stored=is_stored))
+            except Refused as error:
+                name = f"{manifest['kind']} {manifest['metadata']['name']}"
+                raise AssertionError(f"{name}: {error}") from error
+        return found
+
+    def _place(self, manifest: Mapping[str, Any]) -> str:
+        version, metadata = str(manifest["apiVersion"]), manifest["metadata"]
+        group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        plural, is_namespaced = _kind(self.api, group, str(manifest["kind"]))
+        namespace = f"/namespaces/{metadata.get('namespace', 'default')}" if is_namespaced else ""
+        return f"{group}{namespace}/{plural}/{metadata['name']}"
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object:
         """One object of a kind, in the singular; AssertionError when there is none."""
@@ -129,9 +145,27 @@ class Cluster:
     def define(self, *names: str) -> None:
         """Let the API server know the kinds of `keda` or `vpa`."""
         for name in names:
-            file = _DEFINITIONS / f"{name}.yaml"
-            self.kubectl("apply", "-f", str(file))
-            self.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", str(file))
+            _define(self, name)
+
+    def define_kinds(self, *places: Path, text: str = "") -> None:
+        """Apply definitions of kinds, from files, folders or a text, and wait until they are established."""
+        files = [option for place in places or ("-",) for option in ("-f", str(place))]
+        told = self.kubectl("apply", "--server-side", "-o", "name", *files, input=text or None)
+        for name in told.split():
+            self._await_kind(name.partition("/")[2])
+
+    def _await_kind(self, name: str) -> None:
+        def is_established() -> bool:
+            found = self.api.get(f"{_KINDS}/{name}")
+            # null at first
+            conditions = found["status"]["conditions"] or ()
+            if ("Established", "True") not in {(one["type"], one["status"]) for one in conditions}:
+                return False
+            group, kind = found["spec"]["group"], found["spec"]["names"]["kind"]
+            served = [one["name"] for one in found["spec"]["versions"] if one["served"]]
+            return all(_kind(self.api, f"/apis/{group}/{version}", kind) for version in served)
+
+        eventually(is_established)
 
     def user(
         self,
@@ -219,10 +253,18 @@ def kubeconfig_text(
     )
 
 
+@cache
+def _kind(api: Api, group: str, kind: str) -> tuple[str, bool]:
+    """The plural of a kind, and whether its objects are in namespaces."""
+    [found] = [one for one in api.get(group)["resources"] if one["kind"] == kind and "/" not in one["name"]]
+    return str(found["name"]), bool(found["namespaced"])
+
+
+@cache
+def _define(cluster: Cluster, name: str) -> None:
+    cluster.define_kinds(_DEFINITIONS / f"{name}.yaml")
+
+
 def _collection(plural: str, namespace: str) -> str:
     group = _GROUPS.get(plural, "/api/v1")
     return f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
-
-
-def _list(manifests: Iterable[Mapping[str, Any]]) -> str:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})

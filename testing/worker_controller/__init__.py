@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from shutil import copyfile
 
@@ -19,11 +20,10 @@ _CERTIFICATES = Path("k8s-webhook-server", "serving-certs")
 """Where its webhooks look for theirs, below the folder of temporary files."""
 
 
+@cache
 def define_kinds(cluster: Cluster) -> None:
     """Let the API server know the controller's kinds, as its chart defines them."""
-    kinds = str(installed(WORKER_CONTROLLER).with_name("crds"))
-    cluster.kubectl("apply", "--server-side", "-f", kinds)
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=240s", "-f", kinds)
+    cluster.define_kinds(installed(WORKER_CONTROLLER).with_name("crds"))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from testing.recipes import KUSTOMIZE
 
 ROOT = Path(__file__).parents[2]
 OF_IMAGE = "3.13"
-FAST = ("-m", "not server and not packaging and not heavy", "--hypothesis-profile=thorough")
+FAST = ("-m", "not server and not packaging and not heavy")
 pytestmark = [
     pytest.mark.packaging,
     pytest.mark.skipif(os.geteuid() != 0, reason="an image is built by root alone"),

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -95,15 +96,16 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def told_stories(
-    request: pytest.FixtureRequest,
-    newest_temporal: TemporalServer,
-    oldest_temporal: TemporalServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Told]:
-    """The stories of the module's tests that are told side by side, by the names of the tests."""
+def told_stories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    """The stories of the module's tests that are told side by side, by the names of the tests.
+
+    Each kind of story has the servers that it needs; one of a folder alone starts its own.
+    """
     kinds = {kind_of_story(test) for test in side_by_side_tests(request)}
-    if kinds != {terminal.Story}:
+    if kinds != {Path}:
+        oldest_temporal: TemporalServer = request.getfixturevalue("oldest_temporal")
+        newest_temporal: TemporalServer = request.getfixturevalue("newest_temporal")
+    if kinds - {Path, terminal.Story}:
         cluster: Cluster = request.getfixturevalue("cluster")
         node: LocalNode = request.getfixturevalue("node")
     if ApplicationStory in kinds:
@@ -115,8 +117,11 @@ def told_stories(
             with new_story(argo, node, newest_temporal) as told:
                 tell(told)
             return
+        name = f"test-{uuid4().hex[:8]}"
+        if kind_of_story(test) is Path:
+            tell(tmp_path_factory.mktemp(name))
+            return
         if kind_of_story(test) is terminal.Story:
-            name = f"test-{uuid4().hex[:8]}"
             server = oldest_temporal if given(test).get("server") == OLDEST else newest_temporal
             with terminal.telling(server, tmp_path_factory.mktemp(name), name) as alone:
                 tell(alone)

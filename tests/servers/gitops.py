@@ -178,6 +178,11 @@ class ApplicationStory:
         """Those that work on a rollout."""
         return [job for job in self.jobs() if job.get("status", {}).get("active")]
 
+    def waits_for_its_hook(self) -> bool:
+        """The sync that runs waits for its rollout."""
+        running = self.application.operation()
+        return running["phase"] == "Running" and "waiting for completion of hook" in running["message"]
+
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
         return self.worker.described()
@@ -207,9 +212,13 @@ class ApplicationStory:
         return self.cluster.list("jobs", self.namespace)
 
     def running_job(self) -> Object:
-        """The one that moves traffic now."""
-        [found] = self.active_jobs()
-        return found
+        """The one that moves traffic now; its status may be behind."""
+
+        def only() -> Object:
+            [found] = self.active_jobs()
+            return found
+
+        return eventually(only, SOON)
 
     def account(self) -> str:
         """What is to be read where a story went wrong."""

@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,9 +162,22 @@ def run(
     started = time.monotonic()
     environment = {**ENVIRONMENT, **(variables or {})}
     arguments = (*command, *([folder] if takes_paths else []), *options)
-    ended = forker("urllib3").run(arguments, folder, environment, timeout=300)
+    ended = forker("urllib3").run(arguments, folder, environment)
     assert not leaks(f"{ended.stdout} {ended.stderr}".encode()), "a credential is shown"
     return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
+
+
+def killed(seconds: float, folder: Path, *command: str | Path) -> str:
+    """What a command says until it ends, or is killed after so many seconds."""
+    log = folder.with_name(f"{folder.name}-killed.log")
+    with log.open("wb") as output:
+        streams = [output.fileno()] * 3
+        process = forker("urllib3").start("twgen.__main__:main", command, folder, ENVIRONMENT, streams)
+        with suppress(TimeoutError):
+            process.wait(seconds)
+        process.send(signal.SIGKILL)
+        process.wait()
+    return log.read_text()
 
 
 def printed(folder: Path, *command: str) -> str:

@@ -119,12 +119,12 @@ class Story:
         return read_documents(ended.stdout)
 
     def apply(self, *kinds: str) -> None:
-        self.cluster.apply(self.manifests(*kinds), "--force-conflicts")
+        self.cluster.apply(self.manifests(*kinds))
 
     def sync(self) -> None:
         """Apply, and prune the Deployments that are no longer rendered, as Argo CD does."""
         manifests = self.manifests()
-        self.cluster.apply(manifests, "--force-conflicts")
+        self.cluster.apply(manifests)
         rendered = {item["metadata"]["name"] for item in manifests if item["kind"] == "Deployment"}
         for live in self.listed("/apis/apps/v1", "deployments"):
             name = live["metadata"]["name"]
@@ -189,14 +189,26 @@ class Story:
         """Those of its rollouts."""
         return self.listed("/api/v1", "pods", selector)
 
+    def running_pod(self) -> Object:
+        """The one Pod of its rollouts that works, once those of earlier rollouts have ended."""
+
+        def only() -> Object:
+            running = [pod for pod in self.pods() if pod["status"]["phase"] == "Running"]
+            [found] = [pod for pod in running if "deletionTimestamp" not in pod["metadata"]]
+            return found
+
+        return eventually(only, SOON)
+
     def account(self) -> str:
         """What is to be read where a story went wrong."""
         logs = [self.node.logs(self.namespace, pod["metadata"]["name"]) for pod in self.pods()]
         return "\n".join([*logs, str(self.status()), str(self.replicas())])
 
     def log(self) -> str:
-        newest = max(self.pods(), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
-        return self.node.logs(self.namespace, newest["metadata"]["name"])
+        """What the Pods of the newest Job have written."""
+        owner = self.newest_job()["metadata"]["uid"]
+        pods = self.pods(f"batch.kubernetes.io/controller-uid={owner}")
+        return "".join(self.node.logs(self.namespace, pod["metadata"]["name"]) for pod in pods)
 
 
 def settled(story: Story) -> None:
@@ -232,14 +244,15 @@ def outlast(seconds: float) -> None:
 
 
 def process_of(job: Object) -> int:
-    """The process that a Job runs."""
+    """The process that a Job runs, once it runs."""
     [container] = job["spec"]["template"]["spec"]["containers"]
     intent = container["args"][container["args"].index("--intent-hash") + 1]
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or ()
-        if intent in words and words[0] != "unshare":
-            return process.pid
-    raise AssertionError("it does not run")
+
+    def running() -> int:
+        commands = ((process.pid, process.info["cmdline"]) for process in psutil.process_iter(["cmdline"]))
+        return next(pid for pid, words in commands if words and intent in words and words[0] != "unshare")
+
+    return eventually(running, SOON)
 
 
 def last_word(pod: Object) -> str:

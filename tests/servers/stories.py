@@ -107,15 +107,15 @@ def rollout(teller: Teller) -> Iterator[tuple[str, Seen]]:
             worker.set_ramp("v2", 25)
             yield "ramping", teller.see("rollout", "v2")
             worker.set_current("v2")
-            yield "draining", teller.see("rollout", "v2")
-            worker.finish("rollout-holds")
 
-            def drained() -> Seen:
+            def replaced(status: str) -> Seen:
                 seen = teller.see("rollout", "v2")
-                assert seen.version("v1")["status"] == "Drained"
+                assert seen.version("v1")["status"] == seen.planned_version("v1")["status"] == status
                 return seen
 
-            yield "drained", eventually(drained)
+            yield "draining", eventually(lambda: replaced("Draining"))
+            worker.finish("rollout-holds")
+            yield "drained", eventually(lambda: replaced("Drained"))
 
 
 def unversioned(teller: Teller) -> Iterator[tuple[str, Seen]]:
@@ -212,9 +212,11 @@ def by_hand(teller: Teller) -> Iterator[tuple[str, Seen]]:
         def known() -> Seen:
             # two looks: 1.29.1 does not know a worker for a moment after a change
             seen = teller.see("by-hand", "v1")
-            for build_id in BY_HAND:
-                assert seen.version(build_id)
-                assert seen.planned_version(build_id)
+            assert [seen.version(build_id)["status"] for build_id in BY_HAND] == ["Draining", "Current"]
+            assert [seen.planned_version(build_id)["status"] for build_id in BY_HAND] == [
+                "Draining",
+                "Current",
+            ]
             return seen
 
         yield "versioned by hand", eventually(known)

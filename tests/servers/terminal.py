@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from tests.servers.live import (
     TWGEN,
     Document,
     Ended,
+    killed,
     planned_once_known,
     policy_document,
     run,
@@ -99,6 +100,10 @@ class Story:
 
         eventually(made, SOON)
 
+    def is_heard(self) -> None:
+        """Wait until the last change of traffic has reached every task queue, and is obeyed."""
+        eventually(lambda: self.planned()["routing"]["reason"] != "UpdateInProgress", SOON)
+
     @contextmanager
     def rolling(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """A rollout that goes on beside the test; a server may say for two minutes that it is still busy."""
@@ -107,8 +112,8 @@ class Story:
             yield process
             process.terminate()
 
-    def begun(self, workflow_type: str, number: int = 8) -> list[str]:
-        """The IDs of so many workflows that have just been started."""
+    def begun(self, workflow_type: str, number: int = 24) -> list[str]:
+        """The IDs of so many workflows that have just been started; of two versions each has some of them."""
         name = self.worker.name.removeprefix("live/")
         names = [f"{name}-{each}" for each in range(number)]
         for each in names:
@@ -196,11 +201,8 @@ def rolled_out(story: Story, is_over: Callable[[], bool], *options: str) -> None
     moments = Random(story.worker.name)  # noqa: S311 - any moment will do
 
     def once_more() -> bool:
-        with story.rolling(*options) as process:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(moments.uniform(0.5, _LONGEST_LIFE))
-            process.kill()
-            said = process.communicate()[0]
+        command = ("rollout", story.folder, "--within", "15m", *OPTIONS, *options)
+        said = killed(moments.uniform(0.5, _LONGEST_LIFE), story.folder, *command)
         assert is_over(), said
         return True
 

@@ -45,7 +45,7 @@ def ended_job(
         found = cluster.get("job", "plan", namespace)
         return found if "True" in {condition(found, "Complete"), condition(found, "Failed")} else None
 
-    done = eventually(ended, 120)
+    done = eventually(ended)
     [pod] = pods(cluster, namespace, "plan")
     return done or {}, node.logs(namespace, pod["metadata"]["name"])
 

@@ -23,6 +23,7 @@ def to_half(story: Story, metric: Any, **settings: Any) -> None:
     story.describe("v2", steps=(50,), policy=policy)
     story.start("v2", **settings)
     story.goes_to({"v1": 50, "v2": 50})
+    story.is_heard()
 
 
 def ramps(story: Story, *, fails: bool, **failures: Any) -> None:

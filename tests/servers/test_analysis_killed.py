@@ -83,6 +83,7 @@ def test_version_that_cannot_replay_is_taken_back(story: Story) -> None:
     story.describe("v2", steps=(50,), policy={"analysis": ANALYSIS})
     story.start("v2", CHANGED="1")
     rolled_out(story, lambda: story.shares() == {"v1": 50, "v2": 50})
+    story.is_heard()
     for workflow in names:
         story.worker.finish(workflow)
     rolled_out(story, lambda: is_taken_back(story))

@@ -16,7 +16,7 @@ from testing.processes import ENVIRONMENT, eventually
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import TWGEN, Document, run, temporal_trigger, worker_document, write_specs
+from tests.servers.live import PATIENT, TWGEN, Document, run, temporal_trigger, worker_document, write_specs
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -126,7 +126,7 @@ class Shop:
         ended = run(
             self.folder,
             "render",
-            options=["--kubeconfig", str(self.cluster.kubeconfig), "-q"],
+            options=["--kubeconfig", str(self.cluster.kubeconfig), "-q", *PATIENT],
         )
         assert (ended.code, ended.stderr) == (0, "")
         return ended.stdout
@@ -137,7 +137,7 @@ class Shop:
         ended = run(
             self.folder,
             "diff",
-            options=["--kubeconfig", str(self.cluster.kubeconfig), "-q"],
+            options=["--kubeconfig", str(self.cluster.kubeconfig), "-q", *PATIENT],
             variables={
                 "PATH": f"{kubectl.parent}:{ENVIRONMENT['PATH']}",
                 "HOME": str(home),
@@ -368,7 +368,8 @@ def test_strategy_that_another_manager_holds_becomes_recreate_by_the_command_tha
     for _ in range(2):
         shop.apply(shop.render(), SERVER)
         assert shop.deployment()["spec"]["strategy"]["type"] == "RollingUpdate"
-    told = run(shop.folder, "plan", options=["--kubeconfig", str(shop.cluster.kubeconfig)]).stdout
+    access = ("--kubeconfig", str(shop.cluster.kubeconfig), *PATIENT)
+    told = run(shop.folder, "plan", options=access).stdout
     [command] = re.findall("`kubectl (patch deployment .*)`", " ".join(told.split()))
     shop.cluster.kubectl(*shlex.split(command))
     assert shop.deployment()["spec"]["strategy"] == RECREATE

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from testing.argocd.application import Application
+from testing.kubernetes.api import Object
 from testing.processes import eventually
 from tests.servers.gitops import (
     AT_ONCE,
@@ -16,22 +17,13 @@ from tests.servers.gitops import (
     is_protected,
     uid,
 )
-from tests.servers.live import Document, autoscaler_document, policy_document
+from tests.servers.live import autoscaler_document, policy_document
 from tests.servers.pods import condition, config_map
 from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 
-GATED_RAMP: Document = {
-    "strategy": "Progressive",
-    "steps": [
-        {"rampPercentage": 25, "pauseDuration": "30s"},
-        {"rampPercentage": 50, "pauseDuration": "30s"},
-    ],
-    "gate": {"workflowType": "GateWorkflow"},
-}
 V2 = "temporal.io/build-id=v2"
-A_MINUTE = 60.0
 
 
 @side_by_side
@@ -54,6 +46,7 @@ def test_version_with_running_workflows_stays_until_they_are_done_and_goes_in_tw
     assert set(attached(story, "v1")) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
 
     story.worker.finish(story.namespace)
+    story.worker.drains("v1")
 
     def at_zero() -> bool:
         story.application.refresh("hard")
@@ -78,16 +71,18 @@ def test_gated_ramp_goes_to_its_end_while_an_unrelated_commit_goes_live_at_once(
     story: ApplicationStory,
 ) -> None:
     story.settled()
-    story.commit("v2", spec={"rollout": GATED_RAMP})
+    story.commit("v2", gate="GateWorkflow")
     story.application.refresh()
     story.reaches("v2", 25)
 
     unrelated = config_map(story.namespace, "unrelated", {"made": "in mid-ramp"})
-    commit = story.commit("v2", unrelated, spec={"rollout": GATED_RAMP})
+    commit = story.commit("v2", unrelated, gate="GateWorkflow")
     story.application.synced(commit)
     assert story.cluster.get("configmap", "unrelated", story.namespace)["data"] == unrelated["data"]
-    assert 0 < story.share("v2") < 100, "the ramp is still under way"
+    assert story.share("v2") == 25, "its pause goes on"
     job = story.running_job()
+    promoted = story.run("promote")
+    assert promoted.code == 0, promoted
     story.stands("Settled", "v2")
     assert job["metadata"]["uid"] in [other["metadata"]["uid"] for other in story.jobs()], "the same went on"
 
@@ -117,8 +112,13 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory
     assert len(first) == 1, story.application.ended_syncs(commit)
     newest = story.application.get()["status"]["history"][-1]
     assert newest["revision"] == commit
-    [job] = story.jobs()
-    assert uid(job) not in moved_before
+
+    def of_the_revert() -> Object:
+        [found] = story.jobs()
+        assert uid(found) not in moved_before
+        return found
+
+    job = eventually(of_the_revert, SOON)
     assert newest["deployStartedAt"] <= job["metadata"]["creationTimestamp"] <= newest["deployedAt"]
     story.stands("Settled", "v1")
     assert [uid(left) for left in story.jobs()] == [uid(job)]
@@ -135,7 +135,7 @@ def test_second_sync_finds_no_difference_whoever_computes_it(story: ApplicationS
     story.stands("Settled", "v1")
     owner = uid(story.deployment("v1"))
     owned = {"HorizontalPodAutoscaler": owner, "PodDisruptionBudget": owner}
-    eventually(lambda: attached(story, "v1") == owned, A_MINUTE)
+    eventually(lambda: attached(story, "v1") == owned, SOON)
     story.application.refresh("hard")
     before = story.application.synced(commit)["status"]["operationState"]["startedAt"]
     assert story.application.differing_anew() == []
@@ -225,13 +225,14 @@ def test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refres
     story.commit("v1", policy, steps=(), spec=quickly)
     story.application.create(retry={"limit": 3, "refresh": True})
     story.stands("Settled", "v1")
-    story.commit("v2", policy, steps=(), spec=quickly, unless=story.argo.folder)
+    soon_over = policy_document("greeter", driver=driver, holdFor="60s")
+    story.commit("v2", soon_over, steps=(), spec=quickly, unless=story.argo.folder)
     story.application.refresh()
     eventually(lambda: condition(story.deployment("v2") or {}, "Available") == "False", SOON)
 
     commit = story.argo.repository.revert()
     story.application.refresh()
-    # a hook holds its sync for five minutes first
+    # a hook holds its sync for a minute first
     story.stands("Settled", "v1", 2 * SOON)
     assert story.application.get()["status"]["sync"]["revision"] == commit
     assert story.share("v1") == 100

@@ -86,10 +86,10 @@ def test_story_is_told_by_the_image_alone(installed: Installed, image: Image, tm
     story.application.refresh()
     story.reaches("v2", 25)
     runs_in_image(installed.argo.plugin.pid, image)
-    [job] = processes("rollout", "--intent", "shop/greeter-rollout")
-    runs_in_image(job, image)
+    runs_in_image(only_process("rollout", "--intent", "shop/greeter-rollout"), image)
     story.stands("Settled", "v2")
     story.application.synced(commit)
+    story.worker.drains("v1")
     assert story.replicas("v1") == 1, "only a render knows that it has drained"
 
     install_tick(installed, built(tmp_path, without="^components:|twgen/deploy/tick/"))
@@ -103,8 +103,7 @@ def test_story_is_told_by_the_image_alone(installed: Installed, image: Image, tm
     story.cluster.kubectl("delete", "cronjob/twgen-tick", "--namespace=twgen", "--cascade=foreground")
     port = install_tick(installed, built(tmp_path))
     eventually(lambda: is_available(story), SOON)
-    [tick] = processes("tick")
-    runs_in_image(tick, image)
+    runs_in_image(only_process("tick"), image)
     eventually(lambda: story.deployment("v1") is None, SOON)
     metrics = eventually(lambda: refreshed(port), SOON)
     assert 'twgen_rollout_phase{namespace="shop",phase="Settled",worker="greeter"} 1' in metrics
@@ -112,16 +111,19 @@ def test_story_is_told_by_the_image_alone(installed: Installed, image: Image, tm
     story.application.synced(commit)
 
 
-def processes(*words: str) -> list[int]:
-    """Those of ours that are a twgen with these first words."""
-    found = []
-    for child in psutil.Process().children(recursive=True):
-        line = []
-        with suppress(psutil.NoSuchProcess):  # it has ended since, or is a zombie
-            line = child.cmdline()
-        if len(line) > 1 and line[1].endswith("bin/twgen") and tuple(line[2 : 2 + len(words)]) == words:
-            found.append(child.pid)
-    return found
+def only_process(*words: str) -> int:
+    """The one of ours that is a twgen with these first words, once earlier ones have ended."""
+
+    def found() -> int:
+        lines = {}
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # it has ended since, or is a zombie
+                lines[child.pid] = child.cmdline()
+        ours = {pid: line[2:] for pid, line in lines.items() if line[1:] and line[1].endswith("bin/twgen")}
+        [only] = [pid for pid, told in ours.items() if tuple(told[: len(words)]) == words]
+        return only
+
+    return eventually(found, SOON)
 
 
 def runs_in_image(process: int, image: Image) -> None:
@@ -148,6 +150,9 @@ def install_tick(installed: Installed, objects: Mapping[str, Document]) -> int:
             ]
         )
     objects["ConfigMap"]["data"]["TWGEN_ARGOCD_SERVER"] = installed.server.address
+    if "CronJob" in objects:
+        # it looks when this test asks it to
+        objects["CronJob"]["spec"]["suspend"] = True
     if "Deployment" in objects:
         [container] = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
         # one that nobody else on this machine has

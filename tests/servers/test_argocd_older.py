@@ -41,7 +41,7 @@ test_revert_of_a_version_that_never_starts = BY_HOOK(
     )
 )
 test_hook_waits_for_no_metrics = side_by_side(
-    test_argocd_attached.test_hook_waits_for_no_metrics_of_an_autoscaler_which_is_owned_within_a_minute.tell
+    test_argocd_attached.test_hook_waits_for_no_metrics_of_an_autoscaler_which_is_owned_soon.tell
 )
 test_one_line_makes_a_hook = side_by_side(
     test_argocd_hooks.test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate.tell

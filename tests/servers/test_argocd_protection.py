@@ -91,6 +91,7 @@ def test_version_that_a_late_prune_took_comes_back_from_git_when_it_has_work_aga
     story.commit("v2", steps=(), spec=RESTS)
     story.application.refresh()
     story.stands("Settled", "v2")
+    story.worker.drains("v1")
 
     def rests() -> bool:
         story.application.refresh("hard")
@@ -113,6 +114,7 @@ def test_version_that_a_late_prune_took_comes_back_from_git_when_it_has_work_aga
 
     eventually(revived, SOON)
     story.worker.finish(story.namespace)
+    story.worker.drains("v1")
     eventually(lambda: rests() or story.deployment("v1") is None, SOON)
 
 

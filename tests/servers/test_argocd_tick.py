@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
-from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
 
 from testing.argocd.argocd import ArgoCD
 from testing.argocd.server import ArgoServer
@@ -74,13 +73,6 @@ class Ticking:
 
         eventually(so, SOON)
 
-    def status_of(self, build_id: str) -> str:
-        """What Temporal says of a version, without the program."""
-        for version in self.gitops.described().version_summaries:
-            if version.deployment_version.build_id == build_id:
-                return str(WorkerDeploymentVersionStatus.Name(version.status))
-        return ""
-
     def hand_over(self, delete_delay: str = "1s") -> str:
         """Let v2 follow v1 on which a workflow is open; the commit."""
         sunset = {"sunset": {"scaledownDelay": "1s", "deleteDelay": delete_delay}}
@@ -137,7 +129,7 @@ def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_ti
     commit = story.hand_over()
     assert set(attached(gitops, "v1")) == KINDS
     gitops.worker.finish(gitops.namespace)
-    eventually(lambda: story.status_of("v1").endswith("_DRAINED"), SOON)
+    gitops.worker.drains("v1")
     gitops.application.refresh()
     assert story.serves("v1"), "Argo CD keeps its render without tick"
 
@@ -218,6 +210,7 @@ def test_drained_version_that_gets_work_again_gets_its_pods_at_the_same_commit(s
     gitops = story.gitops
     commit = story.hand_over(delete_delay="1h")
     gitops.worker.finish(gitops.namespace)
+    gitops.worker.drains("v1")
     story.ticks_until(lambda: gitops.replicas("v1") == 0)
     gitops.worker.start("WaitingWorkflow", f"{gitops.namespace}-again", pinned_to="v1")
     story.ticks_until(lambda: story.serves("v1"))

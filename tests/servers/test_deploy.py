@@ -169,11 +169,13 @@ def test_patched_repo_server_and_all_beside_it_are_taken_by_an_api_server(
         if "namespace" in document["metadata"]:
             document["metadata"]["namespace"] = "default"
         place = f"/{places[document['kind']]}/{document['metadata']['name']}"
-        assert cluster.api.dry_run_apply(place, document)["kind"] == document["kind"]
+        assert cluster.api.apply(place, document, is_stored=False)["kind"] == document["kind"]
     sidecar(built)["securityContext"]["readOnlyRootFileSystem"] = True
     with pytest.raises(Refused, match="field not declared in schema"):
-        cluster.api.dry_run_apply(
-            f"/{places['Deployment']}/argocd-repo-server", built["Deployment/argocd-repo-server"]
+        cluster.api.apply(
+            f"/{places['Deployment']}/argocd-repo-server",
+            built["Deployment/argocd-repo-server"],
+            is_stored=False,
         )
 
 

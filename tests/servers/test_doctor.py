@@ -184,11 +184,7 @@ class Installed:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One of its own: the node that other tests share would start the Pods, and say how they are."""
     with kubernetes_cluster(tmp_path_factory.mktemp("without-node")) as running:
-        kind = installed(ARGO_CD).with_name("crds") / "application-crd.yaml"
-        running.kubectl("apply", "--server-side", "-f", str(kind))
-        established = ("wait", "--for=condition=Established", "-f", str(kind))
-        # refused while an object has no conditions yet
-        eventually(lambda: running.kubectl(*established), 120)
+        running.define_kinds(installed(ARGO_CD).with_name("crds") / "application-crd.yaml")
         yield running
 
 
@@ -220,7 +216,7 @@ def test_account_without_rights_is_told_each_and_what_does_not_work_for_it(insta
         for what in ("list pods", "list jobs.batch", "delete and create jobs.batch")
     }
     installation.mend(found)
-    assert eventually(lambda: not told(installation.doctor(code=0), "Advice"), 60)
+    assert eventually(lambda: not told(installation.doctor(code=0), "Advice"))
 
 
 @pytest.mark.parametrize(
@@ -272,8 +268,8 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
     # that makes a render fail, and is a finding here
     installation.worker(missingTemplate="Fail")
     with worker.version("v0"):
-        eventually(lambda: succeeds(lambda: worker.set_current("v0")), 120)
-        eventually(lambda: succeeds(lambda: worker.set_manager("somebody/else")), 120)
+        eventually(lambda: succeeds(lambda: worker.set_current("v0")))
+        eventually(lambda: succeeds(lambda: worker.set_manager("somebody/else")))
         left = RolloutStatus(
             f"{namespace}/other", Phase.WAITING, "RampPaused", "it stays at 5%", "v2", "v1", 5, NOW, {}
         )
@@ -316,7 +312,7 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
     assert (first["about"], first["says"]) == (account, "this ServiceAccount does not exist")
     assert "`argocd app sync payments`" in first["remedy"]
     # no Pod can be made of an account that is not there, and Kubernetes says so itself
-    no_pod = eventually(lambda: [one for one in i.seen() if "has no Pod" in one["says"]], 60)
+    no_pod = eventually(lambda: [one for one in i.seen() if "has no Pod" in one["says"]])
     assert 'serviceaccount "greeter-rollout" not found' in no_pod[0]["says"]
     i.cluster.apply([item for item in rendered if item["kind"] == "ServiceAccount"])
     first = i.seen()[0]
@@ -324,8 +320,8 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
     assert first["says"].startswith(
         f"the account of the Jobs of {i.namespace}/greeter is not allowed to get configmaps"
     )
-    i.cluster.apply(rendered, "--force-conflicts")
-    assert eventually(lambda: not [one for one in i.seen() if one["about"] == account], 60)
+    i.cluster.apply(rendered)
+    assert eventually(lambda: not [one for one in i.seen() if one["about"] == account])
 
 
 def test_account_of_the_teams_own_is_mended_by_the_commands_that_are_told(installation: Installed) -> None:
@@ -339,7 +335,7 @@ def test_account_of_the_teams_own_is_mended_by_the_commands_that_are_told(instal
     needed = lacking()
     assert len(needed) > 1
     i.mend(needed)
-    assert eventually(lambda: not lacking(), 60)
+    assert eventually(lambda: not lacking())
 
 
 def test_what_keeps_the_pod_of_a_rollout_from_running_is_told_in_kubernetes_words(
@@ -353,7 +349,7 @@ def test_what_keeps_the_pod_of_a_rollout_from_running_is_told_in_kubernetes_word
         assert found
         return dict(found[0])
 
-    pod = eventually(pod_of_job, 60)
+    pod = eventually(pod_of_job)
     i.waits(pod, "ImagePullBackOff", "manifest unknown")
     [first, *_] = i.seen()
     waits = f"Pod {i.namespace}/{pod['metadata']['name']} of its rollout waits"
@@ -365,7 +361,7 @@ def test_what_keeps_the_pod_of_a_rollout_from_running_is_told_in_kubernetes_word
     event = {"metadata": {"name": "mount.1"}, "involvedObject": involved, "type": "Warning", "message": said}
     i.cluster.api.create(f"/api/v1/namespaces/{i.namespace}/events", {**event, "reason": "FailedMount"})
     assert told(i.seen()) == [f"{waits} (ContainerCreating): {said}"]
-    of_target = i.cluster.list("pods", i.namespace, "temporal.io/build-id=v1")
+    of_target = eventually(lambda: i.cluster.list("pods", i.namespace, "temporal.io/build-id=v1"))
     for reason, number in (("ContainerCreating", 1), ("CrashLoopBackOff", 2)):
         for one in of_target:
             i.waits(one, reason)
@@ -463,7 +459,7 @@ def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_ar
         "the OperatorConfig says inCluster, but the plugin has no token",
     ]
     i.mend(found)
-    assert eventually(lambda: i.seen("workers", code=0) == [], 60)
+    assert eventually(lambda: i.seen("workers", code=0) == [])
 
 
 def test_tick_that_cannot_look_is_mended_by_the_command_that_is_told(installation: Installed) -> None:
@@ -484,7 +480,7 @@ def test_tick_that_cannot_look_is_mended_by_the_command_that_is_told(installatio
     assert first["says"] == f"the account of tick is not allowed to {rights} in all namespaces"
     try:
         i.mend([first])
-        assert eventually(lambda: i.seen("workers", code=0) == [], 60)
+        assert eventually(lambda: i.seen("workers", code=0) == [])
     finally:
         for kind in ("clusterrolebindings", "clusterroles"):
             i.cluster.api.delete(f"/apis/rbac.authorization.k8s.io/v1/{kind}/twgen-tick")

@@ -28,7 +28,7 @@ from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
 from tests.servers.reading import clients, read_all
 from tests.servers.side_by_side import side_by_side
 from tests.servers.specs import worker_spec
-from tests.servers.terminal import LOST, OPTIONS, UNKNOWN, Story, becomes_current, on_both_servers
+from tests.servers.terminal import LOST, OPTIONS, SOON, UNKNOWN, Story, becomes_current, on_both_servers
 from tests.servers.workflows import events_of, history_of, start
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
@@ -86,7 +86,7 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
         assert found["v1"]["failing"] == BROKEN, found
         return found
 
-    found = eventually(told, 120)
+    found = eventually(told)
     queue = story.worker.task_queue
     assert found["v1"]["groups"] == [
         {"workflowType": "WaitingWorkflow", "taskQueue": queue, "workflows": 8},
@@ -199,7 +199,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     for workflow_id in others:
         story.worker.start("WaitingWorkflow", workflow_id)
     story.describe("v2", steps=())
-    eventually(lambda: report(story)["v1"]["workflows"] == len(waiting) + 2 * len(parents), 120)
+    eventually(lambda: report(story)["v1"]["workflows"] == len(waiting) + 2 * len(parents))
 
     assert "it is the target" in ends(story, "--terminate", "--yes", build_id="v2", code=1)
     assert "There is no terminal to ask at: -y confirms" in ends(story, "--terminate", code=2)
@@ -216,7 +216,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
         assert UNKNOWN in line or ": will send signal poke to" in line, line
         return UNKNOWN not in line and BUSY not in line
 
-    assert eventually(killed, 120)
+    assert eventually(killed)
     assert "has ended: " in done(story, *signal)
     assert "has ended: " in done(story, *signal)
     signalled = "WORKFLOW_EXECUTION_SIGNALED"
@@ -232,12 +232,12 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     for workflow_id in waiting:
         story.worker.finish(workflow_id)
     told = "WORKFLOW_EXECUTION_COMPLETED"
-    eventually(lambda: all(events_of(story.worker, one, told) for one in waiting), 120)
+    eventually(lambda: all(events_of(story.worker, one, told) for one in waiting))
     assert {completed_on(story, one) for one in waiting} == {"v2"}
     done(story, "--cancel", "--type", "ParentWorkflow")
     assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") for one in parents} == {1}
     done(story, "--terminate")
-    eventually(lambda: not report(story).get("v1", {}).get("workflows"), 120)
+    eventually(lambda: not report(story).get("v1", {}).get("workflows"))
     assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_TERMINATED") for one in others} == {0}
     assert {events_of(story.worker, one, told) for one in others} == {0}
 
@@ -250,7 +250,7 @@ def test_operation_waits_for_the_end_of_another_one_if_it_is_told_to_wait(story:
     start(story.worker, {"WaitingWorkflow": [old]})
     becomes_current(story, "v2")
     story.describe("v2", steps=())
-    eventually(lambda: report(story)["v1"]["workflows"] == 1, 120)
+    eventually(lambda: report(story)["v1"]["workflows"] == 1)
     command = [TWGEN, "drain", story.folder, "--version", "v1", "--cancel", "--yes", "--wait", *OPTIONS]
 
     with other_batch(story):
@@ -259,7 +259,7 @@ def test_operation_waits_for_the_end_of_another_one_if_it_is_told_to_wait(story:
         assert process.stderr
         assert BUSY in (line := process.stderr.readline()), line
         assert events_of(story.worker, old, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") == 0
-    _, rest = process.communicate(timeout=120)
+    _, rest = process.communicate(timeout=SOON)
     assert process.returncode == 0, rest
     assert events_of(story.worker, old, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") == 1
 
@@ -283,7 +283,7 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
     start(story.worker, {"RenewingWorkflow": renewing})
     becomes_current(story, "v2")
     story.describe("v2", steps=())
-    eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), 120)
+    eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)))
     cancel = DrainingAction(BatchAction.CANCEL, ("RenewingWorkflow",))
     terminate = DrainingAction(BatchAction.TERMINATE, ("WaitingWorkflow",))
     entries = tuple(DrainingEntry(timedelta(milliseconds=1), what) for what in (cancel, terminate))
@@ -313,7 +313,7 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
                     return []
                 raise
 
-        return eventually(once, 120)[0]
+        return eventually(once)[0]
 
     def are_renewed(runs: int) -> bool:
         """Each has been asked to cancel in as many runs, and goes on in another one, on its version."""
@@ -321,18 +321,18 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
         return True
 
     # the version may begin to drain after this very second
-    assert eventually(lambda: ticked(clock()), 120) == [(BatchAction.CANCEL, 1)]
-    eventually(lambda: are_renewed(1), 120)
+    assert eventually(lambda: ticked(clock())) == [(BatchAction.CANCEL, 1)]
+    eventually(lambda: are_renewed(1))
     assert ticked(clock()) == [(BatchAction.TERMINATE, 0)], "there is no such workflow yet"
     assert ticked(clock()) == [], "what has continued as new has escaped for today"
     story.worker.finish(renewing[0], "branch")
-    eventually(lambda: report(story)["v1"]["workflows"] == 3, 120)
+    eventually(lambda: report(story)["v1"]["workflows"] == 3)
     # a busy machine may count it before its worker has taken its first task
-    eventually(lambda: events_of(story.worker, child, "WORKFLOW_TASK_COMPLETED") > 0, 120)
+    eventually(lambda: events_of(story.worker, child, "WORKFLOW_TASK_COMPLETED") > 0)
     assert completed_on(story, child) == "v1"
 
     assert ticked(clock() + day) == [(BatchAction.CANCEL, 1)]
-    eventually(lambda: are_renewed(2), 120)
+    eventually(lambda: are_renewed(2))
     assert ticked(clock() + day) == [(BatchAction.TERMINATE, 1)]
-    eventually(lambda: events_of(story.worker, child, "WORKFLOW_EXECUTION_TERMINATED") == 1, 120)
+    eventually(lambda: events_of(story.worker, child, "WORKFLOW_EXECUTION_TERMINATED") == 1)
     assert ticked(clock() + day) == []

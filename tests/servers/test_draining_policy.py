@@ -1,9 +1,7 @@
 """`twgen tick` carries out what a RolloutPolicy says of versions that drain."""
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,12 +18,11 @@ from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
-    ENVIRONMENT,
     PATIENT,
-    TWGEN,
     Document,
     connection_document,
     in_namespace,
+    killed,
     policy_document,
     run,
     worker_document,
@@ -95,11 +92,7 @@ class Ticked:
 
     def killed_tick(self) -> None:
         """Looks every second, and is killed at some moment."""
-        command = [TWGEN, "tick", "--every", "1s", *self.options]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT) as process:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(self.moments.uniform(0.5, _LONGEST_LIFE))
-            process.kill()
+        killed(self.moments.uniform(0.5, _LONGEST_LIFE), self.folder, "tick", "--every", "1s", *self.options)
 
     def marks(self, build_id: str) -> Mapping[str, Any]:
         """What was begun, by the metadata of a version."""
@@ -150,7 +143,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
             ("v1", {"WaitingWorkflow": waiting, "ParentWorkflow": parents}),
             ("v2", {"WaitingWorkflow": others}),
         ):
-            eventually(lambda build_id=build_id: succeeds(lambda: worker.set_current(build_id)), 300)
+            eventually(lambda build_id=build_id: succeeds(lambda: worker.set_current(build_id)))
             start(worker, workflows)
 
         def touched() -> dict[str, set[int]]:
@@ -162,7 +155,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
         untouched = {kind: {0} for kind in (SIGNALLED, CANCEL_ASKED, TERMINATED)}
         ticked.apply("v2", ENTRIES)
         assert ticked.tick() == "", "nobody manages it yet"
-        eventually(lambda: succeeds(lambda: worker.set_manager(MANAGER)), 300)
+        eventually(lambda: succeeds(lambda: worker.set_manager(MANAGER)))
         ticked.operator(drains=False)
         assert ticked.tick() == "", "its operator does not let it"
         ticked.operator(drains=True)
@@ -181,13 +174,13 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
 
         done_by_hand = run(tmp_path / "specs", "drain", *command, options=options)
         assert done_by_hand.code == 0, done_by_hand
-        eventually(lambda: [mark["action"] for mark in ticked.begun("v1")] == ["Signal"], 120)
+        eventually(lambda: [mark["action"] for mark in ticked.begun("v1")] == ["Signal"])
 
         def ended() -> bool:
             ticked.killed_tick()
             return {events_of(worker, one, TERMINATED) for one in waiting} == {1}
 
-        eventually(ended, 300)
+        eventually(ended)
         of_v1 = (*waiting, *parents, *children)
         ticked.tick()
         assert {events_of(worker, one, SIGNALLED) for one in (*waiting, *children)} == {1}

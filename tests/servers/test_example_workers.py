@@ -90,11 +90,11 @@ def test_example_worker_registers_its_version_with_the_injected_variables_alone(
     language: str, server: TemporalServer
 ) -> None:
     with started(language, server, f"v1-{language}") as process:
-        eventually(lambda: f"{WORKER}:v1-{language}" in registered(server), 120)
+        eventually(lambda: f"{WORKER}:v1-{language}" in registered(server))
         process.terminate()
         # its exit code says nothing: threads of the SDK can crash an interpreter that is being taken apart,
         # when all is done: https://github.com/temporalio/sdk-python/issues/300
-        process.wait(30)
+        process.wait(120)
     assert "stopped\n" in log(server, f"v1-{language}").read_text()
 
 
@@ -103,7 +103,7 @@ def test_page_for_workers_shows_commands_that_find_the_version(newest_temporal: 
     commands = re.findall("^temporal (.*)$", page.replace("\\\n", ""), re.MULTILINE)
     assert len(commands) == 2
     with started("python", newest_temporal, "v3.0.0-97f7"):
-        eventually(lambda: f"{WORKER}:v3.0.0-97f7" in registered(newest_temporal), 120)
+        eventually(lambda: f"{WORKER}:v3.0.0-97f7" in registered(newest_temporal))
         for command in commands:
             arguments = shlex.split(command.replace("temporal.example.com:7233", newest_temporal.address))
             ended = subprocess.run(

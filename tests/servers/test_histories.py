@@ -68,7 +68,7 @@ def test_histories_are_replayed_by_what_is_deployed_and_not_by_changed_code(stor
         {"SleepingWorkflow": sleeping, "GreetingWorkflow": greeting, "ParentWorkflow": [f"{name}-parent"]},
     )
     ended = "WORKFLOW_EXECUTION_COMPLETED"
-    eventually(lambda: all(events_of(story.worker, one, ended) for one in greeting), 120)
+    eventually(lambda: all(events_of(story.worker, one, ended) for one in greeting))
 
     def written() -> set[str]:
         """The workflows whose histories are there; visibility is some moments behind."""
@@ -79,7 +79,7 @@ def test_histories_are_replayed_by_what_is_deployed_and_not_by_changed_code(stor
         assert "4 of open workflows: 2 of GreetingWorkflow, 1 of ParentWorkflow" in told.stdout, told
         return {unquote(file.name.rsplit(".", 2)[0]) for file in folder.iterdir()}
 
-    found = eventually(written, 120)
+    found = eventually(written)
     assert {f"{name}-parent", f"{name}-parent-child"} < found
     assert len(found & set(sleeping)) == len(found & set(greeting)) == 2
     for file in folder.iterdir():
@@ -93,9 +93,14 @@ def test_histories_are_replayed_by_what_is_deployed_and_not_by_changed_code(stor
     cannot = sorted(re.findall(r"^(\S+ \d) cannot be replayed: NondeterminismError$", output, re.MULTILINE))
     # the SDK may crash when its process ends: that is no success either
     assert (code != 0, cannot) == (True, sorted(found & set(sleeping))), output
-    upgrading = histories(story, folder.parent / f"{name}-upgrading", "--upgrading")
-    assert "7 histories" in upgrading.stdout, upgrading
-    assert "4 of GreetingWorkflow, 3 of SleepingWorkflow" in upgrading.stdout
+
+    def all_upgrade() -> Ended:
+        told = histories(story, folder.parent / f"{name}-upgrading", "--upgrading")
+        assert "7 histories" in told.stdout, told
+        assert "4 of GreetingWorkflow, 3 of SleepingWorkflow" in told.stdout
+        return told
+
+    upgrading = eventually(all_upgrade)
     few = histories(story, folder.parent / f"{name}-few", "--max-bytes", "100")
     assert (few.code, few.stdout.count("histories")) == (1, 0), few
     assert "left out: too large for the rest of --max-bytes" in few.stderr
@@ -142,7 +147,7 @@ def test_sample_holds_each_type_of_each_version_also_where_the_newest_are_of_one
             ("SleepingWorkflow", ""): 1,
         }
 
-    eventually(lambda: all_are_there() is None, 120)
+    eventually(lambda: all_are_there() is None)
 
 
 @on_both_servers
@@ -156,7 +161,7 @@ def test_what_no_version_has_had_yet_is_found_by_its_task_queue(story: Story) ->
         found = await reader.recorded(3, upgrading=True, task_queue=task_queue)
         return [one.workflow_id for one in found]
 
-    eventually(lambda: asyncio.run(listed(story.worker.task_queue)) == [f"{name}-old"], 120)
+    eventually(lambda: asyncio.run(listed(story.worker.task_queue)) == [f"{name}-old"])
     assert asyncio.run(listed("")) == []
 
 
@@ -175,4 +180,4 @@ def test_type_that_no_query_finds_hides_no_other(story: Story) -> None:
         found = await reader.recorded(3, upgrading=True, task_queue=story.worker.task_queue)
         return Counter(one.workflow_type for one in found)
 
-    eventually(lambda: asyncio.run(listed()).keys() == {"SleepingWorkflow", odd}, 120)
+    eventually(lambda: asyncio.run(listed()).keys() == {"SleepingWorkflow", odd})

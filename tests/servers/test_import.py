@@ -109,5 +109,4 @@ def define_anything(cluster: Cluster, kind: str, scope: str) -> None:
     name = f"{names['plural']}.temporal.io"
     spec = {"group": "temporal.io", "scope": scope, "names": names, "versions": [version]}
     head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    cluster.apply([{**head, "metadata": {"name": name}, "spec": spec}])
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=240s", f"crd/{name}")
+    cluster.define_kinds(text=json.dumps({**head, "metadata": {"name": name}, "spec": spec}))

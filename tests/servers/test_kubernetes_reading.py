@@ -323,9 +323,7 @@ def test_attached_kind_that_is_in_no_namespace_is_refused_by_plan_and_found_by_d
             "metadata": {"name": f"{names['plural']}.{group}"},
             "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
         }
-        cluster.apply([definition])
-        crd = f"customresourcedefinition/{names['plural']}.{group}"
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=120s", crd)
+        cluster.define_kinds(text=json.dumps(definition))
     operator = {"attached": {"kinds": [{"group": group, "kind": kind} for kind in (*kinds, "Nowhere")]}}
     head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
     (file := specs.parent / "operator.json").write_text(json.dumps({**head, **operator}))

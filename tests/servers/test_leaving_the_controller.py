@@ -14,10 +14,7 @@ from typing import Any
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
-from temporalio.api.workflowservice.v1 import (
-    DescribeWorkerDeploymentRequest,
-    DescribeWorkflowExecutionRequest,
-)
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
 from testing.argocd.application import PLUGIN
 from testing.asking import succeeds
@@ -142,6 +139,13 @@ def standing(story: ApplicationStory) -> dict[str, Any]:
     return {**found, "current": current, "ramping": routing.ramping_deployment_version.build_id}
 
 
+def standing_with(story: ApplicationStory, parts: int) -> dict[str, Any]:
+    """The same, of so many parts: a controller may be behind."""
+    found = standing(story)
+    assert len(found) == parts, found
+    return found
+
+
 def begin(story: ApplicationStory) -> str:
     """Commit the first version of the worker, as the page lays files out."""
     documents = story.documents("v1", budget_document(story.worker_name), steps=(), spec={"sunset": SUNSET})
@@ -185,8 +189,7 @@ def leave(story: ApplicationStory, terminal: Terminal, versions: Mapping[str, st
     """The way to twgen; `versions` are the build IDs of v1, which drains, and of v2, which is current."""
     write_down, stop, claim, disown, remove, render, start = steps_of("controller.md")
     told = f"WorkerDeployment/payments owns 2 Deployments (payments-{versions['v1']} and "
-    before = standing(story)
-    assert len(before) == 8, before
+    before = eventually(lambda: standing_with(story, 8))
     # whoever forgets all steps loses nothing: the render fails, so that Argo CD prunes nothing
     story.application.change({"spec": {"source": PLUGIN}})
     eventually(lambda: told in " ".join(story.application.errors()), SOON)
@@ -231,8 +234,7 @@ def remembered_as_they_run(story: ApplicationStory) -> None:
 def return_(story: ApplicationStory, terminal: Terminal) -> None:
     """The way back to the controller."""
     stop, create, own, unmark, start, apply = steps_of("back.md")
-    before = standing(story)
-    assert len(before) == 11, before
+    before = eventually(lambda: standing_with(story, 11))
     assert "No resources found" in terminal.run(stop)
     terminal.run(create)
     [titles, *owned] = [line.split() for line in terminal.run(own).splitlines() if " patched" not in line]
@@ -315,7 +317,7 @@ def test_finalizer_holds_up_no_pruning_and_an_apply_takes_no_owner_away(
         manifest["metadata"] |= owner
         cluster.kubectl("create", "-f", "-", input=json.dumps(manifest))
         manifest["metadata"].pop("ownerReferences")
-    cluster.apply(made.values(), "--force-conflicts")
+    cluster.apply(made.values())
     for name in made:
         assert cluster.get("deployment", name, namespace)["metadata"]["ownerReferences"]
     cluster.kubectl("patch", "-n", namespace, "deployment", "freed", "--type=merge", "-p", WITHOUT_OWNERS)
@@ -350,16 +352,14 @@ def test_controller_that_sees_a_deletion_takes_the_traffic_away_and_waits_for_th
     document["spec"]["sunset"] = SUNSET
     document["spec"]["template"]["spec"]["containers"] = [worker_container("v1", worker.task_queue)]
     connection = connection_document(newest_temporal.address)
-    request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=worker.name)
 
     def routed_to(build_id: str) -> bool:
-        answer = newest_temporal.ask("describe_worker_deployment", request)
-        routing = answer.worker_deployment_info.routing_config
+        routing = worker.described().routing_config
         return bool(routing.current_deployment_version.build_id == build_id)
 
     with worker_controller(cluster, namespace):
         cluster.apply(in_namespace(namespace, connection, document))
-        eventually(lambda: succeeds(lambda: routed_to("v1")) and routed_to("v1"), SOON)
+        eventually(lambda: routed_to("v1"), SOON)
         deletion = ("delete", "-n", namespace, "workerdeployment", "pay", "--cascade=orphan", "--wait=false")
         cluster.kubectl(*deletion)
         eventually(lambda: routed_to(""), SOON)

@@ -28,10 +28,15 @@ from tests.servers.pods import (
 pytestmark = pytest.mark.server
 
 
-def has_reason(cluster: Cluster, namespace: str, name: str, reason: str) -> Object | None:
-    """What the Pod's container waits for, once it waits for this reason."""
-    waiting: Object = only_container(cluster.get("pod", name, namespace)).get("state", {}).get("waiting", {})
-    return waiting if waiting.get("reason") == reason else None
+def waiting(cluster: Cluster, namespace: str, name: str, reason: str) -> Object:
+    """The Pod, once its container waits for this reason."""
+
+    def waits() -> Object:
+        document = cluster.get("pod", name, namespace)
+        assert only_container(document)["state"]["waiting"]["reason"] == reason
+        return document
+
+    return eventually(waits)
 
 
 def await_available(cluster: Cluster, namespace: str, name: str) -> None:
@@ -65,6 +70,7 @@ def test_scaling_to_zero_stops_the_processes(cluster: Cluster, node: LocalNode, 
     names = [one["metadata"]["name"] for one in pods(cluster, namespace, "one")]
     processes = [int(first_line(node, namespace, name)) for name in names]
     assert all(is_alive(process) for process in processes)
+    eventually(lambda: all("started" in node.logs(namespace, name) for name in names))
     cluster.kubectl("scale", "deployment/one", "--replicas=0", "--namespace", namespace)
     eventually(lambda: not cluster.list("pods", namespace))
     assert not any(is_alive(process) for process in processes)
@@ -96,8 +102,7 @@ def test_job_fails_with_the_exit_code_of_its_process(
 def test_crash_looping_pod_is_not_ready(cluster: Cluster, node: LocalNode, namespace: str) -> None:
     cluster.apply([pod(namespace, "one", shell("echo again; exit 3"))])
     eventually(lambda: node.logs(namespace, "one").count("again") >= 2)
-    eventually(lambda: has_reason(cluster, namespace, "one", "CrashLoopBackOff"))
-    document = cluster.get("pod", "one", namespace)
+    document = waiting(cluster, namespace, "one", "CrashLoopBackOff")
     assert document["status"]["phase"] == "Running"
     assert condition(document, "Ready") == "False"
     assert only_container(document)["lastState"]["terminated"]["exitCode"] == 3
@@ -149,9 +154,8 @@ def test_pod_waits_for_a_secret_and_says_so(cluster: Cluster, node: LocalNode, n
     volumes = [{"name": "late", "secret": {"secretName": "late"}}]
     container = shell("cat /late/password", volumeMounts=[{"name": "late", "mountPath": "/late"}])
     cluster.apply([pod(namespace, "one", container, volumes=volumes, restartPolicy="Never")])
-    waiting = eventually(lambda: has_reason(cluster, namespace, "one", "CreateContainerConfigError"))
-    assert waiting
-    assert "'late'" in waiting["message"]
+    document = waiting(cluster, namespace, "one", "CreateContainerConfigError")
+    assert "'late'" in only_container(document)["state"]["waiting"]["message"]
     cluster.apply([config_map(namespace, "late", {"password": "sesame"}, kind="Secret")])
     await_phase(cluster, namespace, "one", "Succeeded")
     assert node.logs(namespace, "one") == "sesame"

@@ -35,14 +35,15 @@ def held(temporal: TemporalServer) -> Iterator[DeployedWorker]:
 
 def test_versions_of_many_workers_are_counted_with_few_calls(held: DeployedWorker) -> None:
     async def counted() -> dict[str, dict[str, int]]:
-        shared = SharedReads(clients(), Deadline(20))
+        shared = SharedReads(clients(), Deadline(60))
         specs = [worker_spec(f"held-{number}", "v", held.server.connection) for number in range(WORKERS)]
         build_ids = [f"v{number}" for number in range(VERSIONS)]
         counts = await asyncio.gather(*(shared.open_workflows(spec, build_ids) for spec in specs))
         return {spec.name: dict(count) for spec, count in zip(specs, counts, strict=True)}
 
+    eventually(lambda: asyncio.run(counted())["held-7"]["v7"])
     before = held.server.calls()
-    found = eventually(lambda: (count := asyncio.run(counted()))["held-7"]["v7"] and count)
+    found = asyncio.run(counted())
     assert {(name, key) for name, each in found.items() for key, number in each.items() if number} == {
         ("held-7", "v7")
     }
@@ -54,7 +55,7 @@ def test_workflows_that_upgrade_by_themselves_are_counted_apart(held: DeployedWo
     spec = worker_spec("held-7", "v7", held.server.connection)
 
     async def counts() -> list[int]:
-        shared = SharedReads(clients(), Deadline(20))
+        shared = SharedReads(clients(), Deadline(60))
         named = [("default/held-7", "v7")]
         return [await shared.count(spec, named, kind) for kind in ("Pinned", "AutoUpgrade")]
 

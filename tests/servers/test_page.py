@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import alert_is_present
+from selenium.webdriver.support.wait import WebDriverWait
 from urllib3 import request
 
 from testing.browser import Look, browser, look
@@ -131,7 +133,7 @@ def test_settled_workers_are_folded_until_the_filter_or_the_url_names_one(
     field.send_keys(Keys.ESCAPE)
     assert not is_open(driver, ".fold")
     driver.execute_script("location.hash = '#shop/worker-78'")
-    eventually(lambda: is_open(driver, "[id='shop/worker-78']"), 30)
+    eventually(lambda: is_open(driver, "[id='shop/worker-78']"))
     assert is_open(driver, ".fold")
     assert problems(driver) == []
 
@@ -145,7 +147,7 @@ def test_command_is_selected_if_there_is_no_clipboard_and_its_row_stays_closed(
     driver.execute_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     driver.find_element(By.CSS_SELECTOR, "button.copy").click()
     selected = "return getSelection().toString()"
-    eventually(lambda: driver.execute_script(selected) == "twgen retry worker/a -n shop", 30)
+    eventually(lambda: driver.execute_script(selected) == "twgen retry worker/a -n shop")
     assert not is_open(driver, ".worker")
     assert problems(driver) == []
 
@@ -191,6 +193,11 @@ def record(cluster: Cluster, namespace: str, status: RolloutStatus) -> None:
     cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
 
 
+def open_worker(driver: Chrome) -> None:
+    """Open the first worker; in one piece, as a refresh may replace the element in between."""
+    driver.execute_script("document.querySelector('.worker > summary').click()")
+
+
 def says(driver: Chrome) -> str:
     """What the first worker says; asked in one piece, as a refresh may replace the element in between."""
     return str(driver.execute_script("return document.querySelector('.says').textContent"))
@@ -211,20 +218,20 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
             url = served.stdout.readline().strip()
             driver.get(url)
             assert "as it was" in says(driver)
-            driver.find_element(By.CSS_SELECTOR, ".worker > summary").click()
+            open_worker(driver)
             record(cluster, namespace, replace(status, message="as it is"))
-            eventually(lambda: "as it is" in says(driver), 60)
+            eventually(lambda: "as it is" in says(driver))
             assert driver.execute_script("return document.querySelector('.worker').open") is True
             # what somebody has selected, to copy it, stays until it is selected no more
             select = "getSelection().selectAllChildren(document.querySelector('.says'))"
             driver.execute_script(select)
             record(cluster, namespace, replace(status, message="as it will be"))
             part = {"Accept": "application/json"}
-            eventually(lambda: b"as it will be" in request("GET", url, headers=part, retries=False).data, 60)
+            eventually(lambda: b"as it will be" in request("GET", url, headers=part, retries=False).data)
             time.sleep(2.5)  # two refreshes that have to leave it alone
             assert driver.execute_script("return getSelection().toString()") == "Settled: as it is"
             driver.execute_script("getSelection().removeAllRanges()")
-            eventually(lambda: "as it will be" in says(driver), 60)
+            eventually(lambda: "as it will be" in says(driver))
             assert problems(driver) == []
             address, _, token = url.partition("?token=")
             assert address.startswith("http://127.0.0.1:")
@@ -281,7 +288,8 @@ def with_job(cluster: Cluster, namespace: str) -> None:
 
 
 def buttons(driver: Chrome) -> list[str]:
-    return [button.text for button in driver.find_elements(By.CSS_SELECTOR, ".buttons button")]
+    texts = "return [...document.querySelectorAll('.buttons button')].map((one) => one.innerText)"
+    return list(driver.execute_script(texts))
 
 
 def test_button_requests_what_it_says_and_no_other_site_can_press_it(
@@ -300,8 +308,8 @@ def test_button_requests_what_it_says_and_no_other_site_can_press_it(
     path = f"/api/v1/namespaces/{namespace}/configmaps/{rollout_status_name('pay')}"
     look(driver, Look(1600, "light"))
     with dashboard(driver, namespace, cluster.kubeconfig) as url:
-        driver.find_element(By.CSS_SELECTOR, ".worker > summary").click()
-        eventually(lambda: buttons(driver) == ["Pause", "Abort"], 60)
+        open_worker(driver)
+        eventually(lambda: buttons(driver) == ["Pause", "Abort"])
         origin = url.partition("/?")[0]
         press = {"worker": status.worker, "verb": "Abort", "target": "v3"}
         for headers, body, code in (
@@ -318,8 +326,8 @@ def test_button_requests_what_it_says_and_no_other_site_can_press_it(
             answer = request("POST", url, body=json.dumps(body), headers=sent, retries=False)
             assert answer.status == code, (headers, body, answer.data)
         assert REQUEST not in cluster.api.get(path)["metadata"].get("annotations", {})
-        driver.find_element(By.CSS_SELECTOR, "button[data-verb=Abort]").click()
-        question = driver.switch_to.alert
+        driver.execute_script("setTimeout(() => document.querySelector('button[data-verb=Abort]').click())")
+        question = WebDriverWait(driver, 60).until(alert_is_present())
         assert question.text.startswith(f"Abort {status.worker}: end the ramp of v3")
         question.accept()
 
@@ -327,11 +335,11 @@ def test_button_requests_what_it_says_and_no_other_site_can_press_it(
             pending = parse_pending(cluster.api.get(path))
             return pending.request if pending else None
 
-        found = eventually(requested, 60)
+        found = eventually(requested)
         assert found
         assert (found.verb, found.target) == (Verb.ABORT, "v3")
-        eventually(lambda: "requested Abort of" in driver.find_element(By.ID, "answered").text, 60)
-        eventually(lambda: "its Job has not taken it yet" in says(driver), 60)
+        eventually(lambda: "requested Abort of" in driver.find_element(By.ID, "answered").text)
+        eventually(lambda: "its Job has not taken it yet" in says(driver))
         assert buttons(driver) == ["Abort"]
         assert problems(driver) == []
 

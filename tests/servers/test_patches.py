@@ -44,7 +44,7 @@ def patch_and_go_back(story: Story) -> None:
             story.worker.start("WaitingWorkflow", name)
     eventually(lambda: [on(story, name) for name in names] == 3 * ["v1"], SOON)
     before, [pod] = story.described().routing_config, pods_of(story, "v1")
-    assert planned(story)["status"] == "Draining"
+    eventually(lambda: planned(story)["status"] == "Draining", SOON)
 
     container = {"name": "worker", "image": PATCHED_IMAGE, "env": [{"name": "LEVEL", "value": "debug"}]}
     story.describe("v2", policy(container), steps=())

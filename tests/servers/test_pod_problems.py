@@ -44,7 +44,7 @@ def problems(kubeconfig: Path | str, namespace: str) -> Mapping[str, str]:
     spec = replace(worker_spec("pay", "v1", Connection("here", "127.0.0.1:1")), namespace=namespace)
 
     async def read(client: KubernetesClient) -> Mapping[str, str]:
-        cluster = ClusterReader(spec, SharedLists(client, Deadline(20)))
+        cluster = ClusterReader(spec, SharedLists(client, Deadline(60)))
         live = await cluster.deployments()
         world = WorkerWorld(spec.worker_deployment, "default", deployments=live)
         now = live[0].created_at

@@ -32,9 +32,15 @@ MANAGER = "twgen/testing"
 BUILD_IDS = tuple(f"v{number}" for number in range(1, 9))
 HELD = ("v1", "v3")
 """Versions to which workflows are pinned after they have drained."""
-KEPT = 2
-EXPECTED = {*BUILD_IDS[: -1 - KEPT]} - {*HELD}
-"""Those whose records go: neither the target, nor the newest, nor held."""
+KEPT_BY_TICK, KEPT_BY_HAND = 3, 1
+
+
+def deletable(kept: int) -> set[str]:
+    """The versions whose records go: neither the target, nor the newest, nor held."""
+    return {*BUILD_IDS[: -1 - kept]} - {*HELD}
+
+
+BY_HAND = ("--keep", str(KEPT_BY_HAND))
 RELEASES = pytest.mark.parametrize("release", [NEWEST, OLDEST], ids=["newest", "oldest"])
 
 
@@ -68,10 +74,10 @@ class Story:
 
     def is_over(self) -> bool:
         """Every version but the last has drained for longer than its delays, as a plan sees it."""
-        options = ("--kubeconfig", str(self.cluster.kubeconfig), "--keep", str(KEPT), "--dry-run", *PATIENT)
+        options = ("--kubeconfig", str(self.cluster.kubeconfig), *BY_HAND, "--dry-run", *PATIENT)
         ended = run(self.folder, "prune", options=options)
         assert ended.code == 0, ended
-        return f"would delete the {len(BUILD_IDS) - 1 - KEPT} records" in ended.stderr
+        return f"would delete the {len(BUILD_IDS) - 1 - KEPT_BY_HAND} records" in ended.stderr
 
 
 @contextmanager
@@ -89,70 +95,67 @@ def drained_versions(cluster: Cluster, folder: Path, release: str) -> Iterator[S
 
 
 @RELEASES
-def test_old_records_go_and_those_with_open_workflows_and_the_newest_stay(
+def test_tick_and_then_a_person_delete_old_records_and_those_with_open_workflows_and_the_newest_stay(
     cluster: Cluster, tmp_path: Path, release: str
 ) -> None:
     with drained_versions(cluster, tmp_path, release) as story:
-        story.write(policy_document("greeter", rollbackWindow="1s"))
-        options = ("--kubeconfig", str(cluster.kubeconfig), "--keep", str(KEPT), *PATIENT)
-        eventually(story.is_over, SOON)
-        story.hold()
-        assert run(story.folder, "prune", options=options).code == 2, "it asks, and nobody is there"
-        gone: set[str] = set()
-
-        def all_gone() -> bool:
-            ended = run(story.folder, "prune", options=("-y", "-o", "json", *options))
-            gone.update(json.loads(ended.stdout)["deleted"])
-            return gone == EXPECTED
-
-        eventually(all_gone, SOON)
-        assert story.left == {*BUILD_IDS} - EXPECTED
-        again = run(story.folder, "prune", options=("-y", *options))
-        assert (again.code, again.stdout) == (0, f"{story.namespace}/greeter: deleted 0 records\n")
+        story.write(policy_document("greeter", rollbackWindow="1s", keepRecords=KEPT_BY_TICK))
+        by_tick(story)
+        by_hand(story)
 
 
-@RELEASES
-def test_tick_deletes_what_a_policy_no_longer_keeps_where_its_operator_lets_it(
-    cluster: Cluster, tmp_path: Path, release: str
-) -> None:
-    with drained_versions(cluster, tmp_path, release) as story:
-        story.write(policy_document("greeter", rollbackWindow="1s", keepRecords=KEPT))
-        operator = tmp_path / "operator.json"
+def by_tick(story: Story) -> None:
+    """It deletes what the policy no longer keeps, if its operator lets it."""
+    operator, access = story.folder.parent / "operator.json", ("--kubeconfig", str(story.cluster.kubeconfig))
 
-        def lets(*, prunes: bool) -> None:
-            head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
-            operator.write_text(
-                json.dumps({**head, "rollout": {"image": "twgen"}, "tick": {"prunes": prunes}})
-            )
+    def lets(*, prunes: bool) -> None:
+        head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+        operator.write_text(json.dumps({**head, "rollout": {"image": "twgen"}, "tick": {"prunes": prunes}}))
 
-        def ticked() -> str:
-            options = ("-n", story.namespace, "--operator-config", str(operator), "--kubeconfig")
-            ended = run(
-                tmp_path, "tick", options=(*options, str(cluster.kubeconfig), *PATIENT), takes_paths=False
-            )
-            return ended.stdout
+    def ticked() -> str:
+        options = ("-n", story.namespace, "--operator-config", str(operator), *access, *PATIENT)
+        return run(story.folder, "tick", options=options, takes_paths=False).stdout
 
-        lets(prunes=False)
-        given = ("--operator-config", str(operator), "--identity", MANAGER, "-q", *PATIENT)
-        rendered = run(story.folder, "render", options=(*given, "--no-cluster"))
-        assert rendered.code == 0, rendered
-        cluster.apply([one for one in read_documents(rendered.stdout) if one["kind"] == "ConfigMap"])
-        eventually(story.is_over, SOON)
-        assert ticked() == "", "nobody manages the worker, and the operator does not let it"
-        eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), SOON)
-        assert ticked() == "", "the operator does not let it"
-        plan = run(story.folder, "plan", options=(*given, "--kubeconfig", str(cluster.kubeconfig)))
-        assert "prunes: v1, v2, v3 and 2 more in Temporal" in " ".join(plan.stdout.split()), plan
-        story.hold()
-        lets(prunes=True)
-        said: list[str] = []
+    lets(prunes=False)
+    given = ("--operator-config", str(operator), "--identity", MANAGER, "-q", *PATIENT)
+    rendered = run(story.folder, "render", options=(*given, "--no-cluster"))
+    assert rendered.code == 0, rendered
+    story.cluster.apply([one for one in read_documents(rendered.stdout) if one["kind"] == "ConfigMap"])
+    eventually(story.is_over, SOON)
+    assert ticked() == "", "nobody manages the worker, and the operator does not let it"
+    eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), SOON)
+    assert ticked() == "", "the operator does not let it"
+    plan = run(story.folder, "plan", options=(*given, *access))
+    assert "prunes: v1, v2, v3 and 1 more in Temporal" in " ".join(plan.stdout.split()), plan
+    story.hold()
+    lets(prunes=True)
+    expected, said = deletable(KEPT_BY_TICK), list[str]()
 
-        def all_gone() -> bool:
-            said.extend(ticked().splitlines())
-            return not EXPECTED & story.left
+    def all_gone() -> bool:
+        said.extend(ticked().splitlines())
+        return not expected & story.left
 
-        eventually(all_gone, SOON)
-        assert story.left == {*BUILD_IDS} - EXPECTED
-        # with a short history of pollers, a server lets go of some only later
-        assert {line.split()[1].removesuffix(":") for line in said} == EXPECTED
-        assert len(said) == len(EXPECTED), "each once"
+    eventually(all_gone, SOON)
+    assert story.left == {*BUILD_IDS} - expected
+    # with a short history of pollers, a server lets go of some only later
+    assert {line.split()[1].removesuffix(":") for line in said} == expected
+    assert len(said) == len(expected), "each once"
+
+
+def by_hand(story: Story) -> None:
+    """A person keeps fewer."""
+    access = ("--kubeconfig", str(story.cluster.kubeconfig), "--identity", MANAGER)
+    options = (*access, *BY_HAND, *PATIENT)
+    assert run(story.folder, "prune", options=options).code == 2, "it asks, and nobody is there"
+    expected, gone = deletable(KEPT_BY_HAND) - deletable(KEPT_BY_TICK), set[str]()
+
+    def all_gone() -> bool:
+        ended = run(story.folder, "prune", options=("-y", "-o", "json", *options))
+        gone.update(json.loads(ended.stdout)["deleted"])
+        assert gone == expected, ended
+        return True
+
+    eventually(all_gone, SOON)
+    assert story.left == {*BUILD_IDS} - deletable(KEPT_BY_HAND)
+    again = run(story.folder, "prune", options=("-y", *options))
+    assert (again.code, again.stdout) == (0, f"{story.namespace}/greeter: deleted 0 records\n")

@@ -50,7 +50,7 @@ def refused(api: Api, manifest: dict[str, Any]) -> str:
     """What the API server says against it, whoever applies; empty when it takes it."""
     group, kind, name = manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"]
     try:
-        api.dry_run_apply(f"/apis/{group}/namespaces/{NAMESPACE}/{PLURALS[kind]}/{name}", manifest)
+        api.apply(f"/apis/{group}/namespaces/{NAMESPACE}/{PLURALS[kind]}/{name}", manifest, is_stored=False)
     except Refused as refusal:
         return str(refusal)
     return ""

@@ -97,9 +97,9 @@ class Flux:
         built = {"resources": ["workers.yaml"], "patches": said["patches"]}
         (folder / "kustomization.yaml").write_text(write_documents([built]))
         command = [str(installed(KUSTOMIZE)), "build", str(folder)]
-        manifests = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        self._story.cluster.apply(manifests, "--force-conflicts")
-        applied = {(item["kind"], item["metadata"]["name"]) for item in read_documents(manifests)}
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        self._story.cluster.apply(manifests := read_documents(text))
+        applied = {(item["kind"], item["metadata"]["name"]) for item in manifests}
         for kind, name in self._inventory - applied if said["prune"] else ():
             self._prune(kind, name)
         self._inventory = applied
@@ -195,6 +195,7 @@ def test_versions_come_and_go_by_commits_of_the_workflow(story: Story) -> None:
     old = story.cluster.get("deployment", "greeter-v1", story.namespace)
     assert old["metadata"]["annotations"][PRUNE] == "disabled", "it has traffic"
     eventually(lambda: becomes_current("v2"), SOON)
+    story.worker.drains("v1")
 
     def only_v2_is_left() -> bool:
         runner.succeeds()

@@ -14,6 +14,8 @@ from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 _RBAC = "rbac.authorization.k8s.io/v1"
+A_LOOK = 20.0
+"""Seconds, shorter than from one look of a Job to the next, which would see it without being asked."""
 STATUS = "greeter-rollout-status"
 
 PERMITS = {"rollout": {"image": "registry.example.com/twgen:testing", "requests": ["Promote", "Retry"]}}
@@ -74,7 +76,7 @@ def answers(story: Story) -> list[str]:
 
 
 @side_by_side
-def test_ramp_is_aborted_within_ten_seconds_by_an_account_that_may_patch_the_status_alone(
+def test_ramp_is_aborted_within_seconds_by_an_account_that_may_patch_the_status_alone(
     story: Story,
 ) -> None:
     ramping(story)
@@ -88,7 +90,7 @@ def test_ramp_is_aborted_within_ten_seconds_by_an_account_that_may_patch_the_sta
     began = time.monotonic()
     ended = by_name(story, on_call, "abort")
     assert ended.code == 0, ended
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < A_LOOK
     assert story.share("v2") == 0
     did = "no longer send 25% of new workflows to v2, until `twgen retry` or a new build ID"
     assert ended.stdout == f"{story.namespace}/greeter: Done: {did}\n"
@@ -126,10 +128,8 @@ def test_pause_and_promotion_by_name_are_obeyed_through_a_killed_job(place: Stor
     ramping(story)
     mine = kubeconfig(story, "lead", "get", "patch")
     assert by_name(story, mine, "pause").code == 0
-    [pod] = [pod for pod in story.pods() if pod["status"]["phase"] == "Running"]
-    story.cluster.kubectl(
-        "delete", "pod", pod["metadata"]["name"], "--namespace", story.namespace, "--wait=false"
-    )
+    pod = story.running_pod()["metadata"]["name"]
+    story.cluster.kubectl("delete", "pod", pod, "--namespace", story.namespace, "--wait=false")
     outlast(PAUSE)
     assert story.share("v2") == 25
     planned = story.run("plan", "worker/greeter", "-n", story.namespace, is_of_specs=False)

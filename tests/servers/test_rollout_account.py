@@ -238,11 +238,11 @@ def test_pod_is_admitted_where_pods_are_restricted(cluster: Cluster, namespace: 
     cluster.apply([item for item in manifests if item["kind"] == "ServiceAccount"])
     head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "rollout", "namespace": namespace}}
     pod = head | {"spec": job["spec"]["template"]["spec"]}
-    cluster.apply([pod], "--dry-run=server")
+    cluster.apply([pod], is_stored=False)
     [container] = pod["spec"]["containers"]
     container["securityContext"]["allowPrivilegeEscalation"] = True
     with pytest.raises(AssertionError, match="violates PodSecurity"):
-        cluster.apply([pod], "--dry-run=server")
+        cluster.apply([pod], is_stored=False)
 
 
 def test_credentials_of_a_rollout_are_those_of_the_control_plane_and_stand_in_no_manifest(

@@ -53,7 +53,9 @@ def test_status_says_that_nobody_works_on_a_rollout_whose_job_is_deleted_late_or
 def ramping(story: Story) -> None:
     """A Job works on the ramp of v2, and says so."""
     story.apply()
-    eventually(lambda: (story.status().get("reason"), story.share("v2")) == ("RampPaused", 25), SOON)
+    eventually(lambda: "it stays at 25%" in story.log(), SOON)
+    eventually(lambda: story.status()["reason"] == "RampPaused", SOON)
+    assert story.share("v2") == 25
     assert "RampPaused" in told(story)
     followed = ("status", "--from-cluster", "-n", story.namespace, "-w", "--within", "1s")
     late = story.run(*followed, is_of_specs=False)

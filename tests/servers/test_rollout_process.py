@@ -163,7 +163,7 @@ def without_its_job(story: Story, build_id: str = "v2", **options: Any) -> Seque
     """Apply a version without the Job of its rollout, and wait for its worker; the Job's arguments."""
     describe_ramp(story, build_id, **options)
     manifests = story.manifests()
-    story.cluster.apply([item for item in manifests if item["kind"] != "Job"], "--force-conflicts")
+    story.cluster.apply([item for item in manifests if item["kind"] != "Job"])
     [job] = [item for item in manifests if item["kind"] == "Job"]
     [container] = job["spec"]["template"]["spec"]["containers"]
 

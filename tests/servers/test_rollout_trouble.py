@@ -36,7 +36,7 @@ def applied(story: Story, **variables: str) -> None:
         if item["kind"] == "Job":
             [container] = item["spec"]["template"]["spec"]["containers"]
             container["env"] += [{"name": name, "value": value} for name, value in variables.items()]
-    story.cluster.apply(manifests, "--force-conflicts")
+    story.cluster.apply(manifests)
 
 
 TROUBLES: Mapping[str, Trouble] = {
@@ -170,7 +170,7 @@ def test_right_that_a_job_lacks_is_told_and_stops_it_only_where_it_would_not_be_
             eventually(lambda name=name: current(story, name) == "v1", SOON)
         else:
             assert current(story, name) == "", name
-    story.cluster.apply([item for item in manifests if item["kind"] == "Role"], "--force-conflicts")
+    story.cluster.apply([item for item in manifests if item["kind"] == "Role"])
     for name in rights:
         eventually(lambda name=name: current(story, name) == "v1", SOON)
 

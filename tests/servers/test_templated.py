@@ -3,17 +3,16 @@
 import json
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
+from testing.forking import forker
 from testing.install import installed
 from testing.processes import ENVIRONMENT
 from testing.recipes import HELM, KUSTOMIZE
-from tests.cli.conftest import TWGEN, Ended
+from tests.cli.conftest import Ended
 from twgen.errors import InvalidInput
 from twgen.reading import templated
 from twgen.reading.documents import Sources
@@ -93,16 +92,13 @@ def checkout(tmp_path: Path) -> Path:
 def twgen(checkout: Path, *arguments: str, **variables: str) -> Ended:
     programs = os.pathsep.join(str(installed(program).parent) for program in (HELM, KUSTOMIZE))
     environment = {**ENVIRONMENT, "PATH": f"{programs}{os.pathsep}{ENVIRONMENT['PATH']}", **variables}
-    return subprocess.run(
-        [TWGEN, *arguments], cwd=checkout, env=environment, capture_output=True, text=True, check=False
-    )
+    return forker().run(arguments, checkout, environment)
 
 
 def refusal(checkout: Path, kind: str, folder: str = "bad") -> str:
     ended = twgen(checkout, "render", folder, "--input", kind, "--snapshot", "../snapshot.json")
-    [refused] = yaml.safe_load_all(ended.stdout)
-    assert (ended.returncode, refused["kind"]) == (2, "RenderFailed"), ended.stderr
-    assert "hunter2" not in ended.stdout + ended.stderr
+    assert (ended.returncode, ended.stdout) == (2, ""), ended
+    assert "hunter2" not in ended.stderr
     return ended.stderr
 
 

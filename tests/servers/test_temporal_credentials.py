@@ -350,7 +350,8 @@ def test_key_is_not_used_for_another_namespace(servers: Servers, tmp_path: Path)
     before = server.calls()
     ended = run_with(right_profile(server), server, tmp_path, "render", namespace="payments")
     assert "no profile of Temporal matches" in refused(ended, server, "payments")
-    assert server.calls() - before == {}
+    # its worker polls meanwhile
+    assert {call for call in server.calls() - before if not call.startswith("Poll")} == set()
 
 
 def test_key_that_may_only_read_moves_nothing_and_the_rollout_says_that_it_cannot_become_the_manager(

@@ -42,9 +42,10 @@ class Story:
         return read(spec, for_routing=for_routing, due=due)
 
     def known(self, *, for_routing: bool = False, due: Collection[str] = ()) -> WorkerDeployment:
-        deployment = self.read(for_routing=for_routing, due=due)
-        assert deployment
-        return deployment
+        """What is read once the server knows it, which the oldest forgets for a moment after a change."""
+        found = eventually(lambda: self.read(for_routing=for_routing, due=due))
+        assert found
+        return found
 
     def when(self, build_id: str, status: VersionStatus) -> WorkerDeployment:
         def reached() -> WorkerDeployment:
@@ -300,7 +301,7 @@ def test_failed_gate_is_read_with_what_its_workflow_failed_with(broken: WorkerDe
     ],
     ids=["type not registered", "code that breaks"],
 )
-def test_gate_whose_workflow_tasks_fail_is_read_with_why_within_a_minute(
+def test_gate_whose_workflow_tasks_fail_is_read_with_why(
     temporal: TemporalServer, settings: Mapping[str, str], workflow: str, said: str
 ) -> None:
     story = story_of(temporal, f"stuck-{workflow.lower()}")
@@ -314,7 +315,7 @@ def test_gate_whose_workflow_tasks_fail_is_read_with_why_within_a_minute(
             assert run.failure
             return run.failure
 
-        assert said in eventually(fails, 60)
+        assert said in eventually(fails)
 
 
 def test_unversioned_pollers_are_seen_beside_versioned_ones(broken: WorkerDeployment) -> None:

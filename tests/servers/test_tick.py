@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from testing.building import built_program
 from testing.install import installed
 from testing.kubernetes.api import Refused
 from testing.kubernetes.cluster import Cluster
@@ -147,12 +148,14 @@ def test_both_forms_are_taken_by_an_api_server_where_pods_are_restricted(
         if "namespace" in document["metadata"]:
             document["metadata"]["namespace"] = namespace
         place = f"/{places[kind].format(namespace)}/{document['metadata']['name']}"
-        assert cluster.api.dry_run_apply(place, document)["kind"] == kind
+        assert cluster.api.apply(place, document, is_stored=False)["kind"] == kind
         if kind in {"Deployment", "CronJob"}:
             template = document["spec"].get("jobTemplate", document)["spec"]["template"]
             head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tick"}}
             pods = f"/api/v1/namespaces/{namespace}/pods/tick"
-            assert cluster.api.dry_run_apply(pods, head | {"spec": template["spec"]})["kind"] == "Pod"
+            assert (
+                cluster.api.apply(pods, head | {"spec": template["spec"]}, is_stored=False)["kind"] == "Pod"
+            )
 
 
 def test_objects_of_the_prometheus_operator_are_what_its_own_definitions_take(
@@ -160,18 +163,15 @@ def test_objects_of_the_prometheus_operator_are_what_its_own_definitions_take(
 ) -> None:
     tool, group = ROOT / "tools" / "kubernetes_types", "monitoring.coreos.com"
     plurals = {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"}
-    for kind, plural in plurals.items():
-        command = ["go", "run", ".", "-definition", kind]
+    for kind in plurals:
+        command = [built_program(tool), "-definition", kind]
         text = subprocess.run(command, cwd=tool, capture_output=True, text=True, check=True).stdout
-        cluster.kubectl("apply", "--server-side", "-f", "-", input=text)
-        established = ("wait", "--for=condition=Established", f"crd/{plural}.{group}")
-        # refused while an object has no conditions yet
-        eventually(lambda established=established: cluster.kubectl(*established))
+        cluster.define_kinds(text=text)
 
     def take(document: Object) -> Object:
         document["metadata"]["namespace"] = namespace
         place = f"/apis/{group}/v1/namespaces/{namespace}/{plurals[document['kind']]}"
-        return cluster.api.dry_run_apply(f"{place}/{document['metadata']['name']}", document)
+        return cluster.api.apply(f"{place}/{document['metadata']['name']}", document, is_stored=False)
 
     objects = built(tmp_path)
     monitor, rule = objects["PodMonitor"], objects["PrometheusRule"]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from temporalio.service import RPCError
+from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
 
 from testing.asking import succeeds
 from testing.kubernetes.cluster import Cluster
@@ -91,15 +91,27 @@ def test_rollout_moves_from_a_job_to_tick_and_back_in_the_middle_of_its_ramp(sto
         assert len(story.jobs()) == 1
 
 
-MANY = 50
+EACH = 25
+"""Of the two servers."""
 STEPS = (25, 50)
 SHARES = (*STEPS, 100)
 
 
-def many_documents(namespace: str, address: str) -> list[Document]:
-    """Many workers, whose target is v2."""
-    workers = [worker_document(f"many-{number}", "v2", steps=STEPS, pause="30s") for number in range(MANY)]
-    return in_namespace(namespace, connection_document(address), *workers)
+def many_documents(namespace: str, servers: Sequence[TemporalServer]) -> list[Document]:
+    """Many workers of each server, whose target is v2."""
+    documents = []
+    for server in servers:
+        name = f"temporal-{server.version}"
+        documents.append(connection_document(server.address) | {"metadata": {"name": name}})
+        for number in range(EACH):
+            worker = worker_document(name_of(server, number), "v2", steps=STEPS, pause="30s")
+            worker["spec"]["workerOptions"]["connectionRef"]["name"] = name
+            documents.append(worker)
+    return in_namespace(namespace, *documents)
+
+
+def name_of(server: TemporalServer, number: int) -> str:
+    return f"many-{number}-of-{server.version.replace('.', '-')}"
 
 
 def becomes_current(worker: DeployedWorker) -> None:
@@ -108,13 +120,14 @@ def becomes_current(worker: DeployedWorker) -> None:
 
 
 class Watch:
-    """The changes of the traffic of many workers that were seen: each share of v2, with its time.
+    """The changes of the traffic of many workers of a server: each share of v2 that was seen, with its time.
 
     Between two looks of a busy machine a change may go by unseen.
     """
 
-    def __init__(self, workers: Sequence[DeployedWorker]) -> None:
-        self._workers = workers
+    def __init__(self, server: TemporalServer, namespace: str) -> None:
+        names = [f"{namespace}/{name_of(server, number)}" for number in range(EACH)]
+        self.server, self.workers = server, [DeployedWorker(server, name, name) for name in names]
         self.seen: defaultdict[str, set[tuple[float, float]]] = defaultdict(set)
 
     def changes_of(self, worker: DeployedWorker) -> Sequence[tuple[float, float]]:
@@ -123,72 +136,78 @@ class Watch:
         return [*sorted(self.seen[worker.name]), (100, current.ToMilliseconds() / 1000)]
 
     def look(self) -> list[float]:
-        """The shares of v2 now; none while the server has forgotten a worker for a moment, as 1.29.1 may."""
-        requests = [worker.describing() for worker in self._workers]
-        try:
-            answers = self._workers[0].server.asker.ask("describe_worker_deployment", requests)
-        except RPCError:
-            return []
+        """The shares of v2 now, of the workers that the server lists; one call, unlike descriptions."""
+        request = ListWorkerDeploymentsRequest(namespace="default", page_size=1000)
+        listed = self.server.ask("list_worker_deployments", request).worker_deployments
+        routings = {one.name: one.routing_config for one in listed}
         shares = []
-        for worker, answer in zip(self._workers, answers, strict=True):
-            routing = answer.worker_deployment_info.routing_config
-            shares.append(share_of("v2", routing))
+        for name in [worker.name for worker in self.workers if worker.name in routings]:
+            shares.append(share_of("v2", routings[name]))
             if 0 < shares[-1] < 100:
-                changed = routing.ramping_version_percentage_changed_time.ToMilliseconds() / 1000
-                self.seen[worker.name].add((shares[-1], changed))
+                changed = routings[name].ramping_version_percentage_changed_time.ToMilliseconds() / 1000
+                self.seen[name].add((shares[-1], changed))
         return shares
 
 
 def test_each_of_fifty_ramps_takes_each_step_once_though_tick_is_killed_and_two_go_on(
-    cluster: Cluster, namespace: str, temporal: TemporalServer, tmp_path: Path
+    cluster: Cluster,
+    namespace: str,
+    oldest_temporal: TemporalServer,
+    newest_temporal: TemporalServer,
+    tmp_path: Path,
 ) -> None:
-    workers = [
-        DeployedWorker(temporal, f"{namespace}/many-{number}", f"queue-{namespace}-{number}")
-        for number in range(MANY)
-    ]
+    servers = (oldest_temporal, newest_temporal)
+    watches = [Watch(server, namespace) for server in servers]
+    workers = [worker for watch in watches for worker in watch.workers]
     (specs := tmp_path / "specs").mkdir()
     (config := tmp_path / "operator.json").write_text(
         json.dumps({"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", **BY_TICK})
     )
 
     def applied() -> None:
-        write = (specs / "specs.yaml").write_text
-        write(write_documents(many_documents(namespace, temporal.address)))
+        (specs / "specs.yaml").write_text(write_documents(many_documents(namespace, servers)))
         given = ("--operator-config", str(config), "--kubeconfig", str(cluster.kubeconfig), *PATIENT)
         ended = run(specs, "render", options=[*given, "--identity", "twgen/testing/tick", "-q"])
         assert ended.code == 0, ended.stderr
-        cluster.apply(read_documents(ended.stdout), "--force-conflicts")
+        cluster.apply(read_documents(ended.stdout))
         eventually(lambda: make_ready(cluster, namespace) == 0 and all_are_available(), SOON)
 
     def all_are_available() -> bool:
         live = cluster.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")["items"]
         return all(item["status"].get("availableReplicas") == 1 for item in live)
 
-    watch = Watch(workers)
-    versions = [(worker, build_id) for worker in workers for build_id in ("v1", "v2")]
-    with (
-        polled(temporal.address, versions),
-        tick_account(cluster, namespace, tmp_path, "tick", ["statuses", "rollouts"]) as kubeconfig,
-    ):
+    def shares() -> list[float]:
+        found = [share for watch in watches for share in watch.look()]
+        assert len(found) == len(workers), "a server does not list one"
+        return found
+
+    with ExitStack() as running:
+        for watch in watches:
+            versions = [(worker, build_id) for worker in watch.workers for build_id in ("v1", "v2")]
+            running.enter_context(polled(watch.server.address, versions))
+        account = tick_account(cluster, namespace, tmp_path, "tick", ["statuses", "rollouts"])
+        kubeconfig = running.enter_context(account)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(becomes_current, workers))
         applied()
         with ticking(kubeconfig, namespace, tmp_path, BY_TICK) as process:
             log = tmp_path / "tick.log"
-            eventually(lambda: log.read_text().count("25% of new workflows go to v2") >= MANY // 5, SOON)
+            begun = "25% of new workflows go to v2"
+            eventually(lambda: log.read_text().count(begun) >= len(workers) // 5, SOON)
             process.kill()
             process.wait()
-        assert 0 in eventually(watch.look), "it was killed in the middle"
+        assert 0 in eventually(shares), "it was killed in the middle"
         with (
             ticking(kubeconfig, namespace, tmp_path, BY_TICK),
             ticking(kubeconfig, namespace, tmp_path, BY_TICK),
         ):
-            eventually(lambda: set(watch.look()) == {100}, SOON)
-    seen = {share for changes in watch.seen.values() for share, _ in changes}
-    assert seen == {*STEPS}, "only the steps of the spec were seen"
-    for worker in workers:
-        changes = watch.changes_of(worker)
-        assert len({share for share, _ in changes}) == len(changes), "each step was taken once"
-        for (share, changed), (later, changed_later) in pairwise(changes):
-            steps = SHARES.index(later) - SHARES.index(share)
-            assert changed_later - changed >= steps * 30, "and each lasted as long as it says"
+            eventually(lambda: {*shares()} == {100}, SOON)
+    for watch in watches:
+        seen = {share for changes in watch.seen.values() for share, _ in changes}
+        assert seen == {*STEPS}, "only the steps of the spec were seen"
+        for worker in watch.workers:
+            changes = watch.changes_of(worker)
+            assert len({share for share, _ in changes}) == len(changes), "each step was taken once"
+            for (share, changed), (later, changed_later) in pairwise(changes):
+                steps = SHARES.index(later) - SHARES.index(share)
+                assert changed_later - changed >= steps * 30, "and each lasted as long as it says"

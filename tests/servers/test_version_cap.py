@@ -25,7 +25,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
         teller, worker = Teller(server, folder), DeployedWorker(server, "live/full", "full")
         for version in VERSIONS:
             stack.enter_context(worker.version(version))
-        eventually(lambda: succeeds(lambda: worker.set_current(VERSIONS[0])), 180)
+        eventually(lambda: succeeds(lambda: worker.set_current(VERSIONS[0])))
 
         def all_known() -> Seen:
             seen = teller.see("full", VERSIONS[-1])
@@ -33,7 +33,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
             assert all(queue["pollers"] for queue in seen.version(VERSIONS[-1])["taskQueues"])
             return seen
 
-        at_the_cap = eventually(all_known, 180)
+        at_the_cap = eventually(all_known)
         with pytest.raises(RPCError, match=r"maximum number of versions|something went wrong"):
             worker.poll(ONE_TOO_MANY)
         return {"at the cap": at_the_cap, "one too many": teller.see("full", ONE_TOO_MANY)}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from testing.asking import succeeds
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
@@ -20,6 +21,7 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.pods import condition
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
@@ -41,7 +43,7 @@ def applied(cluster: Cluster, folder: Path) -> None:
     options = ["--kubeconfig", str(cluster.kubeconfig), "-q", *PATIENT]
     rendered = run(folder, "render", options=options)
     assert rendered.code == 0, rendered.stderr
-    cluster.apply(rendered.stdout)
+    cluster.apply(read_documents(rendered.stdout))
 
 
 def registered(folder: Path) -> dict[str, Document]:
@@ -64,16 +66,23 @@ def test_rendered_deployments_run_workers_that_register(
     write_version(tmp_path, oldest_temporal, namespace, "v1")
     applied(cluster, tmp_path)
     await_version(cluster, tmp_path, namespace, "v1")
-    DeployedWorker(oldest_temporal, f"{namespace}/{WORKER}", TASK_QUEUE).set_current("v1")
+    worker = DeployedWorker(oldest_temporal, f"{namespace}/{WORKER}", TASK_QUEUE)
+    eventually(lambda: succeeds(lambda: worker.set_current("v1")))
     write_version(tmp_path, oldest_temporal, namespace, "v2")
     applied(cluster, tmp_path)
     await_version(cluster, tmp_path, namespace, "v2")
-    known = registered(tmp_path)
-    assert {build_id: known[build_id]["status"] for build_id in known} == {"v1": "Current", "v2": "Inactive"}
-    options = ["--kubeconfig", str(cluster.kubeconfig), *PATIENT]
-    status = run(tmp_path, "status", options=options).stdout
-    assert f"{namespace}/{WORKER} v1: 100%, Current for" in status
-    assert status.count(", 1/1 pods") == 2
+
+    def are_told() -> bool:
+        known = registered(tmp_path)
+        statuses = {build_id: known[build_id]["status"] for build_id in known}
+        assert statuses == {"v1": "Current", "v2": "Inactive"}
+        options = ["--kubeconfig", str(cluster.kubeconfig), *PATIENT]
+        status = run(tmp_path, "status", options=options).stdout
+        assert f"{namespace}/{WORKER} v1: 100%, Current for" in status
+        return status.count(", 1/1 pods") == 2
+
+    # for a moment after a change the server knows no worker
+    eventually(are_told)
     pods = cluster.list("pods", namespace)
     assert [condition(one, "Ready") for one in pods] == ["True", "True"]
     assert [node.logs(namespace, one["metadata"]["name"]) for one in pods] == ["", ""]

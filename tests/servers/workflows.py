@@ -17,7 +17,7 @@ def start(worker: DeployedWorker, workflows: Mapping[str, Sequence[str]]) -> Non
         for name in names:
             worker.start(workflow_type, name)
     started = [name for names in workflows.values() for name in names]
-    eventually(lambda: all(events_of(worker, name, "WORKFLOW_TASK_COMPLETED") for name in started), 120)
+    eventually(lambda: all(events_of(worker, name, "WORKFLOW_TASK_COMPLETED") for name in started))
 
 
 def history_of(worker: DeployedWorker, workflow_id: str) -> Sequence[HistoryEvent]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from testing.building import built_program
 from tests.versioning.random_templates import random_quantity, random_template
 from twgen.versioning import kubernetes_types
 from twgen.versioning.go_json import template_json
@@ -18,10 +19,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def go_tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("go") / "kubernetes_types"
-    subprocess.run(["go", "build", "-o", built, "."], cwd=_TOOL, check=True)
-    return built
+def go_tool() -> Path:
+    return built_program(_TOOL)
 
 
 def _answers(go_tool: Path, mode: str, lines: list[str]) -> list[str]:

@@ -1,5 +1,6 @@
-"""`make stack` starts everything, what it prints can be pasted, and it leaves nothing behind."""
+"""`make stack`, `make demo-live` and `make demo-rollout`, each a process that starts servers of its own."""
 
+import json
 import re
 import signal
 import subprocess
@@ -11,9 +12,11 @@ import psutil
 import pytest
 
 from testing.processes import ENVIRONMENT, eventually, running
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 
+ROOT = Path(__file__).parents[2]
 _ENDS_WITHIN = 120.0
 _SOON = 300.0
 _LABEL = re.compile(r" {2}(?P<label>[A-Za-z ]{13}) (?P<command>\S.*)")
@@ -25,6 +28,78 @@ _COMMITTER = {
 }
 
 
+@side_by_side
+def test_demo_live_rolls_out_breaks_and_goes_back_and_loses_no_workflow(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "testing.demo_live"],
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert ended.returncode == 0, ended.stderr
+    place = 0
+    for sentence in (
+        "v1 is current",
+        "v2 has 25%",
+        "v2 is current",
+        "its gate failed",
+        "its pods crash",
+        "v1 is current again",
+        "lost: 0",
+    ):
+        place = ended.stdout.index(sentence, place) + 1
+    [started] = re.findall(r"(\d+) workflows started, \1 completed", ended.stdout)
+    assert int(started) > 100, ended.stdout
+    page = (tmp_path / "demo-live.html").read_text()
+    assert "shop/greeter" in page
+    [state] = re.findall(r'<script type="application/json" id="state">(.*?)</script>', page)
+    shown = json.loads(state)
+    assert (shown["isOver"], shown["started"], shown["completed"], shown["lost"]) == (
+        True,
+        int(started),
+        int(started),
+        0,
+    )
+    assert shown["shares"] == {"v1": 100, "v2": 0, "v3": 0, "v4": 0}
+    assert shown["versions"]["v2"] == "drained: its last order has ended"
+    assert shown["versions"]["v3"] == "its gate failed: it got no workflow"
+    assert shown["versions"]["v4"] == "its pods crash: it got no workflow"
+    assert [line["text"] for line in shown["log"] if line["kind"] == "commit"][2:4] == [
+        "commit v3: a version whose gate fails",
+        "commit v4: a version that crashes",
+    ]
+
+
+@side_by_side
+def test_demo_rollout_rolls_out_breaks_and_rolls_back(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "testing.demo_rollout"],
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert ended.returncode == 0, ended.stderr
+    told = [
+        "v1 is current now",
+        "25% of new workflows go to v2 now",
+        "v2 is current now",
+        "drains: v1: move all workflows to the current version (not possible yet: its replay has not begun",
+        "has ended: 3 of 3 workflows",
+        "the gate on task queue greetings ended as Failed",
+        "v1 is current now (it was current until recently",
+    ]
+    place = 0
+    for sentence in told:
+        place = ended.stdout.index(sentence, place) + 1
+
+
+@side_by_side
 def test_stack_does_what_it_prints_and_leaves_nothing_behind(tmp_path: Path) -> None:
     log = tmp_path / "stack.log"
     with running([sys.executable, "-m", "testing.argocd.stack"], log, grace=_ENDS_WITHIN) as process:
@@ -55,7 +130,7 @@ def test_stack_does_what_it_prints_and_leaves_nothing_behind(tmp_path: Path) -> 
         process.send_signal(signal.SIGINT)
         assert process.wait(_ENDS_WITHIN) == 0, log.read_text()
     assert not person.folder.exists()
-    assert person.sees_processes() == []
+    eventually(lambda: person.sees_processes() == [])
 
 
 class Person:
