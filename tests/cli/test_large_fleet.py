@@ -102,7 +102,7 @@ def lines(called: Callable[[], Any]) -> float:
 
 def cost_of_status(number: int, monkeypatch: pytest.MonkeyPatch, output: str, cost: Cost) -> float:
     fleet = Fleet(number)
-    monkeypatch.setattr(live, "KubernetesClient", lambda _: fleet)
+    monkeypatch.setattr(live, "KubernetesClient", lambda _, **__: fleet)
     runner, ended = CliRunner(), list[Any]()
     options = ["--from-cluster", "-A", "-o", output, "--kubeconfig", "none"]
     passed = cost(lambda: ended.append(runner.invoke(status_command, options)))
