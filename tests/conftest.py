@@ -1,5 +1,6 @@
 """What all tests have in common."""
 
+import os
 import signal
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import HealthCheck, settings
 # what a shell starts in its background ignores Ctrl-C, and so would every program that is started here
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# on a terminal that is dumb, nothing has colours, on demand either
+os.environ["TERM"] = "xterm-256color"  # noqa: TID251 - of the programs that tests start
 
 # how long an example takes says how busy the machine is, and nothing of the code
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

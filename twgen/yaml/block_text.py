@@ -13,12 +13,15 @@ from twgen.yaml.scalars import NotAScalar, remembered, resolve_key, resolve_plai
 
 _KEY = r"[A-Za-z_](?:[A-Za-z0-9_./-]|:(?=\S)){0,99}"
 # no indicator first; then a colon only before a character, a space only before one that begins no comment
+# no possessive group: that of Python 3.11.2 keeps a last space or colon
 _PLAIN = (
-    r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*+"
+    r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*"
 )
 _VALUE = rf"""{_PLAIN}|"[ -!#-\[\]-~]*"|'[ -&(-~]*'|\{{\}}|\[\]"""
 _LINE = re.compile(rf"( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?")
 _WINDOW = 2**16
+_LONGEST_LINE = 10_000
+"""Characters; of a longer one the pattern would take a hundred times the memory."""
 _START, _BELOW = object(), object()
 
 
@@ -68,7 +71,7 @@ def _line(text: str) -> _Line:
     """Take a line apart; raises _NotBlock and NotAScalar."""
     if text == "---":
         return _Line(0, (), "", _START)
-    if not (match := _LINE.fullmatch(text)):
+    if len(text) > _LONGEST_LINE or not (match := _LINE.fullmatch(text)):
         raise _NotBlock
     indent, dashes, key, key_value, item = match.groups()
     value_text = key_value or item

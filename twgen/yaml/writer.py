@@ -9,12 +9,10 @@ from twgen.errors import InvalidInput
 from twgen.yaml.limits import DEFAULT
 from twgen.yaml.scalars import NotAScalar, json_number, resolve_plain
 
-_NEVER_PLAIN = r"\s:#\x00-\x1f\x7f-\x9f\ufeff\ufffe\uffff"
-# no indicator first, no ": " or " #" inside, no space or colon last, no possible line break
-_PLAIN = re.compile(
-    rf"(?:[^{_NEVER_PLAIN}\-?,\[\]{{}}&*!|>'\"%@`]|[-?:](?=[\w./-]))"
-    rf"(?:[^{_NEVER_PLAIN}]++|:(?=[^\s])|(?<=[^\s])#|\ +(?=[^\s#]))*+"
-)
+# no indicator first
+_BEGINS_PLAIN = re.compile(r"[^\s:#\-?,\[\]{}&*!|>'\"%@`]|[-?:](?=[\w./-])")
+# a possible line break, ": " or " #" inside, a space or colon last
+_NEVER_PLAIN = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\ufeff\ufffe\uffff]|:(?!\S)|\ #|\ \Z")
 # text to Kubernetes, but a number, a date or a special sign to other readers
 _AMBIGUOUS = re.compile(
     r"=|<<|---.*|\.\.\..*"
@@ -35,7 +33,7 @@ _MOST_BYTES = 96 * 2**20
 
 def _is_plain(text: str) -> bool:
     """Return whether Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
-    if not _PLAIN.fullmatch(text) or _AMBIGUOUS.fullmatch(text):
+    if not _BEGINS_PLAIN.match(text) or _NEVER_PLAIN.search(text) or _AMBIGUOUS.fullmatch(text):
         return False
     try:
         return resolve_plain(text) == text
