@@ -123,6 +123,8 @@ def test_leads_retry_a_failed_gate_and_promote_a_step_that_waits_for_a_person(
         story.application.refresh()
         blocked = story.stands("Blocked", "v2")
         assert blocked["reason"] == "GateFailed"
+        # one that has yet to end would take the request itself
+        eventually(lambda: not story.active_jobs(), SOON)
         assert press(server, story, on_call, "retry") == HTTPStatus.FORBIDDEN
         asks("true")
         assert press(server, story, leads, "retry") == HTTPStatus.OK
