@@ -41,10 +41,6 @@ def test_relative_file_is_relative_to_the_kubeconfig_that_names_it(tmp_path: Pat
     assert found.user.content("absent") == b""
 
 
-def test_context_without_a_user_asks_as_nobody(tmp_path: Path) -> None:
-    assert context_of_files(str(kubeconfig(tmp_path / "config", SERVER)), "").user.fields == {}
-
-
 @pytest.mark.parametrize(
     ("cluster", "server"),
     [
@@ -53,6 +49,7 @@ def test_context_without_a_user_asks_as_nobody(tmp_path: Path) -> None:
         ({"server": "api:6443", "insecure-skip-tls-verify": True}, "https://api:6443"),
         ({"server": "api:6443", "certificate-authority": "/ca"}, "https://api:6443"),
         ({"server": "https://exämple.invalid"}, "https://exämple.invalid"),
+        ({"server": "HTTPS://API"}, "https://API"),
     ],
 )
 def test_address_without_a_scheme_has_that_which_kubectl_takes(
@@ -69,6 +66,8 @@ def test_address_without_a_scheme_has_that_which_kubectl_takes(
         ({"contexts": []}, "no context has the name 'here'"),
         ({"clusters": None}, "no cluster has the name 'c'"),
         ({"users": []}, "no user has the name 'u'"),
+        ({"users": [{"name": "u"}, {"name": "u"}]}, r"users\[1\]: user u appears twice, first at \[0\]"),
+        ({"kind": "Pod"}, "kind: must be Config"),
         ({"contexts": [{}]}, r"contexts\[0\]\.name: is required"),
         ({"contexts": "here"}, "contexts: must be a list, not a string"),
         ({"users": [{"token": "the-secret"}]}, r"users\[0\]\.name: is required"),
@@ -96,6 +95,7 @@ def test_file_that_does_not_lead_to_a_cluster_is_named_with_its_field(
     [
         (b"a: [the-secret", "not YAML at line 1"),
         (b"the-secret", "it: must be a mapping, not a string"),
+        (b"a: the-secret\na: b", "the key .* appears twice at line 2"),
         (b"- the-secret", "it: must be a mapping, not a list"),
         (b"token: \xff", "not YAML at line 1"),
         (b"[" * 300, "not YAML"),
@@ -139,6 +139,7 @@ BOTH = {"client-certificate-data": "YQ==", "client-key-data": "YQ=="}
         (SERVER | {"proxy-url": "ftp://ana:the-secret@p"}, {}, "cluster 'c': proxy-url begins with ftp://"),
         (SERVER | {"proxy-url": "proxy:3128"}, {}, "cluster 'c': proxy-url is not a URL such as"),
         (SERVER | {"proxy-url": "http://proxy:99999"}, {}, "proxy-url is not a URL such as"),
+        (SERVER | {"proxy-url": "http://%zz:1"}, {}, "proxy-url is not a URL such as"),
         (
             SERVER | {"certificate-authority": "ca", "insecure-skip-tls-verify": True},
             {},
@@ -156,6 +157,7 @@ BOTH = {"client-certificate-data": "YQ==", "client-key-data": "YQ=="}
         (SERVER, {"client-key-data": "YQ=="}, "it needs both client-certificate and client-key"),
         (SERVER, BOTH | {"client-key": "k"}, "client-key conflicts with client-key-data"),
         (SERVER, TOKEN | {"as-groups": ["g"]}, "need the field as"),
+        (SERVER, TOKEN | {"as": " "}, "as is blank"),
         ({"server": "http://api"}, TOKEN | {"as": "ana"}, "as needs a server with https://"),
         (SERVER, {"exec": PROGRAM, "auth-provider": {"name": "oidc"}}, "exec conflicts with auth-provider"),
         (SERVER, {"exec": PROGRAM | {"command": ""}}, "exec has no command"),

@@ -65,6 +65,23 @@ def test_program_is_run_again_after_a_refusal_and_not_again_at_once(tmp_path: Pa
     assert [sent.split()[1] for sent in served.authorizations] == ["t1", "t2", "t2", "t2"]
 
 
+def test_requests_that_are_refused_at_once_share_the_next_login(tmp_path: Path) -> None:
+    token = credential(RUN_NUMBER)
+    with serving() as served:
+        served.refused = "Bearer t1"
+        user = program(tmp_path, f"cd {tmp_path}; echo >> runs; cat <<END\n{token}\nEND")
+        assert ask(config(tmp_path, served, user), at_once=10) == [200] * 10
+    assert (tmp_path / "runs").read_text() == "\n\n"
+
+
+@pytest.mark.parametrize("end", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_credential_may_never_end(tmp_path: Path, end: str) -> None:
+    script = f"echo >> {tmp_path}/runs; echo '{credential('t', expirationTimestamp=end)}'"
+    with serving() as served:
+        assert ask(config(tmp_path, served, program(tmp_path, script)), 2) == [200] * 2
+    assert (tmp_path / "runs").read_text() == "\n"
+
+
 @pytest.mark.parametrize("more", [{}, {"token": "both"}])
 def test_certificate_of_a_program_is_shown_and_renewed_when_it_ends(
     tmp_path: Path, more: dict[str, str]
@@ -118,6 +135,7 @@ FAILED = "its login program login printed no credential: "
             r"its login program login ended with 7 \(no\)",
         ),
         ("echo --key=$KEY >&2; exit 1", r".*ended with 1 \(--key=\.\.\.\)"),
+        ("echo --client-secret $1 $2 >&2; exit 1", r".*ended with 1 \(--client-secret \.\.\. --flag\)"),
         ("exit 1", r".*ended with 1 \(it says nothing\)"),
         ("echo the-secret", f"{FAILED}its output is not a JSON object"),
         ("printf '\\377'", f"{FAILED}its output is not a JSON object"),
@@ -140,11 +158,16 @@ def test_program_that_gives_no_credential_is_an_error_and_nobody_is_asked(
     tmp_path: Path, script: str, told: str
 ) -> None:
     with serving() as served:
-        user = program(tmp_path, script, env=[{"name": "KEY", "value": "the-secret"}])
+        given = {
+            "env": [{"name": "KEY", "value": "the-secret"}],
+            "args": ["--client-secret", "hunter2", "--flag"],
+        }
+        user = program(tmp_path, script.replace("$1 $2", "$2 $3"), **given)
         with pytest.raises(StateUnavailable, match=f"cannot be used: {told}") as failed:
             ask(config(tmp_path, served, user))
         assert served.asked == []
     assert "the-secret" not in str(failed.value)
+    assert "hunter2" not in str(failed.value)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +175,7 @@ def test_program_that_gives_no_credential_is_an_error_and_nobody_is_asked(
     [
         ({"installHint": "install it from\nthe shop"}, "install it from the shop"),
         ({}, "No such file or directory"),
-        ({"args": ["a\0b"]}, "its arguments have a null character"),
+        ({"args": ["a\0b"]}, "its arguments or variables cannot be passed"),
         ({"interactiveMode": "Always"}, "asks a person .*, and there is no terminal"),
     ],
 )

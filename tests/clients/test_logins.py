@@ -1,7 +1,9 @@
 """What is sent to prove the account, and whom a connection trusts, against a real TLS server."""
 
 import json
+import os
 import shutil
+import ssl
 import tempfile
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
@@ -47,6 +49,7 @@ def config(folder: Path, served: Served, user: dict[str, Any] | None, **cluster:
     return kubeconfig(folder / "config", served.cluster | cluster, user)
 
 
+NOT_PEM = b64encode(b"-----BEGIN the-secret-----").decode()
 LASTING = of_provider(exp=FUTURE)
 
 
@@ -61,11 +64,9 @@ LASTING = of_provider(exp=FUTURE)
         (of_provider(), f"Bearer {id_token()}"),
         (of_provider(exp=1e30), f"Bearer {id_token(exp=1e30)}"),
         (LASTING | {"token": "a-token"}, "Bearer a-token"),
-        ({}, ""),
-        (None, ""),
     ],
 )
-def test_token_or_password_is_sent(tmp_path: Path, user: dict[str, Any] | None, sent: str) -> None:
+def test_token_or_password_is_sent(tmp_path: Path, user: dict[str, Any], sent: str) -> None:
     with serving() as served:
         assert ask(config(tmp_path, served, user)) == [200]
     assert served.authorizations == [sent]
@@ -203,6 +204,23 @@ def test_certificate_of_the_user_is_shown_and_its_key_stays_in_no_file(
     assert left == [[], []]
 
 
+def test_certificate_that_is_being_written_does_not_replace_the_last_one(
+    tmp_path: Path, later: Later
+) -> None:
+    own = authority().client()
+    (tmp_path / "tls.key").write_bytes(own.key.read_bytes())
+    contents = [own.certificate.read_bytes(), b"", own.certificate.read_bytes()[:99]]
+
+    def before(turn: int) -> None:
+        (tmp_path / "tls.crt").write_bytes(contents[turn])
+        later(61)
+
+    with serving() as served:
+        path = config(tmp_path, served, {"client-certificate": "tls.crt", "client-key": "tls.key"})
+        assert ask(path, 3, before=before) == [200] * 3
+    assert all(one.certificate for one in served.asked)
+
+
 def test_certificates_in_files_are_read_again(tmp_path: Path, later: Later) -> None:
     def replace() -> None:
         own = authority().client()
@@ -226,15 +244,26 @@ def test_certificates_in_files_are_read_again(tmp_path: Path, later: Later) -> N
     ("user", "told"),
     [
         (of_provider(exp=PAST), "its OIDC token has ended: run kubectl once, which renews it"),
-        ({"auth-provider": {"name": "oidc"}}, "its OIDC id-token is not a JSON Web Token"),
+        ({"auth-provider": {"name": "oidc"}}, "its OIDC token has ended: run kubectl once"),
+        ({"auth-provider": {"name": "oidc", "config": {"id-token": "a.b"}}}, "is not a JSON Web Token"),
+        ({"auth-provider": {}}, "auth-provider None is not supported"),
+        ({}, "user 'u': it has no token, password, certificate or login program"),
+        (None, "context 'here' without a user: it has no token"),
+        ({"tokenFile": "a\0b"}, "tokenFile: its file cannot be read .it has a null character"),
+        ({"tokenFile": "the-secret"}, "tokenFile: its file cannot be read"),
+        ({"client-certificate": "empty", "client-key": "empty"}, "client-certificate has no PEM data"),
+        (
+            {"client-certificate-data": "IA==", "client-key-data": "IA=="},
+            "client-certificate has no PEM data",
+        ),
         ({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported: use a login program"),
-        ({"tokenFile": "absent"}, "tokenFile of user 'u': .*absent cannot be read"),
+        ({"tokenFile": "./absent"}, "user 'u': tokenFile: ./absent cannot be read"),
         ({"tokenFile": "~/absent"}, "~ is not expanded"),
         ({"token": "the-secret\nX: 1"}, "its token has a character that a header cannot hold"),
         ({"token": "the-secreté"}, "its token has a character that a header cannot hold"),
         ({"token": "t", "as": "a\nb"}, "has a character that a header cannot hold"),
         (
-            {"client-certificate-data": "YQ==", "client-key-data": "dGhlLXNlY3JldA=="},
+            {"client-certificate-data": NOT_PEM, "client-key-data": NOT_PEM},
             "user 'u': its client certificate and key cannot be used",
         ),
         (
@@ -244,8 +273,9 @@ def test_certificates_in_files_are_read_again(tmp_path: Path, later: Later) -> N
     ],
 )
 def test_login_that_cannot_be_used_is_one_line_without_it(
-    tmp_path: Path, user: dict[str, Any], told: str
+    tmp_path: Path, user: dict[str, Any] | None, told: str
 ) -> None:
+    (tmp_path / "empty").touch()
     with serving() as served:
         with pytest.raises(StateUnavailable, match=f"cannot be used: .*{told}") as failed:
             ask(config(tmp_path, served, user))
@@ -276,14 +306,15 @@ def test_server_of_another_authority_is_not_trusted_unless_the_kubeconfig_says_s
                 ask(kubeconfig(tmp_path / "config", cluster, {"token": "a-token"}))
         assert served.asked == [], "no token goes to it"
         open_to_all = {"server": served.address, "insecure-skip-tls-verify": True}
-        assert ask(kubeconfig(tmp_path / "config", open_to_all)) == [200]
+        assert ask(kubeconfig(tmp_path / "config", open_to_all, {"token": "a-token"})) == [200]
 
 
 def test_certificate_of_the_server_may_be_for_another_name(tmp_path: Path) -> None:
     with serving() as served:
-        assert ask(config(tmp_path, served, {}, **{"tls-server-name": SERVER_NAME})) == [200]
+        user = {"token": "a-token"}
+        assert ask(config(tmp_path, served, user, **{"tls-server-name": SERVER_NAME})) == [200]
         with pytest.raises(StateUnavailable, match="certificate verify failed"):
-            ask(config(tmp_path, served, {}, **{"tls-server-name": "other.example"}))
+            ask(config(tmp_path, served, user, **{"tls-server-name": "other.example"}))
 
 
 @pytest.mark.parametrize(
@@ -301,12 +332,36 @@ def test_authority_may_have_a_comment_in_any_language(tmp_path: Path, content: s
     (tmp_path / "ca.crt").write_text(content.replace("CERTIFICATES", authority().file.read_text()))
     with serving() as served:
         cluster = {"server": served.address, "certificate-authority": "ca.crt"}
-        path = kubeconfig(tmp_path / "config", cluster)
+        path = kubeconfig(tmp_path / "config", cluster, {"token": "a-token"})
         if told:
             with pytest.raises(StateUnavailable, match=told):
                 ask(path)
         else:
             assert ask(path) == [200]
+
+
+@pytest.mark.parametrize("is_of_server", [True, False])
+def test_authority_may_be_the_certificate_of_the_server_itself(tmp_path: Path, *, is_of_server: bool) -> None:
+    with serving() as served:
+        found = ssl.get_server_certificate(("127.0.0.1", int(served.address.rpartition(":")[2])))
+        (tmp_path / "ca.crt").write_text(
+            found if is_of_server else authority().server().certificate.read_text()
+        )
+        cluster = {"server": served.address, "certificate-authority": "ca.crt"}
+        path = kubeconfig(tmp_path / "config", cluster, {"token": "a-token"})
+        if is_of_server:
+            assert ask(path) == [200]
+        else:
+            with pytest.raises(StateUnavailable, match="certificate verify failed"):
+                ask(path)
+
+
+def test_file_that_blocks_is_cut_by_the_deadline(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "token")
+    with serving() as served:
+        path = config(tmp_path, served, {"tokenFile": "token"})
+        with pytest.raises(StateUnavailable, match="its files cannot be read within"):
+            ask(path, seconds=0.5)
 
 
 def test_account_of_a_pod_is_used_with_its_authority_and_both_are_read_again(

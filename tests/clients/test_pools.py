@@ -1,5 +1,6 @@
 """Through which proxy a server is reached, and whom a connection trusts."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def test_socks_proxy_looks_up_the_name_of_the_server(scheme: str) -> None:
         ("http://api.example.com", {"HTTP_PROXY": PROXY, "REQUEST_METHOD": "GET"}, ""),
         ("https://api.example.com", {"ALL_PROXY": PROXY}, ""),
         ("https://api.example.com", {"HTTPS_PROXY": "proxy.corp:3128"}, PROXY),
+        ("https://api.example.com", {"HTTPS_PROXY": PROXY.upper()}, PROXY),
         ("https://127.0.0.1:6443", {"HTTPS_PROXY": PROXY}, ""),
         ("https://127.9.9.9:6443", {"HTTPS_PROXY": PROXY}, ""),
         ("https://[::1]:6443", {"HTTPS_PROXY": PROXY}, ""),
@@ -89,6 +91,7 @@ def test_proxy_of_the_environment_is_for_its_scheme_and_never_for_this_machine(
         ("https://[fd00::1]:6443", "[fd00::1]:6443", True),
         ("https://[fd00::1]:6443", "fd00::/8", True),
         ("https://api.example.com", "*", True),
+        ("https://api.example.com:8080", "*:8080", False),
         ("https://api.example.com", ",,", False),
     ],
 )
@@ -121,6 +124,11 @@ def test_odd_proxy_is_named_by_its_variable_and_never_shown(
 def test_account_of_a_proxy_goes_to_it() -> None:
     pool = pool_to("https://api", None, proxy="http://ana:word@ours:3128")
     assert pool.proxy_headers == {"proxy-authorization": "Basic YW5hOndvcmQ="}
+    pool = pool_to("https://api", None, proxy="http://ana:p%40ss%3A@ours:3128")
+    assert pool.proxy_headers == {"proxy-authorization": f"Basic {b64encode(b'ana:p@ss:').decode()}"}
+    pool = pool_to("https://api", None, proxy="socks5://ana:p%40ss%3A@ours:1080")
+    options = pool.connection_pool_kw["_socks_options"]
+    assert (options["username"], options["password"]) == ("ana", "p@ss:")
 
 
 def test_own_authorities_are_trusted_and_no_others(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ class Served:
     address: str = ""
     statuses: list[int] = field(default_factory=list)
     """Of the next answers; then 200."""
+    refused: str = ""
+    """This Authorization is answered with 401."""
     asked: list[Asked] = field(default_factory=list)
 
     @property
@@ -85,6 +87,8 @@ def serving(*, plain: bool = False) -> Iterator[Served]:
             certificate = str(shown["serialNumber"]) if shown else ""
             served.asked.append(Asked(self.headers.get("Authorization", ""), headers, certificate))
             status = served.statuses.pop(0) if served.statuses else 200
+            if served.refused and served.asked[-1].authorization == served.refused:
+                status = 401
             failure = {"kind": "Status", "message": "no"}
             content = json.dumps(_FOUND if status == 200 else failure).encode()
             self.send_response(status)
@@ -135,17 +139,22 @@ def kubeconfig(file: Path, cluster: Mapping[str, Any], user: Mapping[str, Any] |
 
 
 def ask(
-    kubeconfig: Path | str, times: int = 1, *, before: Callable[[int], object] = lambda _: None
+    kubeconfig: Path | str,
+    times: int = 1,
+    *,
+    at_once: int = 1,
+    seconds: float = 20,
+    before: Callable[[int], object] = lambda _: None,
 ) -> list[int]:
-    """The statuses of requests of one client; `before` is called with the number of each, from 0."""
+    """The statuses of requests of one client; `before` is called with the number of each turn, from 0."""
 
     async def ask_all() -> list[int]:
         statuses = []
         with closing(KubernetesClient(ClusterAccess(str(kubeconfig)))) as client:
             for number in range(times):
                 before(number)
-                status, _ = await client.ask("GET", PLACE, Deadline(20))
-                statuses.append(status)
+                requests = [client.ask("GET", PLACE, Deadline(seconds)) for _ in range(at_once)]
+                statuses += [status for status, _ in await asyncio.gather(*requests)]
         return statuses
 
     return asyncio.run(ask_all())

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from rich.cells import cell_len
 
 from tests.planning.situations import DAY, MINUTE, live, routing, situation, temporal, version
 from tests.simulating.stories import ALL_AT_ONCE, GATED, PROGRESSIVE, a_worker_spec, tell
@@ -122,7 +123,7 @@ def test_any_timeline_is_valid_and_drawable(spec: WorkerSpec, found: World, begi
     timeline = replace(tell([spec], found, NOW), begins=begins)
     Draft202012Validator(SCHEMA).validate(timeline_document(timeline))
     assert drawn(timeline).tag == f"{SVG}svg"
-    assert max(map(len, text(timeline).splitlines())) <= 100
+    assert max(map(cell_len, text(timeline).splitlines())) <= 100
 
 
 def drawn(timeline: Timeline) -> ET.Element:

@@ -162,7 +162,10 @@ def _unreachable(request: Request, error: Exception) -> Unreachable:
     from urllib3.exceptions import NewConnectionError
 
     innermost: BaseException = error
-    while isinstance(cause := getattr(innermost, "reason", None), BaseException):
+    # an error of a proxy has the other attribute
+    while isinstance(
+        cause := getattr(innermost, "reason", getattr(innermost, "original_error", None)), BaseException
+    ):
         innermost = cause
     reason = request.safe(str(innermost))[:_LONGEST_OF_STRANGERS]
     if "IncompleteRead" in reason:

@@ -7,12 +7,13 @@ import os
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from twgen.clients.pools import NoProxy, address_of, checked_proxy
 from twgen.model.record_shapes import Field, excerpt
-from twgen.model.shapes import FLAG, TEXT, Findings, listing, mapping
+from twgen.model.shapes import FLAG, TEXT, Findings, Shape, constant, listing, mapping
 from twgen.model.values import dataclass
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -22,13 +23,15 @@ API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io
 _V1 = API_VERSIONS[0]
 _MODES = ("Never", "IfAvailable", "Always")
 _IMPERSONATED = ("as-uid", "as-groups", "as-user-extra")
+_PEM = b"-----BEGIN "
+_LONGEST_PATH = 200
 _HOST = re.compile(r"[\w.:*-]*")
 _TEXTS = listing(TEXT)
 _PROGRAM = excerpt(
     Field("apiVersion", TEXT),
     Field("command", TEXT),
     Field("args", _TEXTS),
-    Field("env", listing(excerpt(Field("name", TEXT, required=True), Field("value", TEXT, required=True)))),
+    Field("env", listing(excerpt(Field("name", TEXT, required=True), Field("value", TEXT)))),
     Field("installHint", TEXT),
     Field("interactiveMode", TEXT),
     Field("provideClusterInfo", FLAG),
@@ -54,14 +57,20 @@ _CLUSTER = excerpt(
     Field("extensions", listing(excerpt(Field("name", TEXT)))),
 )
 _NAME = Field("name", TEXT, required=True)
+
+
+def _entries(kind: str, shape: Shape) -> Field:
+    """The list of all entries of a kind; a name may be in it once."""
+    return Field(f"{kind}s", listing(excerpt(_NAME, Field(kind, shape)), itemgetter("name"), kind))
+
+
 _FILE = excerpt(
+    Field("apiVersion", constant("v1")),
+    Field("kind", constant("Config")),
     Field("current-context", TEXT),
-    Field("clusters", listing(excerpt(_NAME, Field("cluster", _CLUSTER)))),
-    Field("users", listing(excerpt(_NAME, Field("user", _USER)))),
-    Field(
-        "contexts",
-        listing(excerpt(_NAME, Field("context", excerpt(Field("cluster", TEXT), Field("user", TEXT))))),
-    ),
+    _entries("cluster", _CLUSTER),
+    _entries("user", _USER),
+    _entries("context", excerpt(Field("cluster", TEXT), Field("user", TEXT))),
 )
 
 
@@ -109,7 +118,26 @@ class Entry(NamedTuple):
                 return b64decode("".join(data.split()), validate=True)
             except ValueError:
                 raise self.wrong(f"{name}-data is not base64") from None
-        return read_file(self.path(name), f"{name} of {self.described}") if self.text(name) else b""
+        return self.read(name) if self.text(name) else b""
+
+    def pem(self, name: str) -> bytes:
+        """As `content`; raises Unusable if there is something else than PEM: a file may be half written."""
+        content = self.content(name)
+        if self.has(name) and _PEM not in content:
+            raise self.wrong(f"{name} has no PEM data")
+        return content
+
+    def read(self, name: str) -> bytes:
+        """The content of the file that a field names; raises Unusable."""
+        text = self.text(name)
+        try:
+            return self.path(name).read_bytes()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it has a null character"
+            why = f"{why}; ~ is not expanded" if "~" in text else why
+            # a person may have pasted a token or a key in place of its path
+            is_path = os.sep in text and text.isprintable() and len(text) <= _LONGEST_PATH
+            raise self.wrong(f"{name}: {text if is_path else 'its file'} cannot be read ({why})") from None
 
     def path(self, name: str) -> Path:
         """The file that a field names."""
@@ -134,15 +162,6 @@ class Context(NamedTuple):
     def is_secure(self) -> bool:
         """The server speaks TLS; no credential is sent to any other."""
         return self.server.startswith("https://")
-
-
-def read_file(path: Path, named_by: str) -> bytes:
-    """The content of a file; raises Unusable, with what names the file."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        why = f"{error.strerror}; ~ is not expanded" if "~" in str(path) else error.strerror
-        raise Unusable(f"{named_by}: {path} cannot be read ({why})") from None
 
 
 def context_of_pod() -> Context:
@@ -173,7 +192,8 @@ def context_of_files(paths: str, name: str) -> Context:
     context = _entry(documents, "context", context_name)
     cluster = _entry(documents, "cluster", context.text("cluster"))
     user_name = context.text("user")
-    user = _entry(documents, "user", user_name) if user_name else Entry({}, Path(), "no user")
+    nobody = Entry({}, Path(), f"context {context_name!r} without a user")
+    user = _entry(documents, "user", user_name) if user_name else nobody
     server = _server(cluster)
     found = Context(context_name, server, cluster, user)
     _check_cluster(found)
@@ -192,10 +212,13 @@ def _documents(paths: str) -> Iterator[tuple[Mapping[str, Any], Path]]:
             continue
         found = True
         try:
-            documents = read_documents(read_file(path, "the kubeconfig"))
+            documents = read_documents(path.read_bytes())
+        except OSError as error:
+            raise Unusable(f"{path} cannot be read ({error.strerror})") from None
         except YamlError as error:
-            # its message can quote a part of the line, and that may be a token
-            raise Unusable(f"{path}: not YAML{f' at line {error.line}' if error.line else ''}") from None
+            # another message can quote a part of the line, and that may be a token
+            why = error.message if "appears twice" in error.message else "not YAML"
+            raise Unusable(f"{path}: {why}{f' at line {error.line}' if error.line else ''}") from None
         if not documents or documents[0] is None:
             continue
         findings = Findings()
@@ -216,7 +239,8 @@ def _entry(documents: list[tuple[Mapping[str, Any], Path]], kind: str, name: str
 
 
 def _server(cluster: Entry) -> str:
-    server = cluster.text("server")
+    # a scheme may have capital letters
+    server = re.sub("^[A-Za-z]+(?=://)", lambda scheme: scheme[0].lower(), cluster.text("server"))
     if not server:
         raise cluster.wrong("it has no server")
     if "://" not in server:
@@ -256,15 +280,22 @@ def _check_sources(entry: Entry, name: str) -> None:
         raise entry.wrong(f"{name} conflicts with {name}-data: remove one")
 
 
-def _check_user(context: Context) -> None:
-    """Refuse combinations that kubectl refuses, and those that it takes as nobody's."""
+def _check_impersonation(context: Context) -> None:
     user = context.user
     impersonates = user.text("as")
+    if impersonates and not impersonates.strip():
+        raise user.wrong("as is blank")
     if any(user.fields.get(field) for field in _IMPERSONATED) and not impersonates:
         raise user.wrong("as-uid, as-groups and as-user-extra need the field as")
+    if impersonates and not context.is_secure:
+        raise user.wrong("as needs a server with https://: twgen sends no account to another")
+
+
+def _check_user(context: Context) -> None:
+    """Refuse combinations that kubectl refuses."""
+    user = context.user
+    _check_impersonation(context)
     if not context.is_secure:
-        if impersonates:
-            raise user.wrong("as needs a server with https://: twgen sends no account to another")
         return
     if (user.text("token") or user.text("tokenFile")) and (user.text("username") or user.text("password")):
         raise user.wrong("it has a token and a password: remove one")

@@ -6,19 +6,22 @@ https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-g
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
+from shutil import which
 from typing import Any, Self
 
 from twgen.clients.deadline import in_thread
 from twgen.clients.kubeconfig import Context, Entry, Unusable
 from twgen.errors import OutOfTime
 from twgen.model.record_shapes import Field, excerpt
-from twgen.model.shapes import TEXT, TIME, Findings
+from twgen.model.shapes import TEXT, Findings, constant
 from twgen.reporting.printable import said
 from twgen.yaml.limits import Budget, Limits
 from twgen.yaml.reader import read_json
@@ -28,17 +31,22 @@ _EXTENSION = "client.authentication.k8s.io/exec"
 _MOST_BYTES = 2**20
 """Of what it prints."""
 _CHUNK = 2**12
+_LEAST_SECRET = 8
+_NAMES_SECRET = re.compile("secret|token|password|key|credential", re.IGNORECASE)
+NEVER = "0001-01-01T00:00:00+00:00"
+"""When a credential ends that does not end: the zero time of Go."""
 _PIPES_STAY_OPEN = 1.0
 """Seconds for the rest of its output after it has ended: a process that it left may hold the pipes."""
 _CREDENTIAL = excerpt(
     Field("apiVersion", TEXT, required=True),
+    Field("kind", constant("ExecCredential")),
     Field(
         "status",
         excerpt(
             Field("token", TEXT),
             Field("clientCertificateData", TEXT),
             Field("clientKeyData", TEXT),
-            Field("expirationTimestamp", TIME),
+            Field("expirationTimestamp", TEXT),
         ),
         required=True,
     ),
@@ -90,7 +98,7 @@ def _start(
 ) -> "subprocess.Popen[bytes]":
     command = program["command"]
     # a relative path is relative to the kubeconfig; a bare name is looked for on PATH
-    file = str(context.user.folder / command) if os.sep in command else command
+    file = str(context.user.folder / command) if os.sep in command else which(command) or command
     try:
         return subprocess.Popen(  # noqa: S603 - the kubeconfig is the person's own
             [file, *(program.get("args") or ())],
@@ -103,7 +111,7 @@ def _start(
         )
     except (OSError, ValueError) as error:
         hint = said(program.get("installHint") or "") if isinstance(error, FileNotFoundError) else ""
-        why = error.strerror if isinstance(error, OSError) else "its arguments have a null character"
+        why = error.strerror if isinstance(error, OSError) else "its arguments or variables cannot be passed"
         raise Unusable(f"its login program {_name(program)} cannot be started ({hint or why})") from None
 
 
@@ -184,7 +192,7 @@ def _environment(context: Context, program: Mapping[str, Any], *, is_interactive
     if program.get("provideClusterInfo"):
         spec["cluster"] = _described(context.cluster)
     request = {"apiVersion": program["apiVersion"], "kind": "ExecCredential", "spec": spec}
-    own = {item["name"]: item["value"] for item in program.get("env") or ()}
+    own = {item["name"]: item.get("value") or "" for item in program.get("env") or ()}
     return {**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(request)}  # noqa: TID251 - it is handed on
 
 
@@ -216,6 +224,8 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Mapping[str, Any]
     if answer["apiVersion"] != program["apiVersion"]:
         raise Unusable(f"{failed}: its apiVersion is not {program['apiVersion']}")
     status: Mapping[str, Any] = answer["status"]
+    if not _is_time(status.get("expirationTimestamp") or NEVER):
+        raise Unusable(f"{failed}: status.expirationTimestamp is not right")
     has_certificate = bool(status.get("clientCertificateData"))
     if has_certificate != bool(status.get("clientKeyData")):
         raise Unusable(f"{failed}: it needs both clientCertificateData and clientKeyData")
@@ -224,13 +234,29 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Mapping[str, Any]
     return status
 
 
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
 def _name(program: Mapping[str, Any]) -> str:
     """The name of the program, for people."""
     return said(os.path.basename(program["command"]))  # noqa: PTH119 - importing pathlib is not needed here
 
 
 def _secrets(program: Mapping[str, Any]) -> tuple[str, ...]:
-    """What may be a secret of what the kubeconfig hands to it."""
-    given = (item["value"] for item in program.get("env") or ())
-    values = (argument.partition("=")[2] for argument in program.get("args") or ())
-    return tuple(value for value in (*given, *values) if value)
+    """What may be a secret of what it is given: every value, except short ones of other options."""
+    named = [(item["name"], item.get("value") or "") for item in program.get("env") or ()]
+    option = ""
+    for argument in program.get("args") or ():
+        is_option = argument.startswith("-")
+        name, _, value = argument.partition("=") if is_option else (option, "", argument)
+        named += [(name, value), (name, value.rpartition("=")[2])]
+        option = argument if is_option else ""
+    return tuple(
+        value
+        for name, value in named
+        if value and (len(value) >= _LEAST_SECRET or _NAMES_SECRET.search(name))
+    )

@@ -7,12 +7,13 @@ checked context, and says from it how a server is reached and which header prove
 import asyncio
 import re
 import ssl
+import sys
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from math import inf, isfinite
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -23,12 +24,10 @@ from twgen.clients.kubeconfig import (
     Unusable,
     context_of_files,
     context_of_pod,
-    read_file,
 )
-from twgen.clients.login_programs import run_login_program
+from twgen.clients.login_programs import NEVER, run_login_program
 from twgen.clients.pools import pool_to, tls_context
 from twgen.errors import StateUnavailable
-from twgen.model.times import parse_time
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_json
 from twgen.yaml.source import YamlError
@@ -49,6 +48,7 @@ _PART_OF_MARGIN = 0.1
 _TOKEN = re.compile("[!-~]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+_OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 _LEGAL_IN_NAMES = "!#$&'*+-.^_`|~"
 """Characters in the name of a header, besides letters and digits."""
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
@@ -65,7 +65,6 @@ class Proof(NamedTuple):
     key: bytes = b""
     ends: float = inf
     """When it must be renewed, by `monotonic`."""
-    is_of_program: bool = False
 
 
 class Session(NamedTuple):
@@ -115,11 +114,11 @@ class Login:
         session = self._session
         if session and session is not refused and monotonic() < session.ends:
             return session
-        if refused and session is refused:
-            if monotonic() < self._refused_at + _REFUSED_AGAIN_AFTER:
-                return refused
-            self._refused_at = monotonic()
         if not self._opening or self._opening.done():
+            if refused:
+                if monotonic() < self._refused_at + _REFUSED_AGAIN_AFTER:
+                    return refused
+                self._refused_at = monotonic()
             self._opening = asyncio.create_task(self._renewed(seconds, is_refused=refused is not None))
         # one cancelled read must not cancel the login for the others
         return await asyncio.shield(self._opening)
@@ -141,18 +140,23 @@ class Login:
         return self._session
 
     async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:
-        context = self._context(before)
-        is_still_valid = (
-            before
-            and before.proof.is_of_program
-            and before.context.user == context.user
-            and monotonic() < before.proof.ends
-            and not is_refused
-        )
-        if before and is_still_valid:
-            proof = before.proof
-        else:
-            proof = await _proof(context, seconds, asks=self._asks)
+        def read() -> tuple[Context, Proof | None]:
+            context = self._context(before)
+            return context, _proof(context, before)
+
+        try:
+            async with asyncio.timeout(seconds):
+                context, proof = await in_thread(read)
+        except TimeoutError:
+            raise Unusable(f"its files cannot be read within {seconds:g} s") from None
+        if proof is None:
+            is_still_valid = (
+                before and before.context.user == context.user and monotonic() < before.proof.ends
+            )
+            if before and is_still_valid and not is_refused:
+                proof = before.proof
+            else:
+                proof = _printed(await run_login_program(context, seconds, asks=self._asks))
         # the import of the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, proof, before))
 
@@ -166,45 +170,51 @@ class Login:
         return context
 
 
-async def _proof(context: Context, seconds: float, *, asks: bool) -> Proof:
-    """What proves the account: a login program only if the user has nothing else, as with kubectl."""
+def _proof(context: Context, before: Session | None) -> Proof | None:
+    """What proves the account; None: a login program must say it, since the user has nothing else."""
     user = context.user
     if not context.is_secure:
         return Proof()
-    proof = Proof(certificate=user.content("client-certificate"), key=user.content("client-key"))
+    proof = Proof(certificate=user.pem("client-certificate"), key=user.pem("client-key"))
     if user.text("tokenFile"):
-        return proof._replace(token=_token_of_file(context))
+        return proof._replace(token=_token_of_file(context, before))
     if token := user.text("token"):
         return proof._replace(token=token)
     if username := user.text("username"):
         return proof._replace(username=username, password=user.text("password"))
-    if provider := user.fields.get("auth-provider"):
+    if (provider := user.fields.get("auth-provider")) is not None:
         return _with_id_token(proof, provider)
-    if user.fields.get("exec") and not proof.certificate:
-        status = await run_login_program(context, seconds, asks=asks)
-        end = status.get("expirationTimestamp")
-        return Proof(
-            token=status.get("token") or "",
-            certificate=(status.get("clientCertificateData") or "").encode(),
-            key=(status.get("clientKeyData") or "").encode(),
-            ends=_renewal(parse_time(end).timestamp()) if end else inf,
-            is_of_program=True,
-        )
-    return proof
+    if proof.certificate:
+        return proof
+    if user.fields.get("exec"):
+        return None
+    raise user.wrong("it has no token, password, certificate or login program")
 
 
-def _token_of_file(context: Context) -> str:
+def _printed(status: Mapping[str, Any]) -> Proof:
+    """The proof in the status that a login program printed."""
+    end = datetime.fromisoformat(status.get("expirationTimestamp") or NEVER)
+    return Proof(
+        token=status.get("token") or "",
+        certificate=(status.get("clientCertificateData") or "").encode(),
+        key=(status.get("clientKeyData") or "").encode(),
+        ends=inf if end.year == 1 else _renewal(end.timestamp()),
+    )
+
+
+def _token_of_file(context: Context, before: Session | None) -> str:
     user = context.user
     try:
-        token = read_file(user.path("tokenFile"), f"tokenFile of {user.described}").decode().strip()
+        token = user.read("tokenFile").decode().strip()
     except Unusable:
-        if token := user.text("token"):
+        # later, the last token of the file is newer than this one
+        if before is None and (token := user.text("token")):
             return token
         raise
     except UnicodeDecodeError:
         token = ""
     if not token:
-        raise user.wrong(f"tokenFile {user.path('tokenFile')} has no token")
+        raise user.wrong("tokenFile has no token")
     return token
 
 
@@ -212,8 +222,8 @@ def _with_id_token(proof: Proof, provider: Mapping[str, Any]) -> Proof:
     if provider.get("name") != "oidc":
         raise Unusable(f"auth-provider {provider.get('name')!r} is not supported: use a login program (exec)")
     token = (provider.get("config") or {}).get("id-token") or ""
-    ends = _renewal(_end_of(token))
-    if not token or ends <= monotonic():
+    ends = _renewal(_end_of(token)) if token else 0.0
+    if ends <= monotonic():
         # a refresh token can be used once, and only kubectl writes the next one back
         raise Unusable("its OIDC token has ended: run kubectl once, which renews it and writes it back")
     return proof._replace(token=token, ends=ends)
@@ -247,9 +257,8 @@ def _open(context: Context, proof: Proof, before: Session | None) -> Session:
         raise cluster.wrong("certificate-authority has no PEM certificate")
     settings = cluster.text("tls-server-name"), cluster.text("proxy-url"), is_verified
     made_of = (context.server, *settings, authority, proof.certificate, proof.key)
-    # its files hold a private key: they are gone as soon as they have been read
-    with TemporaryDirectory(prefix="twgen-") as folder:
-        configuration = _configuration(context, proof, authority, Path(folder))
+    with ExitStack() as files:
+        configuration = _configuration(context, proof, authority, files)
         is_same = before and before.made_of == made_of
         pool = before.pool if before and is_same else _pool(context, configuration)
     names_files = any(entry.text(name) for entry in (cluster, context.user) for name in _FILES)
@@ -263,8 +272,11 @@ def _open(context: Context, proof: Proof, before: Session | None) -> Session:
     )
 
 
-def _configuration(context: Context, proof: Proof, authority: bytes, folder: Path) -> "Configuration":
-    """The settings that the Kubernetes client makes of a context; PEM contents are in files of the folder.
+def _configuration(context: Context, proof: Proof, authority: bytes, files: ExitStack) -> "Configuration":
+    """The settings that the Kubernetes client makes of a context.
+
+    It takes certificates and keys only from files. They get some that no folder names, so that nothing is
+    left of them however the program ends.
 
     Its own login programs, its OIDC and its files are not used: it goes on without a credential if a login
     fails, and quotes credentials in errors.
@@ -275,10 +287,10 @@ def _configuration(context: Context, proof: Proof, authority: bytes, folder: Pat
     def file(name: str, content: bytes) -> dict[str, str]:
         if not content:
             return {}
-        path = folder / name
-        path.touch(mode=0o600)
-        path.write_bytes(content)
-        return {name: str(path)}
+        unnamed = files.enter_context(TemporaryFile())  # noqa: SIM115 - the stack closes it
+        unnamed.write(content)
+        unnamed.seek(0)
+        return {name: f"{_OPEN_FILES}/{unnamed.fileno()}"}
 
     cluster = {
         "server": context.server,
@@ -359,7 +371,7 @@ def _impersonation(context: Context) -> Headers:
     user = context.user
     if not user.text("as"):
         return {}
-    values: dict[str, tuple[str, ...]] = {"Impersonate-User": (user.text("as"),)}
+    values: dict[str, tuple[str, ...]] = {"Impersonate-User": (user.text("as").strip(),)}
     if uid := user.text("as-uid"):
         values["Impersonate-Uid"] = (uid,)
     if groups := user.fields.get("as-groups"):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from twgen.errors import StateUnavailable
 
@@ -21,6 +21,7 @@ _CONNECTIONS = 16
 """Of each pool."""
 _PORTS = {"http": 80, "https": 443}
 _PROXIES = ("http", "https", "socks5", "socks5h")
+_SUCH_A_PROXY = "a URL such as http://proxy.example.com:3128"
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f\\]")
 
@@ -44,6 +45,8 @@ def tls_context(authorities: Path | str = "", *, is_verified: bool = True) -> ss
         context.verify_mode = ssl.CERT_NONE
     elif authorities:
         context.load_verify_locations(authorities)
+        # an authority may be an intermediate one, or the certificate of the server itself, as in Go
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     else:
         context.load_default_certs()
     return context
@@ -73,20 +76,21 @@ def pool_to(
     `server_name` is the name in the certificate of the server, if it is another one.
     """
     from urllib3 import PoolManager, ProxyManager, make_headers
-    from urllib3.util import parse_url
 
     settings: dict[str, Any] = {"ssl_context": context, "maxsize": _CONNECTIONS}
     if server_name:
         settings["server_hostname"] = server_name
     if not (through := proxy or proxy_to(server)):
         return PoolManager(**settings)
+    address = urlsplit(through)
+    user, password = unquote(address.username or ""), unquote(address.password or "")
     if through.startswith("socks5"):
         from urllib3.contrib.socks import SOCKSProxyManager
 
         # the proxy looks up the name of the server, as with Go: it may be known only there
-        return SOCKSProxyManager(through.replace("socks5://", "socks5h://"), **settings)
-    account = parse_url(through).auth
-    headers = make_headers(proxy_basic_auth=account) if account else None
+        through = through.replace("socks5://", "socks5h://")
+        return SOCKSProxyManager(through, username=user or None, password=password or None, **settings)
+    headers = make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
     return ProxyManager(through, proxy_headers=headers, **settings)
 
 
@@ -102,12 +106,19 @@ def address_of(url: str) -> SplitResult | None:
 
 def checked_proxy(url: str, setting: str) -> str:
     """The URL of a proxy; raises NoProxy, with the name of the setting, if it is not one."""
+    from urllib3.exceptions import LocationParseError
+    from urllib3.util import parse_url
+
     address = address_of(url)
     if address is None or not _SCHEME.match(url):
-        raise NoProxy(f"{setting} is not a URL such as http://proxy.example.com:3128")
+        raise NoProxy(f"{setting} is not {_SUCH_A_PROXY}")
     if address.scheme not in _PROXIES:
         raise NoProxy(f"{setting} begins with {address.scheme}://, which is not one of {', '.join(_PROXIES)}")
-    return url
+    try:
+        parse_url(url)
+    except LocationParseError:
+        raise NoProxy(f"{setting} is not {_SUCH_A_PROXY}") from None
+    return f"{address.scheme}{url[len(address.scheme) :]}"
 
 
 def proxy_to(server: str) -> str:
@@ -155,7 +166,7 @@ def _is_direct(host: str, port: int) -> bool:
     if host == "localhost" or (address and address.is_loopback):
         return True
     for entry in _exempt():
-        if entry.name == "*":
+        if entry == ("*", ""):
             return True
         if entry.port not in {"", str(port)}:
             continue
