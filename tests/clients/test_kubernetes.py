@@ -135,3 +135,17 @@ def test_context_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_kubeconfig_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StateUnavailable, match=r"cannot be used: .*--no-cluster"):
         ask(tmp_path / "absent")
+
+
+def test_list_of_metadata_is_asked_for_as_such(tmp_path: Path) -> None:
+    async def ask_twice() -> None:
+        with closing(KubernetesClient(ClusterAccess(str(path)))) as client:
+            for only_metadata in (False, True):
+                await client.ask("GET", tls_server.PLACE, Deadline(60), only_metadata=only_metadata)
+
+    with tls_server.serving() as served:
+        path = tls_server.kubeconfig(tmp_path / "config", served.cluster, {"token": "a-token"})
+        asyncio.run(ask_twice())
+    whole = "application/json"
+    partial = f"{whole};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{whole}"
+    assert [one.accept for one in served.asked] == [whole, partial]

@@ -49,6 +49,8 @@ class Asked:
     impersonated: list[tuple[str, str]]
     certificate: str
     """The serial number of the client's certificate; empty: it showed none."""
+    accept: str
+    """The kinds of answers that it takes."""
 
 
 @dataclass
@@ -85,7 +87,8 @@ def serving(*, plain: bool = False) -> Iterator[Served]:
             shown = None if plain else self.connection.getpeercert()
             headers = [(name, text) for name, text in self.headers.items() if name.startswith("Impersonate")]
             certificate = str(shown["serialNumber"]) if shown else ""
-            served.asked.append(Asked(self.headers.get("Authorization", ""), headers, certificate))
+            authorization, accept = self.headers.get("Authorization", ""), self.headers["Accept"]
+            served.asked.append(Asked(authorization, headers, certificate, accept))
             status = served.statuses.pop(0) if served.statuses else 200
             if served.refused and served.asked[-1].authorization == served.refused:
                 status = 401
