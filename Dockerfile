@@ -35,8 +35,9 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,ta
         markdown-it-py mdurl pygments types-protobuf \
         aiohappyeyeballs aiohttp aiohttp-retry aiosignal attrs frozenlist multidict propcache yarl; \
     cd /opt/twgen/lib/python3*/site-packages; \
-    rm -r kubernetes/aio temporalio/bridge/sdk-core temporalio/contrib; \
+    rm -r kubernetes/aio kubernetes/client/api temporalio/bridge/sdk-core temporalio/contrib; \
     find . -name '*.pyi' -delete; \
+    find kubernetes/client/models -name 'v*.py' -delete; \
     find . -depth -type d -name tests -exec rm -r {} +
 COPY . .
 ARG REVISION
