@@ -101,6 +101,8 @@ def told_stories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
     Each kind of story has the servers that it needs; one of a folder alone starts its own.
     """
+    # made before stories begin, which would make it at the same moment
+    base = tmp_path_factory.getbasetemp()
     kinds = {kind_of_story(test) for test in side_by_side_tests(request)}
     if kinds != {Path}:
         oldest_temporal: TemporalServer = request.getfixturevalue("oldest_temporal")
@@ -119,11 +121,13 @@ def told_stories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
             return
         name = f"test-{uuid4().hex[:8]}"
         if kind_of_story(test) is Path:
-            tell(tmp_path_factory.mktemp(name))
+            (folder := base / name).mkdir()
+            tell(folder)
             return
         if kind_of_story(test) is terminal.Story:
             server = oldest_temporal if given(test).get("server") == OLDEST else newest_temporal
-            with terminal.telling(server, tmp_path_factory.mktemp(name), name) as alone:
+            (folder := base / name).mkdir()
+            with terminal.telling(server, folder, name) as alone:
                 tell(alone)
             return
         with cluster.own_namespace() as namespace:
