@@ -153,6 +153,8 @@ def lying(mode: str, items: list[Item], elsewhere: str = "") -> Iterator[Lying]:
                     self.wfile.write(part)
 
         def do_POST(self) -> None:
+            # what is not read when it closes may reset the connection, and the answer with it
+            self.rfile.read(int(self.headers["Content-Length"]))
             self.do_GET()
 
         def log_message(self, *_: object) -> None: ...
