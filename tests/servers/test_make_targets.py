@@ -28,11 +28,11 @@ _COMMITTER = {
 }
 
 
-@side_by_side
-def test_demo_live_rolls_out_breaks_and_goes_back_and_loses_no_workflow(tmp_path: Path) -> None:
+def printed_by(module: str, folder: Path) -> str:
+    """The output of a demonstration, which must succeed."""
     ended = subprocess.run(
-        [sys.executable, "-m", "testing.demo_live"],
-        cwd=tmp_path,
+        [sys.executable, "-m", module],
+        cwd=folder,
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -40,6 +40,12 @@ def test_demo_live_rolls_out_breaks_and_goes_back_and_loses_no_workflow(tmp_path
         timeout=900,
     )
     assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@side_by_side
+def test_demo_live_rolls_out_breaks_and_goes_back_and_loses_no_workflow(tmp_path: Path) -> None:
+    printed = printed_by("testing.demo_live", tmp_path)
     place = 0
     for sentence in (
         "v1 is current",
@@ -50,9 +56,9 @@ def test_demo_live_rolls_out_breaks_and_goes_back_and_loses_no_workflow(tmp_path
         "v1 is current again",
         "lost: 0",
     ):
-        place = ended.stdout.index(sentence, place) + 1
-    [started] = re.findall(r"(\d+) workflows started, \1 completed", ended.stdout)
-    assert int(started) > 100, ended.stdout
+        place = printed.index(sentence, place) + 1
+    [started] = re.findall(r"(\d+) workflows started, \1 completed", printed)
+    assert int(started) > 100, printed
     page = (tmp_path / "demo-live.html").read_text()
     assert "shop/greeter" in page
     [state] = re.findall(r'<script type="application/json" id="state">(.*?)</script>', page)
@@ -75,16 +81,7 @@ def test_demo_live_rolls_out_breaks_and_goes_back_and_loses_no_workflow(tmp_path
 
 @side_by_side
 def test_demo_rollout_rolls_out_breaks_and_rolls_back(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "testing.demo_rollout"],
-        cwd=tmp_path,
-        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
-    assert ended.returncode == 0, ended.stderr
+    printed = printed_by("testing.demo_rollout", tmp_path)
     told = [
         "v1 is current now",
         "25% of new workflows go to v2 now",
@@ -96,7 +93,7 @@ def test_demo_rollout_rolls_out_breaks_and_rolls_back(tmp_path: Path) -> None:
     ]
     place = 0
     for sentence in told:
-        place = ended.stdout.index(sentence, place) + 1
+        place = printed.index(sentence, place) + 1
 
 
 @side_by_side

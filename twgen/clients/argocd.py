@@ -1,6 +1,5 @@
 """Asking one Argo CD about its applications, over its API, inside the deadline."""
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
-from twgen.clients.http import Answer, Request, answer_to, json_of
+from twgen.clients.http import TOKEN, Answer, Request, answer_to, json_of
 from twgen.clients.pools import pool_trusting
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 """How many requests, and so renders, Argo CD gets at the same time."""
-_TOKEN = re.compile("[!-~]+")
-"""The characters that a header can hold."""
 _ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "rejects the token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit it: the account of the token needs `applications, get`",
@@ -124,7 +121,7 @@ class ArgoCD:
         except OSError as error:
             raise StateUnavailable(f"{self.token_file} cannot be read ({error.strerror})") from error
         token = content.strip().decode("latin-1")
-        if not _TOKEN.fullmatch(token):
+        if not TOKEN.fullmatch(token):
             raise StateUnavailable(
                 f"{self.token_file or 'ARGOCD_AUTH_TOKEN'} does not contain a token of Argo CD"
             )

@@ -1,5 +1,6 @@
 """One request over HTTP and its whole answer, bounded in bytes and time."""
 
+import re
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,8 @@ from twgen.yaml.source import YamlError
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
+TOKEN = re.compile("[!-~]+")
+"""A credential that a header can hold."""
 _CHUNK = 2**16
 _LEAST_WAIT = 0.1
 _BEGINNING = 2**18

@@ -18,14 +18,13 @@ from shutil import which
 from typing import Any, Self
 
 from twgen.clients.deadline import in_thread
+from twgen.clients.http import json_of
 from twgen.clients.kubeconfig import Context, Entry, Unusable
 from twgen.errors import OutOfTime
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import TEXT, Findings, constant
 from twgen.reporting.printable import said
-from twgen.yaml.limits import Budget, Limits
-from twgen.yaml.reader import read_json
-from twgen.yaml.source import YamlError
+from twgen.yaml.limits import Budget
 
 _EXTENSION = "client.authentication.k8s.io/exec"
 _MOST_BYTES = 2**20
@@ -211,10 +210,7 @@ def _described(cluster: Entry) -> dict[str, Any]:
 def _credential(program: Mapping[str, Any], printed: bytes) -> Mapping[str, Any]:
     """Nothing of what it printed is shown: it may be the credential."""
     failed = f"its login program {_name(program)} printed no credential"
-    try:
-        answer = read_json(printed.decode(), Budget(Limits(text_bytes=_MOST_BYTES)))
-    except (UnicodeDecodeError, YamlError):
-        answer = None
+    answer = json_of(printed, Budget())
     if not isinstance(answer, dict):
         raise Unusable(f"{failed}: its output is not a JSON object")
     findings = Findings()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from twgen.clients.deadline import in_thread, monotonic
+from twgen.clients.http import TOKEN, json_of
 from twgen.clients.kubeconfig import (
     ClusterAccess,
     Context,
@@ -29,8 +30,6 @@ from twgen.clients.login_programs import NEVER, run_login_program
 from twgen.clients.pools import pool_to, tls_context
 from twgen.errors import StateUnavailable
 from twgen.yaml.limits import Budget
-from twgen.yaml.reader import read_json
-from twgen.yaml.source import YamlError
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration
@@ -45,7 +44,6 @@ _MARGIN = 30.0
 """Seconds before its end at which a credential is renewed: the request must arrive with it."""
 _PART_OF_MARGIN = 0.1
 """The margin of a credential that is valid for a short time, as a part of that time."""
-_TOKEN = re.compile("[!-~]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 _OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
@@ -233,8 +231,8 @@ def _end_of(id_token: str) -> float:
     """When a JSON Web Token ends, in seconds since 1970; infinity: it does not say so."""
     try:
         _, claims, _ = id_token.split(".")
-        document = read_json(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)).decode(), Budget())
-    except (ValueError, YamlError):
+        document = json_of(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)), Budget())
+    except ValueError:
         document = None
     if not isinstance(document, dict):
         raise Unusable("its OIDC id-token is not a JSON Web Token")
@@ -361,7 +359,7 @@ def _authorization(configuration: "Configuration") -> dict[str, str]:
     scheme, _, proof = configuration.api_key.get("BearerToken", "").partition(" ")
     if not scheme:
         return {}
-    if not _TOKEN.fullmatch(proof.strip()):
+    if not TOKEN.fullmatch(proof.strip()):
         raise Unusable("its token has a character that a header cannot hold")
     return {"Authorization": f"{scheme.capitalize()} {proof.strip()}"}
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
-from twgen.clients.http import Answer, Request, answer_to
+from twgen.clients.http import TOKEN, Answer, Request, answer_to
 from twgen.clients.pools import pool_trusting
 from twgen.errors import StateUnavailable
 from twgen.model.operator import PrometheusServer, prometheus_called
@@ -27,7 +27,6 @@ _LONGEST_WAIT = 10.0
 _AT_ONCE = 4
 _MOST_UNANSWERED = 8
 _LONGEST_MESSAGE = 200
-_TOKEN = re.compile("[!-~]+")
 _PASSWORD = re.compile("[^\\x00-\\x1f\\x7f]+")
 _SOMETHING_ELSE = "did not answer like Prometheus: is the address right?"
 
@@ -127,7 +126,7 @@ def _authorization(server: PrometheusServer) -> dict[str, str]:
     token_file, password_file = server.bearer_token_file, server.password_file
     if folder:
         token_file, password_file = f"{folder}/{PROMETHEUS_TOKEN}", f"{folder}/{PROMETHEUS_PASSWORD}"
-    if token := _content(token_file, _TOKEN, may_be_absent=bool(folder)):
+    if token := _content(token_file, TOKEN, may_be_absent=bool(folder)):
         return {"Authorization": f"Bearer {token}"}
     if not (password := _content(password_file, _PASSWORD, may_be_absent=bool(folder))):
         return {}
