@@ -3,8 +3,11 @@
 import gzip
 import json
 import socket
+import time
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from unittest.mock import patch
 
 import pytest
@@ -161,3 +164,42 @@ def test_head_is_answered_without_a_body() -> None:
         head, _, body = answer.partition(b"\r\n\r\n")
         length = f"Content-Length: {len(exposed.answer({'PATH_INFO': '/'}).body)}"
         assert (length.encode() in head, body) == (True, b"")
+
+
+def test_body_of_more_than_a_press_is_refused_before_it_is_read() -> None:
+    exposed = Exposed(Board(5))
+    with (
+        serving("--metrics", "127.0.0.1:0", exposed.answer) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as client,
+    ):
+        client.sendall(b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")
+        assert client.makefile("rb").readline() == b"HTTP/1.1 413 Request Entity Too Large\r\n"
+
+
+def test_clients_that_send_nothing_keep_nobody_out() -> None:
+    exposed = Exposed(Board(5), healthy_until=inf)
+    with serving("--metrics", "127.0.0.1:0", exposed.answer) as port, ExitStack() as opened:
+        for _ in range(300):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            client.sendall(b"G")
+        health = request("GET", f"http://127.0.0.1:{port}/healthz", retries=False, timeout=5)
+        assert health.status == 200
+
+
+def test_client_that_sends_its_request_slowly_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twgen.cli.serving._PATIENCE", 1)
+    exposed = Exposed(Board(5))
+    with (
+        serving("--metrics", "127.0.0.1:0", exposed.answer) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=0.1) as client,
+    ):
+        answer, ends = None, time.monotonic() + 30
+        while answer is None and time.monotonic() < ends:
+            try:
+                client.sendall(b"G")
+                answer = client.recv(1)
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                answer = b""
+        assert answer == b""

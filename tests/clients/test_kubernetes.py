@@ -132,9 +132,16 @@ def test_context_that_is_not_there_is_named(tmp_path: Path) -> None:
         ask(kubeconfig(tmp_path, "http://127.0.0.1:1"), "there")
 
 
-def test_kubeconfig_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StateUnavailable, match=r"cannot be used: .*--no-cluster"):
-        ask(tmp_path / "absent")
+def test_only_a_command_that_can_do_without_a_cluster_is_advised_to(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent", kubeconfig(tmp_path, "http://127.0.0.1:1")):
+        for is_optional in (False, True):
+            access = ClusterAccess(str(path), is_optional=is_optional)
+            with (
+                closing(KubernetesClient(access)) as client,
+                pytest.raises(StateUnavailable, match=r"cannot be (used|reached)") as refused,
+            ):
+                asyncio.run(client.ask("GET", "/api", Deadline(60)))
+            assert ("--no-cluster" in str(refused.value)) is is_optional
 
 
 def test_list_of_metadata_is_asked_for_as_such(tmp_path: Path) -> None:

@@ -204,19 +204,28 @@ def says(driver: Chrome) -> str:
 
 
 def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
-    driver: Chrome, cluster: Cluster, namespace: str
+    driver: Chrome, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     # nobody rolls it out, so that it is what it says
     status = replace(SETTLED, worker=f"{namespace}/pay", message="as it was", since=NOW - timedelta(hours=1))
     record(cluster, namespace, status)
-    command = [TWGEN, "dashboard", "-n", namespace, "--no-browser", "--interval", "1s"]
+    command = [TWGEN, "dashboard", "-n", namespace, "--interval", "1s"]
     access = ["--kubeconfig", cluster.kubeconfig]
+    started, started_with = tmp_path / "browser", tmp_path / "arguments"
+    started.write_text(f'#!/bin/sh\necho "$@" > {started_with}.new; mv {started_with}.new {started_with}\n')
+    started.chmod(0o700)
+    environment = {**ENVIRONMENT, "BROWSER": f"{started} %s"}
     look(driver, Look(1600, "light"))
-    with subprocess.Popen([*command, *access], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as served:
+    with subprocess.Popen([*command, *access], stdout=subprocess.PIPE, text=True, env=environment) as served:
         try:
             assert served.stdout
             url = served.stdout.readline().strip()
-            driver.get(url)
+            eventually(started_with.exists)
+            # everyone on the machine can read arguments, and nobody else this file
+            path = Path((opened := started_with.read_text().strip()).removeprefix("file://"))
+            assert (url.partition("token=")[2] in opened, path.parent.stat().st_mode & 0o77) == (False, 0)
+            driver.get(opened)
+            eventually(lambda: driver.current_url == url)
             assert "as it was" in says(driver)
             open_worker(driver)
             record(cluster, namespace, replace(status, message="as it is"))
@@ -247,6 +256,7 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
             assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-store")
         finally:
             served.terminate()
+    assert not path.parent.exists()
 
 
 @contextmanager

@@ -159,3 +159,5 @@ def by_hand(story: Story) -> None:
     assert story.left == {*BUILD_IDS} - deletable(KEPT_BY_HAND)
     again = run(story.folder, "prune", options=("-y", *options))
     assert (again.code, again.stdout) == (0, f"{story.namespace}/greeter: deleted 0 records\n")
+    again = run(story.folder, "prune", options=("--dry-run", *options))
+    assert "no version is old enough to delete its record" in again.stderr

@@ -3,8 +3,12 @@
 import gc
 import secrets
 import webbrowser
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -74,17 +78,30 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
         show()
         url = f"http://{'127.0.0.1' if host in _EVERYWHERE else host}:{port}/?token={token}"
         write(f"{url}\n")
-        if not no_browser:
-            webbrowser.open(url)
-        while True:
-            presses.carry_out(interval, lambda: board.statuses)
-            try:
-                show()
-            except (StateUnavailable, OutOfTime) as error:
-                if board.failure != str(error):
-                    warn([f"{error}; trying again"])
-                board.failure = str(error)
-                servers.close()  # a certificate may have been renewed since it was read
+        with _leading_to(url) as path:
+            if not no_browser:
+                webbrowser.open(path.as_uri())
+            while True:
+                presses.carry_out(interval, lambda: board.statuses)
+                try:
+                    show()
+                except (StateUnavailable, OutOfTime) as error:
+                    if board.failure != str(error):
+                        warn([f"{error}; trying again"])
+                    board.failure = str(error)
+                    servers.close()  # a certificate may have been renewed since it was read
+
+
+@contextmanager
+def _leading_to(url: str) -> Iterator[Path]:
+    """A file, which only this user can read, from which a browser goes to the URL.
+
+    Everyone on the machine can read the arguments with which a browser starts.
+    """
+    with TemporaryDirectory(prefix="twgen-") as folder:
+        path = Path(folder, "dashboard.html")
+        path.write_text(f'<meta http-equiv="refresh" content="0; url={escape(url)}">', "utf-8")
+        yield path
 
 
 class _Guard:

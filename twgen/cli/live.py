@@ -176,6 +176,9 @@ class Servers:
             access = settings.surroundings.cluster(settings.operator, quiet=quiet)
         # the log lines of a library may quote credentials that it was sent
         logging.lastResort = logging.NullHandler()
+        if access:
+            # without workers, nothing can be done without it
+            access = replace(access, is_optional=bool(workers))
         kubernetes = KubernetesClient(access, asks=self._asks) if access else None
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
         return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))

@@ -23,8 +23,6 @@ from twgen.reading.installation.api_server import refused_to_caller
 from twgen.reporting.printable import printable
 from twgen.versioning.names import rollout_status_name
 
-_LONGEST = 4096
-"""Bytes of a press."""
 _PATIENCE = 30.0
 """Seconds that a press waits for the API server."""
 _RIGHTS_LAST = 300.0
@@ -81,7 +79,7 @@ class Presses:
         if request.get("CONTENT_TYPE") != "application/json":
             return _text("415 Unsupported Media Type", "a press is JSON")
         try:
-            value = json.loads(request["wsgi.input"].read(_LONGEST))
+            value = json.loads(request["wsgi.input"].read())
             press = Press(str(value["worker"]), Verb(value["verb"]), str(value["target"]))
         except (ValueError, KeyError, TypeError, RecursionError):
             return _text("400 Bad Request", "a press has a worker, a verb and a target")

@@ -53,6 +53,7 @@ def command(output: str, keep: int | None, **params: Any) -> None:
 
         records, identity = await read()
         if not records:
+            say(f"{spec.worker_deployment}: no version is old enough to delete its record")
             return Pruned([], [])
         for record in records:
             say(f"{spec.worker_deployment} {record.build_id}: drained for {in_days(record.drained_for)}")

@@ -9,8 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
+from operator import attrgetter
 from threading import Thread
 from typing import Any, NamedTuple, Self
+
+from waitress.channel import HTTPChannel
+from waitress.server import create_server
+from waitress.wasyncore import close_all
 
 from twgen.errors import InvalidInput
 from twgen.model.operator import Links
@@ -19,7 +24,13 @@ from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import CONTENT_TYPE
 
 _PATIENCE = 10
-"""Seconds until the connection of an idle client is closed."""
+"""Seconds until the connection of an idle client, or of one that sends its request slowly, is closed."""
+_LONGEST = 4096
+"""Bytes of the body of a request."""
+_LONGEST_HEAD = 16 * 1024
+"""Bytes of the line and the headers of a request; a browser sends the cookies of all ports of a host."""
+_CONNECTIONS = 100
+"""Of clients that have no complete request; one more closes the oldest."""
 _PAGE = "text/html; charset=utf-8"
 _PART = "application/json"
 _GUARDED = (
@@ -45,6 +56,27 @@ class Answer(NamedTuple):
     """In addition to type and length."""
 
 
+class _Connection(HTTPChannel):
+    """A client's connection, which keeps nobody else out, however slowly it sends."""
+
+    _begun = 0.0
+
+    def __init__(self, server: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(server, *args, **kwargs)
+        waiting = [client for client in server.active_channels.values() if not client.requests]
+        if len(waiting) > _CONNECTIONS:
+            min(waiting, key=attrgetter("creation_time")).handle_close()
+
+    def received(self, data: bytes) -> bool:
+        """Read what has come of a request; the server itself closes only a client that sends nothing."""
+        if not self.request:
+            self._begun = time.monotonic()
+        elif time.monotonic() - self._begun > _PATIENCE:
+            self.will_close = True
+            return False
+        return bool(super().received(data))
+
+
 @contextmanager
 def serving(
     option: str,
@@ -57,9 +89,6 @@ def serving(
     An IPv6 address is in brackets, and `[::]` also means every address of IPv4. Raises InvalidInput, with the
     name of the option, if it cannot listen there.
     """
-    # it has threads of its own, and drops clients that send nothing
-    from waitress.server import create_server
-    from waitress.wasyncore import close_all
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
         is_known = request["REQUEST_METHOD"] in methods
@@ -90,7 +119,11 @@ def serving(
         ident=None,
         channel_timeout=_PATIENCE,
         cleanup_interval=_PATIENCE,
+        connection_limit=2 * _CONNECTIONS,
+        max_request_header_size=_LONGEST_HEAD,
+        max_request_body_size=_LONGEST,
     )
+    server.channel_class = _Connection
     thread = Thread(target=server.run, daemon=True)
     thread.start()
     try:

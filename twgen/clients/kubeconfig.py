@@ -86,6 +86,13 @@ class ClusterAccess:
     """Files joined by `:`, as in KUBECONFIG; empty: the Pod's own account."""
     context: str = ""
     """Empty: the current one."""
+    is_optional: bool = False
+    """The command also runs with --no-cluster."""
+
+    @property
+    def or_without(self) -> str:
+        """What else a person can do if it cannot be read; empty: nothing."""
+        return ", or pass --no-cluster" if self.is_optional else ""
 
     @property
     def described(self) -> str:

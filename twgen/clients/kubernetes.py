@@ -227,6 +227,7 @@ class KubernetesClient:
             headers={**request.headers, **session.headers},
             ends=time.monotonic() + deadline.remaining,
             bytes_before=budget.bytes,
+            to_reach_it=f": check the context{self._access.or_without}",
         )
         is_repeatable = request.method in {"GET", "DELETE"}  # a deletion is of one UID
 
@@ -265,7 +266,7 @@ class KubernetesClient:
 def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
     subject: str, deadline: Deadline, method: str, path: str, query: Mapping[str, str], body: Any = None
 ) -> Request:
-    """A request with only a path and no end: the session adds the server and its headers."""
+    """A request with only a path and no end: what else belongs to it is added when it is sent."""
     patch = "merge-patch+json" if isinstance(body, MergePatch) else "apply-patch+yaml"
     content_type = f"application/{patch if method == 'PATCH' else 'json'}"
     return Request(
@@ -277,7 +278,7 @@ def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
         ends=0.0,
         late=deadline.missed(subject),
         most_bytes=WORLD.bytes,
-        to_reach_it=": check the context, or pass --no-cluster",
+        to_reach_it="",
     )
 
 

@@ -132,9 +132,8 @@ class Login:
                 self._session = before._replace(files_are_read_at=monotonic() + _FILES_ARE_READ_AGAIN_AFTER)
                 return self._session
             server = f"Kubernetes ({self._access.described})"
-            raise StateUnavailable(
-                f"{server} cannot be used: {why}; correct it, or pass --no-cluster"
-            ) from None
+            remedy = f"correct it{self._access.or_without}"
+            raise StateUnavailable(f"{server} cannot be used: {why}; {remedy}") from None
         return self._session
 
     async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:
