@@ -54,8 +54,10 @@ _NOT_ERRORS = {
     errors.TwgenError.exit_code: "A bug. It prints a report to send, which contains no data that was read.",
     129: "The terminal was closed (SIGHUP).",
     130: "Interrupted.",
+    131: "Ended by SIGQUIT.",
     141: "The reader of the output has closed it.",
     143: "Terminated.",
+    152: "The limit of processor time was reached (SIGXCPU).",
 }
 
 

@@ -17,7 +17,7 @@ from testing.processes import ENVIRONMENT, eventually
 from tests.cli.conftest import TWGEN, Run
 from twgen.yaml.reader import read_documents
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
 RENDER = (TWGEN, "render", "specs", "--snapshot", "snapshot.json")
 Command = Sequence[str | Path]
 

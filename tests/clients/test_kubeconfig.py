@@ -46,8 +46,8 @@ def test_relative_file_is_relative_to_the_kubeconfig_that_names_it(tmp_path: Pat
     [
         ({"server": "https://api/path/"}, "https://api/path"),
         ({"server": "127.0.0.1:8001"}, "http://127.0.0.1:8001"),
-        ({"server": "api:6443", "insecure-skip-tls-verify": True}, "https://api:6443"),
-        ({"server": "api:6443", "certificate-authority": "/ca"}, "https://api:6443"),
+        ({"server": "api:6443", "insecure-skip-tls-verify": True}, "http://api:6443"),
+        ({"server": "api:6443", "certificate-authority": "/ca"}, "http://api:6443"),
         ({"server": "https://exämple.invalid"}, "https://exämple.invalid"),
         ({"server": "HTTPS://API"}, "https://API"),
     ],

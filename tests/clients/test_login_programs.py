@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ import pytest
 
 from testing.processes import eventually
 from tests.clients.tls_server import Served, ask, authority, kubeconfig, serving
-from twgen.errors import StateUnavailable
+from twgen.clients import login_programs
+from twgen.clients.programs import program_on_path
+from twgen.errors import OutOfTime, StateUnavailable
 
 V1 = "client.authentication.k8s.io/v1"
 ROOT = Path(__file__).parents[2]
@@ -174,8 +177,8 @@ def test_program_that_gives_no_credential_is_an_error_and_nobody_is_asked(
     ("more", "why"),
     [
         ({"installHint": "install it from\nthe shop"}, "install it from the shop"),
-        ({}, "No such file or directory"),
-        ({"args": ["a\0b"]}, "its arguments or variables cannot be passed"),
+        ({}, "it is not on PATH"),
+        ({"command": "sh", "args": ["a\0b"]}, "its arguments or variables cannot be passed"),
         ({"interactiveMode": "Always"}, "asks a person .*, and there is no terminal"),
     ],
 )
@@ -183,6 +186,42 @@ def test_program_that_cannot_be_started_is_an_error(tmp_path: Path, more: dict[s
     user = {"exec": {"apiVersion": V1, "command": "absent-login", "interactiveMode": "Never", **more}}
     with serving() as served, pytest.raises(StateUnavailable, match=why):
         ask(config(tmp_path, served, user))
+
+
+@pytest.mark.parametrize("folder", ["", ".", "bin"])
+def test_program_of_the_working_folder_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / folder / "their-login").symlink_to("/bin/true")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{folder}:/bin")
+    assert program_on_path("their-login") == ""
+    assert program_on_path("true") == "/bin/true"
+
+
+def test_program_is_not_looked_for_where_its_own_variables_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    own = {"env": [{"name": "PATH", "value": "/bin"}], "interactiveMode": "Never"}
+    with serving() as served, pytest.raises(StateUnavailable, match="it is not on PATH"):
+        ask(config(tmp_path, served, {"exec": {"apiVersion": V1, "command": "true", **own}}))
+
+
+def test_program_that_may_not_be_stopped_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pid: int, _: int) -> None:
+        raise PermissionError(pid)
+
+    script = f"echo $$ > {tmp_path}/pid; exec sleep 1000"
+    with serving() as served, monkeypatch.context() as patched:
+        patched.setattr(os, "killpg", refuse)
+        patched.setattr(login_programs, "_terminal", lambda: None)
+        with pytest.raises(OutOfTime, match="the login program login did not end within 2 s"):
+            ask(config(tmp_path, served, program(tmp_path, script)), seconds=2)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 RUN = """
@@ -224,7 +263,7 @@ touch {tmp_path}/second; sleep 1000 & echo $! >> {tmp_path}/pids; wait"""
     with serving() as served:
         path = config(tmp_path, served, program(tmp_path, script))
         first, second = run(path, 3, start_new_session=True).communicate(timeout=60)[0].splitlines()
-    assert first.startswith("OutOfTime the login program login did not end within 3 s, and was stopped: run")
+    assert first.startswith("OutOfTime the login program login did not end within 3 s: run")
     assert second == "200"
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     eventually(lambda: not any(map(psutil.pid_exists, pids)), 10)

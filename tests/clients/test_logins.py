@@ -1,13 +1,17 @@
 """What is sent to prove the account, and whom a connection trusts, against a real TLS server."""
 
+import asyncio
 import json
 import os
 import shutil
 import ssl
 import tempfile
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Callable
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,6 +19,9 @@ import pytest
 from testing.credentials import SERVER_NAME, Authority
 from tests.clients.tls_server import Served, ask, authority, encoded, kubeconfig, serving
 from twgen.clients import logins
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 
 PAST, FUTURE = 1_500_000_000, 4_100_000_000
@@ -168,6 +175,34 @@ def test_kubeconfig_that_comes_to_name_another_server_ends_the_run(tmp_path: Pat
             ask(path, 2, before=lambda turn: path.write_text(other) if turn else None)
 
 
+def test_next_client_of_a_run_does_not_reach_another_server(tmp_path: Path) -> None:
+    with serving() as served:
+        path = config(tmp_path, served, {"token": "one"})
+        with closing(KubernetesClient(ClusterAccess(str(path)))) as client:
+            asyncio.run(client.ask("GET", "/api", Deadline(60)))
+            reached = client.reached
+        path.write_text(path.read_text().replace("127.0.0.1", "127.0.0.2"))
+        with (
+            closing(KubernetesClient(reached)) as client,
+            pytest.raises(StateUnavailable, match="context 'here' now names another server"),
+        ):
+            asyncio.run(client.ask("GET", "/api", Deadline(60)))
+
+
+@pytest.mark.parametrize(("name", "sent"), [(" ana\t", "ana"), ("\u00a0ana", "\u00a0ana"), ("ana\n", None)])
+def test_name_of_the_account_loses_only_what_surrounds_it_in_a_header(
+    tmp_path: Path, name: str, sent: str | None
+) -> None:
+    with serving() as served:
+        path = config(tmp_path, served, {"token": "t", "as": name})
+        if sent is None:
+            with pytest.raises(StateUnavailable, match="has a character that a header cannot hold"):
+                ask(path)
+            return
+        assert ask(path) == [200]
+    assert served.asked[0].impersonated == [("Impersonate-User", sent.encode().decode("latin-1"))]
+
+
 def test_other_current_context_does_not_change_the_cluster_of_a_run(tmp_path: Path, later: Later) -> None:
     (tmp_path / "token").write_text("one")
     with serving() as served:
@@ -295,6 +330,27 @@ def test_id_token_that_kubectl_has_renewed_is_read_again(tmp_path: Path, later: 
 
         assert ask(path, 2, before=before) == [200, 200]
     assert served.authorizations == [f"Bearer {id_token(exp=end)}" for end in (FUTURE, 2 * FUTURE)]
+
+
+def test_proxy_that_returns_its_password_does_not_get_it_shown(tmp_path: Path) -> None:
+    class Proxy(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            sent = self.headers["Proxy-Authorization"]
+            self.send_response(407, f"cannot log in with {sent} {b64decode(sent.split()[1]).decode()}")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving() as served, HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        url = f"http://ana:secret%40Word@127.0.0.1:{proxy.server_port}"
+        path = config(tmp_path, served, {"token": "t"}, **{"proxy-url": url})
+        with pytest.raises(StateUnavailable, match="407") as refused:
+            ask(path)
+        proxy.shutdown()
+    assert "secret" not in str(refused.value)
+    assert b64encode(b"ana:secret@Word").decode() not in str(refused.value)
 
 
 def test_server_of_another_authority_is_not_trusted_unless_the_kubeconfig_says_so(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_server_is_exempt_from_the_proxy_by_the_rules_of_go(
         ("http://ana:the-password@proxy:99999", "HTTPS_PROXY is not a URL such as"),
         ("http://ana:the password@proxy:1", "HTTPS_PROXY is not a URL such as"),
         ("http://[::1", "HTTPS_PROXY is not a URL such as"),
+        ("http://ana:passwordą@proxy:1", "HTTPS_PROXY is not a URL such as"),
     ],
 )
 def test_odd_proxy_is_named_by_its_variable_and_never_shown(
@@ -126,7 +127,9 @@ def test_account_of_a_proxy_goes_to_it() -> None:
     assert pool.proxy_headers == {"proxy-authorization": "Basic YW5hOndvcmQ="}
     pool = pool_to("https://api", None, proxy="http://ana:p%40ss%3A@ours:3128")
     assert pool.proxy_headers == {"proxy-authorization": f"Basic {b64encode(b'ana:p@ss:').decode()}"}
-    pool = pool_to("https://api", None, proxy="socks5://ana:p%40ss%3A@ours:1080")
+    pool = pool_to("https://api", None, proxy="http://ana:p%C4%85ss@ours:3128")
+    assert pool.proxy_headers == {"proxy-authorization": f"Basic {b64encode('ana:pąss'.encode()).decode()}"}
+    pool = pool_to("https://api", None, proxy="SOCKS5://ana:p%40ss%3A@ours:1080")
     options = pool.connection_pool_kw["_socks_options"]
     assert (options["username"], options["password"]) == ("ana", "p@ss:")
 

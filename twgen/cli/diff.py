@@ -1,6 +1,5 @@
 """`twgen diff`."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ import click
 from twgen.cli.options import INPUT, READING, Grouped, options, paths_argument
 from twgen.cli.render import rendered
 from twgen.cli.settings import settings_of
+from twgen.clients.programs import program_on_path
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.rendering.jobs import Manifest
@@ -39,7 +39,7 @@ def command(**params: Any) -> None:
     settings = settings_of(params)
     if settings.surroundings.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen diff` elsewhere")
-    kubectl = shutil.which("kubectl")
+    kubectl = program_on_path("kubectl")
     if not kubectl:
         raise StateUnavailable("kubectl, which compares the manifests, is not on PATH: install it")
     manifests = rendered(settings, with_rollouts=not params["no_hooks"])

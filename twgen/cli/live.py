@@ -58,7 +58,7 @@ class Servers:
     """The servers that a command reads; only this class runs coroutines.
 
     Connections are kept from one read to the next; each read has its own deadline. A failed read closes them:
-    the next one opens new ones, with the credentials and addresses of that time.
+    the next one opens new ones, with the credentials of that time, and never to another cluster.
     """
 
     def __init__(self, settings: Settings, unread: list[Unread] | None = None, *, asks: bool = True) -> None:
@@ -70,6 +70,8 @@ class Servers:
         self._unread = unread
         self._asks = asks
         self._connections: Connections | None = None
+        self._reached: ClusterAccess | None = None
+        """The cluster that was read; None: none yet."""
         self._is_reading = False
 
     def __enter__(self) -> Self:
@@ -168,6 +170,8 @@ class Servers:
 
         if settings.no_cluster:
             access = None
+        elif self._reached:
+            access = self._reached
         elif settings.kubeconfig or settings.context:
             access = ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
         else:
@@ -185,12 +189,15 @@ class Servers:
 
     def renewed(self, opened: Connections) -> Connections:
         """New connections in the same event loop; whoever uses the old ones keeps them."""
+        if opened.kubernetes:
+            self._reached = opened.kubernetes.reached
         return replace(self._open(()), runner=opened.runner)
 
     def close(self) -> None:
         """Close the connections: the next read opens new ones."""
         opened, self._connections = self._connections, None
         if opened and opened.kubernetes:
+            self._reached = opened.kubernetes.reached
             opened.kubernetes.close()
         # a thread of `status --watch` that is interrupted may still be reading: it ends with the process
         if opened and not self._is_reading:

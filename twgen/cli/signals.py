@@ -14,7 +14,7 @@ from types import FrameType
 _SIGNALLED = 128
 """A program that a signal ends exits with this and the signal's number."""
 _SOON = 0.01
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
 # written by hand: a signal may have interrupted the import of what writes documents
 _YAML = "---\napiVersion: twgen.io/v1alpha1\nkind: RenderFailed\nmetadata:\n  name: {0}\nmessage: {0}\n"
 _JSON = (
@@ -25,7 +25,7 @@ _Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
 def answer_signals(interrupt: _Handler, terminate: _Handler) -> None:
-    """Answer SIGINT by the first handler, SIGTERM and SIGHUP by the second one."""
+    """Answer SIGINT by the first handler, and the other signals that end a program by the second one."""
     for number in _ENDING:
         # nohup, and a shell's `&`, make a program ignore them
         if signal.getsignal(number) is not signal.SIG_IGN:

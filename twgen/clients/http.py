@@ -55,14 +55,13 @@ class Request(NamedTuple):
     """What to do if the server cannot be reached: the end of a sentence."""
     to_shorten_it: str = ""
     """What to do if the answer is too long."""
+    of_proxy: str = ""
+    """The header that the proxy gets: it may return it in an answer."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The credentials in it, which no message shows."""
-        scheme, _, proof = str(self.headers.get("Authorization", "")).partition(" ")
-        if scheme != "Basic":
-            return (proof or scheme,)
-        return proof, b64decode(proof).decode(errors="replace").partition(":")[2]
+        return *_secrets_of(str(self.headers.get("Authorization", ""))), *_secrets_of(self.of_proxy)
 
     def safe(self, text: str) -> str:
         """A text of the server, for people, without the credentials of the request."""
@@ -89,6 +88,13 @@ class Answer(NamedTuple):
         return self.request.safe(self.content[:_BEGINNING].decode(errors="replace"))[:_LONGEST_OF_STRANGERS]
 
 
+def _secrets_of(authorization: str) -> tuple[str, ...]:
+    scheme, _, proof = authorization.partition(" ")
+    if scheme != "Basic":
+        return (proof or scheme,)
+    return proof, b64decode(proof).decode(errors="replace").partition(":")[2]
+
+
 def json_of(content: bytes | str, budget: Budget) -> Any:
     """The object or list in a JSON text, within the limits of files; None: it is something else."""
     try:
@@ -107,6 +113,8 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
     from urllib3.exceptions import HTTPError, NewConnectionError
     from urllib3.exceptions import TimeoutError as Late
 
+    if of_proxy := (getattr(pool, "proxy_headers", None) or {}).get("proxy-authorization"):
+        request = request._replace(of_proxy=of_proxy)
     remember(request.secrets)
     headers = HTTPHeaderDict({"Accept": "application/json"})
     # nothing is unpacked: a megabyte can hold a gigabyte

@@ -88,6 +88,8 @@ class ClusterAccess:
     """Empty: the current one."""
     is_optional: bool = False
     """The command also runs with --no-cluster."""
+    server: str = ""
+    """The only server that may be reached; empty: any."""
 
     @property
     def or_without(self) -> str:
@@ -177,6 +179,8 @@ def context_of_pod() -> Context:
     if not host or not port:
         raise Unusable("this is not a Pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    if not address_of(server):
+        raise Unusable("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not a host and a port")
     account = "the account of this Pod"
     return Context(
         "",
@@ -251,15 +255,13 @@ def _server(cluster: Entry) -> str:
     if not server:
         raise cluster.wrong("it has no server")
     if "://" not in server:
-        is_tls = cluster.has("certificate-authority") or cluster.fields.get("insecure-skip-tls-verify")
-        server = f"{'https' if is_tls else 'http'}://{server}"
+        server = f"http://{server}"
     address = address_of(server)
     if (
         address is None
         or address.scheme not in {"https", "http"}
         or address.username is not None
-        or address.query
-        or address.fragment
+        or not {"?", "#"}.isdisjoint(server)
     ):
         # the address is not shown: it may hold a password
         raise cluster.wrong(

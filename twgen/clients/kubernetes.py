@@ -104,6 +104,11 @@ class KubernetesClient:
         if self._login:
             self._login.close()
 
+    @property
+    def reached(self) -> ClusterAccess:
+        """The access with which another client reaches the same server, or none."""
+        return self._login.access if self._login else self._access
+
     async def deployments(
         self, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:

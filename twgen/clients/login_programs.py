@@ -12,14 +12,15 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
-from shutil import which
+from errno import ENOENT
 from typing import Any, Self
 
 from twgen.clients.deadline import in_thread
 from twgen.clients.http import json_of
 from twgen.clients.kubeconfig import Context, Entry, Unusable
+from twgen.clients.programs import program_on_path
 from twgen.errors import OutOfTime
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import TEXT, Findings, constant
@@ -69,14 +70,21 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
     finally:
         if terminal is not None:
             os.close(terminal)
-    with process, _Output(process, is_shown=terminal is not None) as output:
+    assert process.stdout  # noqa: S101 - for mypy, as below
+    assert process.stderr  # noqa: S101
+    # not `with process`, which waits for a program of another user that nothing here can stop
+    with (
+        closing(process.stdout),
+        closing(process.stderr),
+        _Output(process, is_shown=terminal is not None) as output,
+    ):
         try:
             async with asyncio.timeout(seconds if terminal is None else None):
                 await in_thread(process.wait)
         except TimeoutError:
             raise OutOfTime(
-                f"the login program {_name(program)} did not end within {seconds:g} s, and was stopped: run"
-                " it once at a terminal, or raise --timeout"
+                f"the login program {_name(program)} did not end within {seconds:g} s: run it once at a"
+                " terminal, or raise --timeout"
             ) from None
         finally:
             if process.returncode is None:
@@ -96,9 +104,11 @@ def _start(
     context: Context, program: Mapping[str, Any], terminal: int | None, *, is_interactive: bool
 ) -> "subprocess.Popen[bytes]":
     command = program["command"]
-    # a relative path is relative to the kubeconfig; a bare name is looked for on PATH
-    file = str(context.user.folder / command) if os.sep in command else which(command) or command
+    # a relative path starts at the kubeconfig; a bare name is looked for on our PATH, not on that of `env`
+    file = str(context.user.folder / command) if os.sep in command else program_on_path(command)
     try:
+        if not file:
+            raise FileNotFoundError(ENOENT, "it is not on PATH")
         return subprocess.Popen(  # noqa: S603 - the kubeconfig is the person's own
             [file, *(program.get("args") or ())],
             stdin=terminal if is_interactive else subprocess.DEVNULL,
@@ -115,7 +125,7 @@ def _start(
 
 
 def _stop(process: "subprocess.Popen[bytes]", *, with_children: bool) -> None:
-    with suppress(ProcessLookupError):
+    with suppress(ProcessLookupError, PermissionError):
         if with_children:
             os.killpg(process.pid, signal.SIGKILL)
         else:

@@ -11,6 +11,7 @@ import sys
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf, isfinite
 from tempfile import TemporaryFile
@@ -92,7 +93,8 @@ class Login:
     """The session with one API server: renewed in time, when its files change, and after a refusal."""
 
     def __init__(self, access: ClusterAccess, *, asks: bool) -> None:
-        self._access = access
+        self.access = access
+        """Once the server was reached, only to this one, whatever its context names later."""
         self._asks = asks
         self._session: Session | None = None
         self._opening: asyncio.Task[Session] | None = None
@@ -131,14 +133,16 @@ class Login:
                 # a file that is being replaced: the server still accepts what the last one said
                 self._session = before._replace(files_are_read_at=monotonic() + _FILES_ARE_READ_AGAIN_AFTER)
                 return self._session
-            server = f"Kubernetes ({self._access.described})"
-            remedy = f"correct it{self._access.or_without}"
+            server = f"Kubernetes ({self.access.described})"
+            remedy = f"correct it{self.access.or_without}"
             raise StateUnavailable(f"{server} cannot be used: {why}; {remedy}") from None
+        context = self._session.context
+        self.access = replace(self.access, context=context.name, server=context.server)
         return self._session
 
     async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:
         def read() -> tuple[Context, Proof | None]:
-            context = self._context(before)
+            context = self._context()
             return context, _proof(context, before)
 
         try:
@@ -157,12 +161,12 @@ class Login:
         # the import of the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, proof, before))
 
-    def _context(self, before: Session | None) -> Context:
-        access = self._access
+    def _context(self) -> Context:
+        access = self.access
         if not access.kubeconfig:
             return context_of_pod()
-        context = context_of_files(access.kubeconfig, before.context.name if before else access.context)
-        if before and before.server != context.server:
+        context = context_of_files(access.kubeconfig, access.context)
+        if access.server not in {"", context.server}:
             raise Unusable(f"context {context.name!r} now names another server: start twgen again")
         return context
 
@@ -368,7 +372,7 @@ def _impersonation(context: Context) -> Headers:
     user = context.user
     if not user.text("as"):
         return {}
-    values: dict[str, tuple[str, ...]] = {"Impersonate-User": (user.text("as").strip(),)}
+    values: dict[str, tuple[str, ...]] = {"Impersonate-User": (user.text("as").strip(" \t"),)}
     if uid := user.text("as-uid"):
         values["Impersonate-Uid"] = (uid,)
     if groups := user.fields.get("as-groups"):

@@ -80,7 +80,7 @@ def pool_to(
     settings: dict[str, Any] = {"ssl_context": context, "maxsize": _CONNECTIONS}
     if server_name:
         settings["server_hostname"] = server_name
-    if not (through := proxy or proxy_to(server)):
+    if not (through := checked_proxy(proxy, "proxy-url") if proxy else proxy_to(server)):
         return PoolManager(**settings)
     address = urlsplit(through)
     user, password = unquote(address.username or ""), unquote(address.password or "")
@@ -90,7 +90,9 @@ def pool_to(
         # the proxy looks up the name of the server, as with Go: it may be known only there
         through = through.replace("socks5://", "socks5h://")
         return SOCKSProxyManager(through, username=user or None, password=password or None, **settings)
-    headers = make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
+    # urllib3 encodes both as Latin-1, and Go as UTF-8
+    both = f"{user}:{password}".encode().decode("latin-1")
+    headers = make_headers(proxy_basic_auth=both) if user else None
     return ProxyManager(through, proxy_headers=headers, **settings)
 
 
@@ -110,7 +112,7 @@ def checked_proxy(url: str, setting: str) -> str:
     from urllib3.util import parse_url
 
     address = address_of(url)
-    if address is None or not _SCHEME.match(url):
+    if address is None or not url.isascii() or not _SCHEME.match(url):
         raise NoProxy(f"{setting} is not {_SUCH_A_PROXY}")
     if address.scheme not in _PROXIES:
         raise NoProxy(f"{setting} begins with {address.scheme}://, which is not one of {', '.join(_PROXIES)}")

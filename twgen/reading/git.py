@@ -3,7 +3,6 @@
 import os
 import re
 import resource
-import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
+
+from twgen.clients.programs import program_on_path
 
 _PIECE = 64 * 2**10
 _MOST_MEMORY = 192 * 2**20
@@ -59,7 +60,7 @@ class Repository:
     """A Git repository, to be read until `ends` of time.monotonic; later reads raise HistoryEnds."""
 
     def __init__(self, root: Path, ends: float) -> None:
-        program = shutil.which("git")
+        program = program_on_path("git")
         if not program:
             raise HistoryEnds("git is not installed")
         self.root = root

@@ -3,13 +3,13 @@
 import os
 import re
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from twgen.clients.programs import program_on_path
 from twgen.errors import InvalidInput
 from twgen.model.problem import Document, quoted
 from twgen.reading import confined
@@ -95,7 +95,7 @@ def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
 
 def _rendered(settings: Input, folder: str) -> str:
     name = settings.kind.lower()
-    program = shutil.which(name)
+    program = program_on_path(name)
     if not program:
         raise InvalidInput(
             f"{name}, which --input {settings.kind} runs, is not on PATH: install it; in Argo CD, the"
