@@ -14,6 +14,7 @@ from tests.planning.test_requests import MOVING
 from tests.strategies import NOW
 from twgen.cli import by_name, live
 from twgen.cli.main import twgen
+from twgen.clients.kubeconfig import ClusterAccess
 from twgen.errors import NegativeAnswer
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.versioning.names import ROLLOUT
@@ -47,6 +48,8 @@ def test_request_after_which_another_came_is_not_called_taken_back(
 
 class Cluster:
     """Has ConfigMaps with these labels."""
+
+    reached = ClusterAccess("")
 
     def __init__(self, labels: list[Any]) -> None:
         self._items = [{"metadata": {"name": "a", "namespace": "shop", "labels": own}} for own in labels]

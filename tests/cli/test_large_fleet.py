@@ -23,6 +23,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen
 from twgen.cli.status import command as status_command
 from twgen.clients.deadline import Deadline
+from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.profiles import Profiles
 from twgen.clients.prometheus import PrometheusServers
 from twgen.clients.temporal import Call, TemporalClients
@@ -40,6 +41,8 @@ CREATED = "2026-11-21T12:00:00Z"
 
 class Fleet:
     """An API server with so many rollouts, each with an intent, a status and a Job that has ended."""
+
+    reached = ClusterAccess("")
 
     def __init__(self, number: int) -> None:
         self._jobs, self._config_maps = list[Mapping[str, Any]](), list[Mapping[str, Any]]()

@@ -133,7 +133,7 @@ class Recorded:
 
 
 class _Kubernetes(KubernetesClient):
-    _access = ClusterAccess("")
+    _access, _login = ClusterAccess(""), None
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
