@@ -34,6 +34,10 @@ class Unreachable(StateUnavailable):
     """Nothing was sent."""
 
 
+class Unreadable(StateUnavailable):
+    """The answer is too large, or is not JSON within the limits: a smaller one may be readable."""
+
+
 class Request(NamedTuple):
     """One request, with the limits of its answer."""
 
@@ -161,7 +165,7 @@ def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
     while chunk := answer.read1(_CHUNK, decode_content=False):
         size += len(chunk)
         if size > request.most_bytes:
-            raise StateUnavailable(
+            raise Unreadable(
                 f"{request.subject} answers with more than {request.most_bytes} bytes{request.to_shorten_it}"
             )
         if time.monotonic() > request.ends:

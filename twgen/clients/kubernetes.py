@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread, monotonic
-from twgen.clients.http import Answer, Request, Unreachable, answer_to
+from twgen.clients.http import Answer, Request, Unreachable, Unreadable, answer_to
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.cluster.objects import wrong_answer, wrong_object
 from twgen.errors import StateUnavailable
@@ -151,14 +151,17 @@ class KubernetesClient:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         only_metadata: bool = False,
+        budget: Budget | None = None,
     ) -> tuple[int, Mapping[str, Any]]:
         """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch.
 
-        With `only_metadata` the objects of a list have no other fields, if the server can leave them out.
+        With `only_metadata` the objects of a list have no other fields, if the server can leave them out. An
+        answer beyond the `budget` raises Unreadable, as one does that is not JSON.
         """
         subject = f"Kubernetes ({self._access.described}), {path}"
-        deadline, budget = deadline.for_answer(), Budget(WORLD)
+        deadline, budget = deadline.for_answer(), budget or Budget(WORLD)
         request = _request(subject, deadline, method, path, query or {}, body)
+        request = request._replace(most_bytes=budget.limits.bytes)
         if only_metadata:
             request = request._replace(headers={**request.headers, "Accept": _ONLY_METADATA})
 
@@ -167,7 +170,7 @@ class KubernetesClient:
         if answer.status < HTTPStatus.BAD_REQUEST:
             if document is None:
                 why = f"check its address ({answer.message(None, 'message')})"
-                raise StateUnavailable(f"{subject}: the answer is not from an API server: {why}")
+                raise Unreadable(f"{subject}: the answer is not from an API server: {why}")
             is_partial = only_metadata and document.get("kind") == _PARTIAL
             if method in {"GET", "PATCH"} and not is_partial and (wrong := wrong_answer(path, document)):
                 raise StateUnavailable(f"{path} cannot be read: {wrong}")

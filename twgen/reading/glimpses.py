@@ -1,36 +1,23 @@
 """A look at all rollouts that `twgen tick` carries out, by the metadata of their ConfigMaps alone."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.rollout import Driver, Glimpse
-from twgen.reading.kubernetes import rollout_config_maps
+from twgen.reading.listing import config_maps_path, rollout_objects
 from twgen.versioning.names import DRIVER, INTENT_HASH, REQUEST, ROLLOUT
-
-_PAGE = 500
 
 
 async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Glimpse]:
     """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
-
-    async def read(path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
-        status, page = await client.ask("GET", path, deadline, query=query, only_metadata=True)
-        if status != HTTPStatus.OK:
-            raise StateUnavailable(f"{path} cannot be read: {page.get('message') or status}")
-        # the items of a list without their other fields are of a kind of their own
-        return {
-            **page,
-            "items": [{"metadata": value_at(item, "metadata")} for item in page.get("items") or ()],
-        }
-
     intents: list[Mapping[str, Any]] = []
     asked: set[tuple[str, str]] = set()
-    async for item in rollout_config_maps(read, namespace, _PAGE):
+    path = config_maps_path(namespace)
+    # each check lists the same objects as a whole, and says which ones are left out
+    async for item in rollout_objects(client, path, deadline, lambda _: None, only_metadata=True):
         annotations = value_at(item, "metadata", "annotations") or {}
         if annotations.get(DRIVER) == Driver.TICK:
             intents.append(item)

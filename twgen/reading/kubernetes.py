@@ -3,13 +3,13 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import MOST_LISTED, Forbidden, KubernetesClient, jobs_path, listed
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path, listed
 from twgen.cluster.deployments import live_deployments
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import StateUnavailable
@@ -23,7 +23,6 @@ from twgen.versioning.names import (
     BUILD_ID_LABEL,
     DEPLOYMENT_NAME_LABEL,
     REPLAY_OF,
-    ROLLOUT,
     replay_selector,
     selector_labels,
 )
@@ -221,22 +220,6 @@ async def read_path(
     if status != HTTPStatus.OK:
         raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
     return answer
-
-
-async def rollout_config_maps(
-    read: Callable[[str, Mapping[str, str]], Awaitable[Manifest]], namespace: str, page_size: int
-) -> AsyncIterator[Manifest]:
-    """The ConfigMaps of rollouts in a namespace (empty: in all), by the list at a path, page by page."""
-    path = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
-    query = {"labelSelector": ROLLOUT, "limit": str(page_size), "continue": ""}
-    for _ in range(MOST_LISTED // page_size):
-        page = await read(path, query)
-        for item in listed(path, page):
-            yield item
-        query["continue"] = value_at(page, "metadata", "continue") or ""
-        if not query["continue"]:
-            return
-    raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
 
 
 def pods_path(namespace: str) -> str:

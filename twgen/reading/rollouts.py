@@ -1,7 +1,7 @@
 """Reading rollouts in a cluster: whether one may continue, and the statuses that all of them wrote."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +21,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
-from twgen.reading.kubernetes import owners_of, pods_path, read_list, read_path, rollout_config_maps
+from twgen.reading.kubernetes import owners_of, pods_path, read_list, read_path
+from twgen.reading.listing import config_maps_path, rollout_objects
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.requests import parse_pending
 from twgen.records.rollout_status import is_of, parse_rollout_status
@@ -41,8 +42,6 @@ from twgen.yaml.limits import Budget, Limits
 _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _BY_TICK = "`twgen tick` begins it within seconds if tick.rollouts of its OperatorConfig is true"
-_PAGE = 50
-"""ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
 """Anyone who may write ConfigMaps in one namespace must not use up the memory and time for the others."""
 
@@ -214,13 +213,13 @@ async def rollouts_in_cluster(
     try:
         # before the statuses: a Job that has ended then has written its own
         jobs = oldest_first(
-            await read_list(client, jobs_path(namespace), deadline, {"labelSelector": ROLLOUT})
+            [job async for job in rollout_objects(client, jobs_path(namespace), deadline, unusable.append)]
         )
     except StateUnavailable as error:
         unusable.append(f"it is unknown whether Jobs work on these rollouts: {error}")
     applied: dict[tuple[str, str], Mapping[str, Any]] = {}
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
-    async for item in _config_maps(client, namespace, deadline):
+    async for item in rollout_objects(client, config_maps_path(namespace), deadline, unusable.append):
         budget = budgets[item["metadata"]["namespace"]]
         if budget.is_spent:
             continue
@@ -263,8 +262,9 @@ async def rollouts_in_cluster(
 
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
     """The workers of a namespace whose rollouts the cluster carries out."""
-    items = [item async for item in _config_maps(client, namespace, deadline)]
-    return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) for item in items})
+    path, skip = config_maps_path(namespace), lambda _: None
+    listing = rollout_objects(client, path, deadline, skip, only_metadata=True)
+    return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) async for item in listing})
 
 
 def _grouped(
@@ -333,13 +333,6 @@ def _not_begun(
         )
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
     return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
-
-
-def _config_maps(
-    client: KubernetesClient, namespace: str, deadline: Deadline
-) -> AsyncIterator[Mapping[str, Any]]:
-    """The ConfigMaps of rollouts in a namespace, or in all."""
-    return rollout_config_maps(lambda path, query: read_path(client, path, deadline, query), namespace, _PAGE)
 
 
 def _ended(

@@ -1,0 +1,129 @@
+"""Lists of the objects of rollouts in which one namespace has much more than the others."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.http import Unreadable
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import StateUnavailable
+from twgen.reading import listing
+from twgen.reading.listing import config_maps_path, rollout_objects
+from twgen.yaml.limits import Budget, Limits
+
+PAGE = Limits(bytes=10_000)
+
+
+def config_map(namespace: str, name: str, size: int = 100) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "annotations": {}}, "data": {"a": "x" * size}}
+
+
+class ApiServer:
+    """Objects in pages; an answer that is larger than its budget is unreadable, as for the client."""
+
+    def __init__(self, items: Sequence[Mapping[str, Any]]) -> None:
+        self.items, self.bytes, self.limits = items, 0, list[int]()
+
+    async def ask(  # noqa: PLR0913 - as the client's
+        self,
+        _: str,
+        path: str,
+        deadline: Deadline,
+        *,
+        query: Mapping[str, str],
+        only_metadata: bool,
+        budget: Budget,
+    ) -> tuple[int, Mapping[str, Any]]:
+        hidden = [part.partition("!=")[2] for part in query.get("fieldSelector", "").split(",")]
+        start, limit = int(query["continue"] or 0), int(query["limit"])
+        self.limits.append(limit)
+        left = [
+            (place, item)
+            for place, item in enumerate(self.items)
+            if place >= start and item["metadata"]["namespace"] not in hidden
+        ]
+        page = [{"metadata": item["metadata"]} if only_metadata else item for _, item in left[:limit]]
+        content = json.dumps(page)
+        self.bytes += min(len(content), budget.limits.bytes)
+        if len(content) > budget.limits.bytes:
+            raise Unreadable(f"{path} answers with more than {budget.limits.bytes} bytes")
+        budget.bytes += len(content)
+        token = {"continue": str(left[limit - 1][0] + 1)} if len(left) > limit else {}
+        return 200, {"items": page, "metadata": token}
+
+
+def names(
+    server: ApiServer, skipped: list[str], namespace: str = "", *, only_metadata: bool = False
+) -> list[str]:
+    async def story() -> list[str]:
+        client, path = cast("KubernetesClient", server), config_maps_path(namespace)
+        items = rollout_objects(client, path, Deadline(9), skipped.append, only_metadata=only_metadata)
+        return [f"{item['metadata']['namespace']}/{item['metadata']['name']}" async for item in items]
+
+    return asyncio.run(story())
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_OF_A_PAGE", PAGE)
+    monkeypatch.setattr(listing, "_OF_A_NAMESPACE", 8 * PAGE.bytes)
+    monkeypatch.setattr(listing, "_LEAST", 50)
+
+
+def test_page_that_is_too_large_is_halved_and_all_objects_are_listed() -> None:
+    items = [config_map("mail", f"x{number}", 6_000) for number in range(9)]
+    items += [config_map("shop", f"y{number:02}") for number in range(70)]
+    skipped: list[str] = []
+    server = ApiServer(items)
+    listed = names(server, skipped)
+    assert (sorted(listed), skipped) == (sorted({*listed}), [])
+    assert len(listed) == len(items)
+    assert server.limits[:6] == [50, 25, 12, 6, 3, 1]
+    assert max(server.limits[-3:]) > 1, "pages grow again behind the large ones"
+
+
+def test_object_that_is_too_large_alone_is_named_and_left_out() -> None:
+    items = [config_map("mail", "huge", 20_000), config_map("shop", "a"), config_map("shop", "huge", 20_000)]
+    skipped: list[str] = []
+    assert names(ApiServer(items), skipped) == ["shop/a"]
+    assert [line.partition(" is left out: ")[0] for line in skipped] == [
+        "ConfigMap mail/huge",
+        "ConfigMap shop/huge",
+    ]
+    assert skipped[0].endswith("answers with more than 10000 bytes")
+    skipped.clear()
+    assert len(names(ApiServer(items), skipped, only_metadata=True)) == 3, "its metadata is small"
+    assert skipped == []
+
+
+def test_object_whose_metadata_cannot_be_read_either_is_an_error_and_no_empty_list() -> None:
+    huge = config_map("mail", "huge")
+    huge["metadata"]["annotations"]["a"] = "x" * 20_000
+    with pytest.raises(StateUnavailable, match="answers with more than 10000 bytes"):
+        names(ApiServer([huge]), [])
+
+
+@pytest.mark.parametrize("number", [60, 3_000])
+def test_namespace_with_too_much_is_named_and_costs_the_others_no_more_than_its_limit(number: int) -> None:
+    items = [config_map("a", "first")]
+    items += [config_map("mail", f"x{place:05}", 90_000 // number * 5) for place in range(number)]
+    items += [config_map("shop", f"y{place:02}") for place in range(70)]
+    skipped: list[str] = []
+    server = ApiServer(items)
+    listed = names(server, skipped)
+    assert {"a/first", *(f"shop/y{place:02}" for place in range(70))} <= {*listed}
+    assert 0 < len([name for name in listed if name.startswith("mail/")]) < number
+    [line] = skipped
+    assert line.startswith("namespace mail: its ConfigMaps with the label twgen.io/rollout have more than ")
+    assert server.bytes < 20 * PAGE.bytes, "the rest of it is not even asked for"
+
+
+def test_namespace_that_is_asked_for_alone_ends_at_its_limit() -> None:
+    items = [config_map("mail", f"x{place:05}", 6_000) for place in range(60)]
+    skipped: list[str] = []
+    assert 0 < len(names(ApiServer(items), skipped, "mail")) < 60
+    assert len(skipped) == 1

@@ -1,0 +1,103 @@
+"""Listing the objects of rollouts: one namespace, whatever it contains, hides nothing of the others."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.http import Unreadable
+from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, listed
+from twgen.errors import StateUnavailable
+from twgen.model.paths import value_at
+from twgen.versioning.names import ROLLOUT
+from twgen.yaml.limits import Budget, Limits
+
+_PAGE, _PAGE_OF_METADATA = 50, 500
+_OF_A_PAGE = Limits(text_bytes=12 * 2**20, bytes=12 * 2**20, nodes=600_000)
+"""A ConfigMap of an API server, of 1.5 MiB at most, has up to 9 MiB as JSON, where `<` takes six bytes."""
+_OF_A_NAMESPACE = 8 * _OF_A_PAGE.bytes
+_LEAST = 2**12
+"""Bytes that an object counts as, so that a namespace has a most of objects too."""
+
+
+def config_maps_path(namespace: str) -> str:
+    """The path of the ConfigMaps of a namespace; empty: of all namespaces."""
+    return f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
+
+
+async def rollout_objects(
+    client: KubernetesClient,
+    path: str,
+    deadline: Deadline,
+    skip: Callable[[str], None],
+    *,
+    only_metadata: bool = False,
+) -> AsyncIterator[Mapping[str, Any]]:
+    """The objects with the label of rollouts in the list at a path, page by page.
+
+    A page that is too large is asked for again with half as many objects. `skip` gets a sentence about an
+    object that is too large alone, and about a namespace with too much: the rest of it is left out. Raises
+    StateUnavailable or OutOfTime.
+    """
+    kind = "Job" if path.endswith("/jobs") else "ConfigMap"
+    most = size = _PAGE_OF_METADATA if only_metadata else _PAGE
+    query, left_out = {"labelSelector": ROLLOUT, "continue": ""}, list[str]()
+    seen, used = 0, Counter[str]()
+    while seen < MOST_LISTED:
+        budget = Budget(_OF_A_PAGE)
+        query["limit"] = str(size)
+        try:
+            page = await _page(client, path, query, deadline, budget, only_metadata=only_metadata)
+        except Unreadable as error:
+            if size > 1:
+                size //= 2
+                continue
+            # its metadata names it, and the list continues after it
+            page = await _page(client, path, query, deadline, Budget(_OF_A_PAGE), only_metadata=True)
+            for item in page.pop("items"):
+                skip(f"{kind} {_namespace(item)}/{item['metadata']['name']} is left out: {error}")
+        items = page.get("items", [])
+        for item in items:
+            used[_namespace(item)] += max(_LEAST, budget.bytes // len(items))
+            yield item
+        for namespace in [name for name, total in used.items() if total > _OF_A_NAMESPACE]:
+            del used[namespace]
+            left_out.append(f"metadata.namespace!={namespace}")
+            skip(
+                f"namespace {namespace}: its {kind}s with the label {ROLLOUT} have more than"
+                f" {_OF_A_NAMESPACE // 2**20} MiB, so twgen leaves out the rest of them: delete those that"
+                " are not of rollouts"
+            )
+        query["fieldSelector"] = ",".join(left_out)
+        query["continue"] = value_at(page, "metadata", "continue") or ""
+        if not query["continue"] or (left_out and "/namespaces/" in path):
+            return
+        if 2 * budget.bytes <= _OF_A_PAGE.bytes:
+            size = min(2 * size, most)
+        seen += len(items) or size
+    raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
+
+
+async def _page(  # noqa: PLR0913 - each is a part of a request
+    client: KubernetesClient,
+    path: str,
+    query: Mapping[str, str],
+    deadline: Deadline,
+    budget: Budget,
+    *,
+    only_metadata: bool,
+) -> dict[str, Any]:
+    status, page = await client.ask(
+        "GET", path, deadline, query=query, only_metadata=only_metadata, budget=budget
+    )
+    if status != HTTPStatus.OK:
+        raise StateUnavailable(f"{path} cannot be read: {page.get('message') or status}")
+    if only_metadata and isinstance(items := page.get("items"), list):
+        # the items of a list without their other fields are of a kind of their own
+        page = {**page, "items": [{"metadata": value_at(item, "metadata")} for item in items]}
+    return {**page, "items": listed(path, page)}
+
+
+def _namespace(item: Mapping[str, Any]) -> str:
+    return str(item["metadata"]["namespace"])
