@@ -164,6 +164,9 @@ def test_argocd_that_is_not_there_or_never_answers_is_cut(served: Served) -> Non
     assert isinstance(late.value, OutOfTime | StateUnavailable)
 
 
-def test_address_without_a_scheme_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'argocd\.example\.com' must begin with"):
-        ArgoCD("argocd.example.com", "t")
+@pytest.mark.parametrize(
+    "address", ["argocd.example.com", "http://", "https://:443", "https://a b", "ftp://a"]
+)
+def test_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(InvalidInput, match=f"'{address}' is not an address such as https://argocd"):
+        ArgoCD(address, "t")

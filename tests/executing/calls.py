@@ -112,7 +112,7 @@ class Recorded:
 
     def opened(self, runner: asyncio.Runner) -> Connections:
         """The ways to its servers, in a loop of one's own."""
-        return Connections(runner, _Temporal(self), _Kubernetes(self), lambda: PrometheusServers((), ""))
+        return Connections(runner, _Temporal(self), _Kubernetes(self), lambda _: PrometheusServers((), ""))
 
     def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""
@@ -147,7 +147,7 @@ class _Kubernetes(KubernetesClient):
     def close(self) -> None: ...
 
     async def ask(
-        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
+        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None, **_: object
     ) -> tuple[int, Mapping[str, Any]]:
         told = f" {body.get('reason')}" if method == "POST" else ""
         self._recorded.arrive(f"{'LIST' if query and method == 'GET' else method} {path}{told}")

@@ -13,6 +13,7 @@ from twgen.clients.argocd import ArgoCD
 from twgen.executing.refreshes import Refreshes
 from twgen.model.times import format_time
 from twgen.planning.refresh import Rendered
+from twgen.reporting.bugs import Bug
 from twgen.versioning.names import PLAN_HASH, REFRESH, rollout_labels
 
 RUNNING = {"status": {"operationState": {"phase": "Running"}}}
@@ -42,24 +43,63 @@ def test_what_is_old_is_refreshed_once_four_at_a_time_and_a_sync_is_left_alone()
     with serving(Served({name: {} for name in names} | {"app-3": RUNNING}, takes=0.02)) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
         workers = {name: rendered(name, is_old=name != "app-5") for name in names}
-        assert asyncio.run(refreshes.ask(workers, NOW)) == []
+        assert asyncio.run(refreshes.ask(workers, NOW, NOW)) == []
         wanted = {name for name in names if name not in {"app-3", "app-5"}}
         assert {path.rpartition("/")[2] for path in served.refreshed} == {
             f"{name}?refresh=hard" for name in wanted
         }
         assert 1 < served.most_at_once <= 4
         assert len(said) == len(wanted)
-        asyncio.run(refreshes.ask(workers, NOW + timedelta(minutes=9)))
+        asyncio.run(refreshes.ask(workers, NOW + timedelta(minutes=9), NOW + timedelta(minutes=9)))
         assert len(served.refreshed) == len(wanted)
-        asyncio.run(refreshes.ask(workers, NOW + timedelta(minutes=10)))
+        asyncio.run(refreshes.ask(workers, NOW + timedelta(minutes=10), NOW + timedelta(minutes=10)))
         assert len(served.refreshed) == 2 * len(wanted)
+
+
+def test_no_more_than_twenty_applications_are_refreshed_in_a_minute_and_each_has_its_turn() -> None:
+    names = [f"app-{number:02}" for number in range(30)]
+    said: list[str] = []
+    with serving(Served({name: {} for name in names})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
+        workers = {name: rendered(name) for name in names}
+        numbers = []
+        for seconds in (0, 30, 60, 90):
+            now = NOW + timedelta(seconds=seconds)
+            assert asyncio.run(refreshes.ask(workers, now, now)) == []
+            numbers.append(len(served.refreshed))
+        assert numbers == [20, 20, 30, 30]
+        assert len({*served.refreshed}) == 30
+    limit = "at most 20 applications are refreshed in a minute: 10 more wait for the next check"
+    assert said.count(limit) == 2
+
+
+def test_bug_about_one_application_is_a_failure_and_stops_no_other() -> None:
+    with serving(Served({"mail": {}, "pay": {}})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
+        broken: Any = [rendered("mail")[0]._replace(wanted=None)]
+        [told] = asyncio.run(refreshes.ask({"mail": broken, "pay": rendered("pay")}, NOW, NOW))
+        assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
+    assert isinstance(told, Bug)
+    assert told.startswith("application mail: a bug (TypeError at twgen/planning/refresh.py:")
+
+
+def test_project_of_a_worker_is_that_of_the_application_that_renders_its_intent() -> None:
+    applications: dict[str, Any] = {
+        "pay": {"spec": {"project": "shop"}},
+        "mail": {"spec": {"project": "mail"}},
+    }
+    with serving(Served(applications)) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
+        forged = rendered("evil")
+        asyncio.run(refreshes.ask({"pay": rendered("pay") + forged, "mail": rendered("mail")}, NOW, NOW))
+    assert refreshes.projects == {"shop/pay": "shop", "shop/mail": "mail", "shop/evil": ""}
 
 
 def test_error_of_a_render_that_argocd_keeps_is_refreshed_away() -> None:
     said: list[str] = []
     with serving(Served({"pay": FAILED})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
-        asyncio.run(refreshes.ask({"pay": rendered("pay", is_old=False)}, NOW))
+        asyncio.run(refreshes.ask({"pay": rendered("pay", is_old=False)}, NOW, NOW))
     assert said == ["pay: refreshed, because its last render failed: `twgen render` failed: no Temporal"]
 
 
@@ -67,7 +107,7 @@ def test_render_that_takes_longer_than_one_waits_for_it_is_no_failure() -> None:
     said: list[str] = []
     with serving(Served({"pay": {}}, rendering_takes=3)) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 1, said.append)
-        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW)) == []
         assert len(served.refreshed) == len(said) == 1
 
 
@@ -75,11 +115,11 @@ def test_render_that_is_right_and_waits_for_a_person_is_left_alone() -> None:
     other = {"kind": "ConfigMap", "metadata": {"name": "settings"}}
     with serving(Served({"pay": {}}, rendered={"pay": [other, an_intent("pay", "now")]})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
-        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW)) == []
         assert served.refreshed == []
         # time has made it another one again
         served.rendered = {"pay": [an_intent("pay", "before")]}
-        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW)) == []
         assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
 
 
@@ -97,7 +137,7 @@ def test_render_that_waits_for_a_person_is_refreshed_once_the_world_turns_back(
 ) -> None:
     with serving(Served({"pay": application}, rendered={"pay": [an_intent("pay", "then")]})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
-        assert asyncio.run(refreshes.ask({"pay": rendered("pay", is_old=False)}, NOW)) == []
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay", is_old=False)}, NOW, NOW)) == []
         assert len(served.refreshed) == refreshed
 
 
@@ -105,12 +145,18 @@ def test_refresh_that_argocd_refuses_is_asked_for_again_and_was_not_in_vain() ->
     with serving(Served({"pay": {}}, refused="refresh=hard")) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
         for minutes in (0, 5, 10, 20):
-            failures = asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW + timedelta(minutes=minutes)))
+            failures = asyncio.run(
+                refreshes.ask(
+                    {"pay": rendered("pay")},
+                    NOW + timedelta(minutes=minutes),
+                    NOW + timedelta(minutes=minutes),
+                )
+            )
             assert len(failures) == (minutes != 5)
         assert (len(served.refreshed), refreshes.made) == (3, 0)
         served.refused = "managed-resources"
         later = NOW + timedelta(minutes=30)
-        [told] = asyncio.run(refreshes.ask({"pay": rendered("pay")}, later))
+        [told] = asyncio.run(refreshes.ask({"pay": rendered("pay")}, later, later))
         assert "failed: the next check asks again" in told
 
 
@@ -118,7 +164,7 @@ def test_refresh_that_argocd_refuses_is_asked_for_again_and_was_not_in_vain() ->
 def test_application_that_reads_like_no_other_is_refreshed_all_the_same(status: Any) -> None:
     with serving(Served({"pay": {"status": status}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
-        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW)) == []
         assert len(served.refreshed) == 1
 
 
@@ -134,7 +180,7 @@ UNKNOWN = {"status": "Unknown", "requiresPruning": True}
 def test_application_is_refreshed_for_an_intent_that_argocd_renders(found: Mapping[str, Any]) -> None:
     with serving(Served({"pay": {}}, {"pay": [tracked("mail"), found]})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
-        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW)) == []
         assert len(served.refreshed) == 1
 
 
@@ -159,7 +205,7 @@ def test_intent_that_names_an_application_of_others_is_told_and_refreshes_nothin
     with serving(Served({"pay": application, "mail": {}}, {"pay": found})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
         for _ in range(2):
-            [told] = asyncio.run(refreshes.ask({name: rendered(name) for name in ("pay", "mail")}, NOW))
+            [told] = asyncio.run(refreshes.ask({name: rendered(name) for name in ("pay", "mail")}, NOW, NOW))
             assert told.startswith(
                 "ConfigMap shop/pay-rollout names application pay, but Argo CD does not list it"
             )
@@ -171,7 +217,7 @@ def test_forged_intent_does_not_keep_an_application_from_being_refreshed_for_its
     said: list[str] = []
     with serving(Served({"pay": {}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
-        [told] = asyncio.run(refreshes.ask({"pay": rendered("pay") + rendered("evil")}, NOW))
+        [told] = asyncio.run(refreshes.ask({"pay": rendered("pay") + rendered("evil")}, NOW, NOW))
     assert "ConfigMap shop/evil-rollout" in told
     assert said == ["pay: refreshed, because a new render of shop/pay would differ"]
 
@@ -182,7 +228,7 @@ def test_worker_that_went_from_git_and_is_not_pruned_is_told_once_and_refreshes_
     with serving(Served({"pay": {}}, {"pay": [left]})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
         for _ in range(2):
-            assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+            assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW)) == []
         assert served.refreshed == []
     assert said == ["pay: not refreshed for shop/pay, which it no longer renders"]
 
@@ -197,7 +243,7 @@ def test_application_that_argocd_does_not_look_at_is_a_failure_and_is_not_asked_
     metadata = {"name": "pay", "annotations": {REFRESH: "hard"}, "managedFields": [entry]}
     with serving(Served({"pay": {"metadata": metadata}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, lambda _: None)
-        failures = asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW))
+        failures = asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW))
     told = "pay: Argo CD was asked 30m ago to refresh it, and has not done so: restart its repo-server"
     assert [failure.partition(", which")[0] for failure in failures] == [told] * is_stuck
     assert len(served.refreshed) == (not is_stuck)
@@ -206,7 +252,7 @@ def test_application_that_argocd_does_not_look_at_is_a_failure_and_is_not_asked_
 def test_application_that_cannot_be_asked_stops_no_other() -> None:
     with serving(Served({"pay": {}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, lambda _: None)
-        failures = asyncio.run(refreshes.ask({name: rendered(name) for name in ("gone", "pay")}, NOW))
+        failures = asyncio.run(refreshes.ask({name: rendered(name) for name in ("gone", "pay")}, NOW, NOW))
         assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
     assert [failure for failure in failures if "application gone" in failure] == failures
     assert len(failures) == 1

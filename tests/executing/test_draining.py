@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from tests.strategies import NOW
 from twgen.clients.temporal import OneAtATime
 from twgen.executing.temporal import begin
 from twgen.executing.tick import Tick
+from twgen.executing.tick_memory import TickMemory
 from twgen.model.draining import Batch, BatchState, ScheduledAction
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
@@ -129,7 +130,7 @@ def test_entry_that_finds_nobody_is_behind_its_version() -> None:
 def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> None:
     reads: list[bool] = []
     begun: list[str] = []
-    seen: dict[str, datetime] = {}
+    memory = TickMemory(lambda: NOW)
 
     def look(says: WorkerDeployment, *, may: bool = True, paused: bool = False) -> list[bool]:
         async def read(specs: Any, /, *, for_routing: bool) -> tuple[World, list[str]]:
@@ -145,7 +146,7 @@ def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> 
             raise AssertionError
 
         reads.clear()
-        tick = Tick(read, unused, unused, unused, print, drain=drain if may else None, begun=seen)
+        tick = Tick(read, unused, unused, unused, print, memory, drain=drain if may else None)
         known = worker("shop", spec=spec)
         known = known._replace(intent=replace(known.intent, is_paused=paused))
         assert asyncio.run(tick.act([known])).failures == []
@@ -160,6 +161,6 @@ def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> 
     assert len(begun) == 1
     assert look(due) == [False], "what was begun is not asked for again"
     assert len(begun) == 1
-    [job_id] = seen
-    seen[job_id] = NOW
+    [job_id] = memory.begun["shop/payments"]
+    memory.begun["shop/payments"][job_id] = NOW
     assert look(due) == [False, True], "it may be to be begun again"

@@ -13,6 +13,7 @@ from tests.strategies import NOW, with_policy
 from twgen.errors import StateUnavailable
 from twgen.executing.pruning import Pruned, delete_records
 from twgen.executing.tick import Tick, TickResult, Worker
+from twgen.executing.tick_memory import TickMemory
 from twgen.model.rollout import JobReference
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -44,9 +45,8 @@ class Pruning:
         self.holds: set[str] = set()
         self.fails = False
         self.read_for_routing = 0
-        self.tick = Tick(
-            self._read, self._never, self._never, self._never, self.said.append, prune=self._prune
-        )
+        memory, never = TickMemory(lambda: self.world.taken_at), self._never
+        self.tick = Tick(self._read, never, never, never, self.said.append, memory, prune=self._prune)
 
     def look(self, after: timedelta = timedelta()) -> TickResult:
         self.world = replace(self.world, taken_at=NOW + after)

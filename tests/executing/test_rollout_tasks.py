@@ -12,7 +12,7 @@ from twgen.errors import StateUnavailable
 from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.model.rollout import Glimpse
 
-V1 = Glimpse("shop", "pay-rollout", "hash-1", "uid", is_asked=False)
+V1 = Glimpse("shop", "pay-rollout", "hash-1", "uid", request="")
 V2 = V1._replace(intent_hash="hash-2")
 OTHER = V1._replace(name="mail-rollout")
 
@@ -24,9 +24,12 @@ class Rollouts:
         self.begun: list[str] = []
         self.running: dict[str, asyncio.Event] = {}
         self.said: list[str] = []
-        self.bugs: list[Exception] = []
+        self.bugs: list[tuple[str, Exception]] = []
         self.ending: Exception | None = None
-        self.tasks = RolloutTasks(self._carry_out, lambda: NOW, self.said.append, self.bugs.append)
+        self.tasks = RolloutTasks(self._carry_out, lambda: NOW, self.said.append, self._note)
+
+    def _note(self, subject: str, error: Exception) -> None:
+        self.bugs.append((subject, error))
 
     async def _carry_out(self, glimpse: Glimpse) -> None:
         key = f"{glimpse.name} {glimpse.intent_hash}"
@@ -117,7 +120,7 @@ def test_rollout_that_has_ended_begins_again_for_a_request_or_when_told() -> Non
         await rollouts.see(V1)
         assert not rollouts.tasks.is_asked(V1)
         await rollouts.end("pay-rollout hash-1")
-        await rollouts.see(V1._replace(is_asked=True))
+        await rollouts.see(V1._replace(request="retry"))
         assert rollouts.tasks.is_asked(V1)
         await rollouts.end("pay-rollout hash-1")
         rollouts.tasks.begin_again(V1)
@@ -125,6 +128,30 @@ def test_rollout_that_has_ended_begins_again_for_a_request_or_when_told() -> Non
         await settle()
 
     assert len(story(tell).begun) == 3
+
+
+def test_rollout_that_has_ended_begins_once_for_each_request_however_long_it_waits() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        asked = V1._replace(request="retry")
+        for glimpse in (asked, asked, asked, V1, asked, asked, asked._replace(request="abort")):
+            await rollouts.see(glimpse)
+            for key in list(rollouts.running):
+                await rollouts.end(key)
+
+    assert len(story(tell).begun) == 3, "for the first, when it came back, and for another one"
+
+
+def test_rollout_that_goes_on_with_an_intent_that_was_made_again_is_asked_of_nothing_more() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        new = V1._replace(uid="another")
+        await rollouts.see(V1)
+        await rollouts.see(new)
+        assert rollouts.tasks.is_asked(V1), "until it looks, and finds another intent"
+        assert not rollouts.tasks.is_asked(new)
+        await rollouts.see()
+        assert not rollouts.tasks.is_asked(new), "it finds that its intent is gone at its next look"
+
+    story(tell)
 
 
 def test_failure_of_one_rollout_is_told_and_ends_no_other() -> None:
@@ -139,7 +166,8 @@ def test_failure_of_one_rollout_is_told_and_ends_no_other() -> None:
 
     rollouts = story(tell)
     assert rollouts.said == ["shop/pay-rollout: its rollout has ended: the end could not be written"]
-    assert [type(bug) for bug in rollouts.bugs] == [ZeroDivisionError]
+    [(subject, bug)] = rollouts.bugs
+    assert (subject, type(bug)) == ("shop/pay-rollout", ZeroDivisionError)
 
 
 def test_rollouts_that_were_stopped_begin_again() -> None:
@@ -160,7 +188,7 @@ def test_whatever_is_seen_a_worker_has_one_rollout_and_the_newest_intent_is_not_
     deeds: list[str],
 ) -> None:
     async def tell(rollouts: Rollouts) -> None:
-        seen = {"see 1": [V1], "see 2": [V2], "gone": [], "asked": [V2._replace(is_asked=True)]}
+        seen = {"see 1": [V1], "see 2": [V2], "gone": [], "asked": [V2._replace(request="retry")]}
         newest: list[Glimpse] = []
         for deed in deeds:
             if deed in seen:
@@ -176,7 +204,7 @@ def test_whatever_is_seen_a_worker_has_one_rollout_and_the_newest_intent_is_not_
         for glimpse in newest:
             for key in list(rollouts.running):
                 await rollouts.end(key)
-            await rollouts.see(glimpse._replace(is_asked=False))
+            await rollouts.see(glimpse._replace(request=""))
             key = f"{glimpse.name} {glimpse.intent_hash}"
             assert key in rollouts.begun
 

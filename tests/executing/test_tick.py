@@ -12,6 +12,7 @@ from tests.strategies import BUDGET, NOW, live_manifest, with_policy
 from twgen.clients.kubernetes import Forbidden
 from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Tick, TickResult, Worker
+from twgen.executing.tick_memory import TickMemory
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase
 from twgen.model.policy import HistorySource
@@ -38,6 +39,10 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
+def memory() -> TickMemory:
+    return TickMemory(lambda: NOW)
+
+
 def look(
     read: ReadWorkers,
     *workers: Worker,
@@ -59,7 +64,7 @@ def look(
         answers(answer)
 
     async def story() -> TickResult:
-        return await asyncio.wait_for(Tick(read, delete, record, answer, print).act(workers), 30)
+        return await asyncio.wait_for(Tick(read, delete, record, answer, print, memory()).act(workers), 30)
 
     return asyncio.run(story())
 
@@ -229,7 +234,7 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
         return {"shop": AttachedRead((AttachedInCluster(kind, "", "", name, "uid", frozenset()),))}
 
     def states(spec: WorkerSpec) -> list[str]:
-        tick = Tick(read, _unasked, _unasked, _unasked, print, attached=attached)
+        tick = Tick(read, _unasked, _unasked, _unasked, print, memory(), attached=attached)
         seen = asyncio.run(tick.act([worker("shop", spec=spec)]))
         [told] = seen.statuses["shop/payments"].document["workers"]
         return [item["state"] for item in told["versions"][0]["attached"]]
@@ -319,7 +324,7 @@ def test_rollout_by_tick_that_has_ended_and_has_work_begins_again_and_no_job_is_
     by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
     for ended_at, expected in ((NOW, 0), (NOW - RERUN_PAUSE_OF_TICK, 1)):
         ended = by_tick._replace(ended=EndedJob(JobReference("", ""), ended_at))
-        tick = Tick(read, _unasked, _unasked, _unasked, print, begin_again=begun.append)
+        tick = Tick(read, _unasked, _unasked, _unasked, print, memory(), begin_again=begun.append)
         assert asyncio.run(tick.act([ended])).failures == []
         assert len(begun) == expected
 
@@ -331,14 +336,14 @@ def test_server_that_is_busy_is_told_of_in_its_third_look_in_a_row() -> None:
     async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return (World(NOW, {}), [busy]) if next(answers) else (empty(specs), [])
 
-    tick = Tick(read, _unasked, _unasked, _unasked, print, busy={})
+    tick = Tick(read, _unasked, _unasked, _unasked, print, memory())
     told = [bool(asyncio.run(tick.act([worker("shop")])).failures) for _ in range(7)]
     assert told == [False] * 5 + [True] * 2
 
     async def is_busy(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
         return World(NOW, {}), [busy]
 
-    alone = Tick(is_busy, _unasked, _unasked, _unasked, print)
+    alone = Tick(is_busy, _unasked, _unasked, _unasked, print, TickMemory(lambda: NOW, goes_on=False))
     assert asyncio.run(alone.act([worker("shop")])).failures == [busy.why], "no later look could tell of it"
 
 
@@ -353,11 +358,14 @@ def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() ->
     pending = PendingRequest(ABORT._replace(target="v0"), "", None, "7")
     asked = worker("shop")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
     said: list[str] = []
-    forbidden: set[str] = set()
+    warned: list[str] = []
+    tick = Tick(read, _unasked, _unasked, answer, said.append, memory())
     for _ in range(2):
-        tick = Tick(read, _unasked, _unasked, answer, said.append, forbidden=forbidden)
-        assert asyncio.run(tick.act([asked])).failures == []
-    [line] = said
+        seen = asyncio.run(tick.act([asked]))
+        assert seen.failures == []
+        warned += seen.warnings
+    [line] = warned
+    assert said == [], "nothing was refused"
     assert "shop/payments: cannot refuse Abort of v0" in line
     assert "deploy/tick/statuses" in line
 

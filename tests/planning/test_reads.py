@@ -179,6 +179,12 @@ def test_pods_of_a_worker_that_temporal_has_never_heard_of_are_looked_at() -> No
     assert [item.build_id for item in reads(None, [broken]).pods_of] == ["v3"]
 
 
+def test_pods_of_an_available_target_that_has_not_polled_are_looked_at_since_they_may_crash() -> None:
+    for says in (None, temporal(CURRENT, traffic=routing("v1"))):
+        assert [item.build_id for item in reads(says, [live("v1"), live("v3")]).pods_of] == ["v3"]
+    assert reads(temporal(version("v3")), [live("v3")]).pods_of == ()
+
+
 def test_workflows_of_what_drains_with_pods_are_asked_for_by_people_alone() -> None:
     says = temporal(
         version("v3", S.CURRENT),

@@ -19,11 +19,13 @@ from twgen.planning.refresh import (
     Rendered,
     RenderedBy,
     due_refresh,
+    kept_refreshes,
     not_looked_at,
     plan_hash,
     possible_renders,
     rendered_by,
     runs_again,
+    within_a_minute,
 )
 
 CALLER = Caller("me", forced=True)
@@ -56,8 +58,8 @@ def test_intent_counts_only_for_the_application_that_renders_it(
         ([SAME, SAME], IDLE, None, ""),
         ([SAME, OLD], IDLE, None, "a new render of shop/mail would differ"),
         ([OLD], IDLE._replace(is_syncing=True), None, ""),
-        ([OLD], IDLE, 9 * MINUTE, ""),
-        ([OLD], IDLE, 10 * MINUTE, "a new render of shop/mail would differ"),
+        ([OLD], IDLE, 29 * SECOND, ""),
+        ([OLD], IDLE, 30 * SECOND, "a new render of shop/mail would differ"),
         ([SAME], FAILED, None, "its last render failed: twgen: Temporal did not answer"),
         ([SAME], FAILED._replace(is_syncing=True), None, ""),
         ([SAME], FAILED, MINUTE, ""),
@@ -137,6 +139,49 @@ def test_refresh_that_was_in_vain_for_years_is_due_daily() -> None:
     last = asked._replace(at=NOW, in_vain=100_000)
     assert not due_refresh([OLD], IDLE, last, NOW + 23 * HOUR)
     assert due_refresh([OLD], IDLE, last, NOW + 24 * HOUR)
+
+
+def test_each_delay_of_a_spec_is_followed_by_a_refresh_within_a_minute() -> None:
+    """Its Deployment is scaled to zero and deleted 30 s later, and Argo CD applies each render."""
+
+    def situation_at(ago: timedelta) -> Rendered:
+        stages = [(timedelta(), "kept"), (3 * MINUTE, "zero"), (4 * MINUTE, "gone"), (9 * MINUTE, "kept")]
+        wanted = [(since, name) for since, name in stages if ago >= since]
+        rendered = [(since, name) for since, name in stages if ago > since]
+        stamped = rendered[-1][1] if rendered else "kept"
+        return OLD._replace(stamped=stamped, wanted=frozenset({wanted[-1][1]}))
+
+    assert refreshes(20 * MINUTE, situation_at) == [3 * MINUTE, 4 * MINUTE, 9 * MINUTE]
+
+
+def test_refresh_that_changed_nothing_for_one_worker_delays_none_for_another() -> None:
+    last = Refresh("", frozenset({OLD}), at=NOW)
+    assert due_refresh([OLD], IDLE, last, NOW + 9 * MINUTE) is None
+    other = OLD._replace(worker="shop/cart")
+    due = due_refresh([OLD, other], IDLE, last, NOW + MINUTE)
+    assert due
+    assert due.outdated == {OLD, other}
+    assert due_refresh([OLD], IDLE, due._replace(at=NOW), NOW + 9 * MINUTE) is None
+    unexpected = OLD._replace(stamped="neither")
+    assert due_refresh([unexpected], IDLE, last, NOW + 9 * MINUTE) is None, "it changed, but not as it should"
+    expected = OLD._replace(stamped="now", wanted=frozenset({"later"}))
+    assert due_refresh([expected], IDLE, last, NOW + MINUTE)
+
+
+@pytest.mark.parametrize("back", [HOUR, 3 * HOUR, 1000 * 24 * HOUR])
+def test_clock_that_is_set_back_delays_no_refresh_and_no_job(back: timedelta) -> None:
+    last = Refresh("", frozenset({OLD}), at=NOW)
+    assert due_refresh([OLD], IDLE, last, NOW - back)
+    assert due_refresh([SAME], FAILED, last, NOW - back)
+    assert again(routing("v1"), ago=-back)
+    assert not again(routing("v1"), ago=-5 * MINUTE), "clocks of two machines differ a little"
+
+
+def test_moments_of_the_last_minute_count_for_the_limit_and_refreshes_of_long_ago_are_forgotten() -> None:
+    moments = [NOW - ago for ago in (2 * MINUTE, 60 * SECOND, 59 * SECOND, timedelta())]
+    assert within_a_minute(moments, NOW) == moments[2:]
+    last = {name: Refresh("", at=NOW - ago) for name, ago in (("a", 47 * HOUR), ("b", 48 * HOUR))}
+    assert list(kept_refreshes(last, NOW)) == ["a"]
 
 
 def test_what_changes_meanwhile_is_refreshed_at_once() -> None:

@@ -148,7 +148,7 @@ class Temporal(TemporalClients):
 
 
 def measured(
-    spec: WorkerSpec, prometheus: Callable[[], PrometheusReader] | None, *, for_routing: bool = True
+    spec: WorkerSpec, prometheus: Callable[[WorkerSpec], PrometheusReader] | None, *, for_routing: bool = True
 ) -> tuple[Measurement, ...] | None:
     """What one look at the worker says of its target."""
     now = SINCE + 2 * MINUTE
@@ -172,7 +172,7 @@ def test_look_has_the_points_of_the_target_and_tells_what_it_could_not_read(serv
     progressive = replace(spec, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
     served.answers([[FIRST.timestamp(), "0.5"]])
 
-    def reader() -> PrometheusReader:
+    def reader(_: WorkerSpec) -> PrometheusReader:
         servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
         return PrometheusReader(servers, Deadline(60))
 
@@ -183,7 +183,7 @@ def test_look_has_the_points_of_the_target_and_tells_what_it_could_not_read(serv
 
 
 def test_look_that_needs_no_number_makes_nothing_that_asks_for_one() -> None:
-    def reader() -> PrometheusReader:
+    def reader(_: WorkerSpec) -> PrometheusReader:
         raise AssertionError
 
     progressive = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))

@@ -18,6 +18,7 @@ from twgen.executing.unattended import Access, Unattended, carry_out
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.requests import PendingRequest
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.attached_objects import attached_objects
 from twgen.reading.rollouts import RolloutReader, read_intent, read_request, read_status, specs_of
@@ -48,7 +49,7 @@ def roll_out_intent(
     try:
         with Servers(settings) as servers:
 
-            def prometheus(intent: Intent) -> "Callable[[], PrometheusServers]":
+            def prometheus(intent: Intent) -> "Callable[[WorkerSpec], PrometheusServers]":
                 return usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
 
             async def story(opened: Connections) -> WorkerPlan | None:
@@ -77,7 +78,7 @@ def unattended(  # noqa: PLR0913, PLR0917 - what all rollouts of a process share
     place: tuple[str, str],
     servers: Servers,
     opened: Connections,
-    prometheus: "Callable[[Intent], Callable[[], PrometheusServers]]",
+    prometheus: "Callable[[Intent], Callable[[WorkerSpec], PrometheusServers]]",
     say: Callable[[str], None],
 ) -> Unattended:
     """The access of an intent's rollout to its servers, over these connections; it shows nothing."""

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakSet
 
 from twgen.cli.output import warn
 from twgen.cli.progress import counting
@@ -41,8 +42,8 @@ class Connections:
     runner: asyncio.Runner
     temporal: TemporalClients
     kubernetes: KubernetesClient | None
-    prometheus: "Callable[[], PrometheusServers]"
-    """Makes the clients of the Prometheus servers, once a metric needs one."""
+    prometheus: "Callable[[WorkerSpec], PrometheusServers]"
+    """Makes the clients of the Prometheus servers of a worker, once a metric needs one."""
 
     def cluster_for(self, needed_by: str) -> KubernetesClient:
         """The cluster; raises InvalidInput without one. `needed_by` is the command or option."""
@@ -72,6 +73,8 @@ class Servers:
         self._connections: Connections | None = None
         self._reached: ClusterAccess | None = None
         """The cluster that was read; None: none yet."""
+        self._clients = WeakSet[KubernetesClient]()
+        """All that were opened, as long as anything uses them."""
         self._is_reading = False
 
     def __enter__(self) -> Self:
@@ -184,21 +187,28 @@ class Servers:
             # without workers, nothing can be done without it
             access = replace(access, is_optional=bool(workers))
         kubernetes = KubernetesClient(access, asks=self._asks) if access else None
+        if kubernetes:
+            self._clients.add(kubernetes)
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
         return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))
 
     def renewed(self, opened: Connections) -> Connections:
-        """New connections in the same event loop; whoever uses the old ones keeps them."""
+        """New connections in the same event loop.
+
+        The old ones are closed. A request that still uses them opens another connection for itself.
+        """
         if opened.kubernetes:
             self._reached = opened.kubernetes.reached
-        return replace(self._open(()), runner=opened.runner)
+            opened.kubernetes.close()
+        return replace(self._open(()), runner=opened.runner, prometheus=opened.prometheus)
 
     def close(self) -> None:
         """Close the connections: the next read opens new ones."""
         opened, self._connections = self._connections, None
         if opened and opened.kubernetes:
             self._reached = opened.kubernetes.reached
-            opened.kubernetes.close()
+        for client in self._clients:
+            client.close()
         # a thread of `status --watch` that is interrupted may still be reading: it ends with the process
         if opened and not self._is_reading:
             opened.runner.close()
@@ -208,23 +218,20 @@ def usable_prometheus(
     settings: Settings,
     mounted: Sequence[PrometheusServer] = (),
     remedy: str = "",
-    among: Collection[str] | None = None,
-) -> "Callable[[], PrometheusServers]":
-    """The clients of the servers that a command may ask, made once one is needed; `among` these names."""
+) -> "Callable[[WorkerSpec], PrometheusServers]":
+    """The clients of the servers that a command may ask for any worker, made once one is needed."""
 
     @cache
     def clients() -> "PrometheusServers":
         from twgen.clients.prometheus import PrometheusServers
 
         what_to_do = remedy or settings.surroundings.prometheus_remedy(settings.operator)
-        usable = settings.usable_prometheus(mounted)
-        servers = tuple(server for server in usable if among is None or server.name in among)
-        return PrometheusServers(servers, what_to_do)
+        return PrometheusServers(settings.usable_prometheus(mounted), what_to_do)
 
-    return clients
+    return lambda _: clients()
 
 
-def _reader(opened: Connections, deadline: Deadline) -> "PrometheusReader":
+def _reader(opened: Connections, deadline: Deadline, spec: WorkerSpec) -> "PrometheusReader":
     from twgen.reading.prometheus import PrometheusReader
 
-    return PrometheusReader(opened.prometheus(), deadline)
+    return PrometheusReader(opened.prometheus(spec), deadline)

@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from twgen.cli.boundary import bug_lines
 from twgen.cli.in_cluster import how_it_ended, unattended
-from twgen.cli.live import Connections, Servers, usable_prometheus
+from twgen.cli.live import Connections, Servers
 from twgen.cli.output import warn
 from twgen.cli.rolling import sleep
-from twgen.cli.settings import Settings, clock
+from twgen.cli.settings import Settings, clock, steady
 from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import TwgenError
 from twgen.executing.rollout_tasks import RolloutTasks
-from twgen.executing.unattended import Access, carry_out
+from twgen.executing.unattended import Access, Unattended, carry_out
 from twgen.model.requests import PendingRequest
 from twgen.model.rollout import EndedJob, Glimpse, JobReference
+from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.rollout import needs_a_rollout
@@ -43,11 +43,16 @@ class RolloutsByTick:
     """The rollouts of one process, and the connections that they use."""
 
     def __init__(
-        self, settings: Settings, servers: Servers, opened: Connections, say: Callable[[str], None]
+        self,
+        settings: Settings,
+        servers: Servers,
+        opened: Connections,
+        say: Callable[[str], None],
+        report_bug: Callable[[str, Exception], None],
     ) -> None:
         """`say` gets every change that was made, and every end."""
-        self.tasks = RolloutTasks(self._carry_out, clock, say, lambda bug: warn(bug_lines(bug)))
-        self._say = say
+        self.tasks = RolloutTasks(self._carry_out, steady, say, report_bug)
+        self._say, self._report_bug = say, report_bug
         self._settings = settings
         self._shard = Shard(settings.shard, settings.shards)
         self._servers = servers
@@ -64,6 +69,8 @@ class RolloutsByTick:
                 glimpses = await read_glimpses(client, self._settings.namespace, deadline)
             except TwgenError as error:
                 self._renew(str(error))
+            except Exception as error:  # noqa: BLE001 - it must not end the rollouts that run
+                self._report_bug("a look for new intents and requests", error)
             else:
                 if self._failure:
                     # a certificate may have been renewed since they were begun
@@ -87,23 +94,26 @@ class RolloutsByTick:
             if not (intent.is_by_tick and status and is_of(status, intent)):
                 continue
             if not needs_a_rollout(status.phase, status.reason):
-                self.tasks.note_end(glimpse_of(intent), status.since)
+                ended_for = max(timedelta(), clock() - status.since)
+                self.tasks.note_end(glimpse_of(intent), steady() - ended_for)
 
     def ended(self, intent: Intent) -> EndedJob | None:
         """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""
         at = self.tasks.ended_at(glimpse_of(intent)) if intent.is_by_tick else None
-        return EndedJob(JobReference("", ""), at) if at else None
+        return EndedJob(JobReference("", ""), clock() - (steady() - at)) if at else None
 
     def begin_again(self, intent: Intent) -> None:
         """Begin the rollout of an intent that has ended."""
         self.tasks.begin_again(glimpse_of(intent))
 
     async def _carry_out(self, glimpse: Glimpse) -> None:
-        def prometheus(intent: Intent) -> "Callable[[], PrometheusServers]":
-            return usable_prometheus(self._settings, among={server.name for server in intent.prometheus})
+        opened = self._opened
 
-        turn = _Turn(self._turns)
-        base = unattended(self._settings, glimpse.place, self._servers, self._opened, prometheus, self._say)
+        def prometheus(intent: Intent) -> "Callable[[WorkerSpec], PrometheusServers]":
+            names = {server.name for server in intent.prometheus}
+            return lambda spec: opened.prometheus(spec).among(names)
+
+        base = unattended(self._settings, glimpse.place, self._servers, opened, prometheus, self._say)
         is_own = False
 
         async def own_intent(intent_hash: str) -> Intent | None:
@@ -117,29 +127,23 @@ class RolloutsByTick:
                 return None
             return intent if is_own else None
 
-        shared = replace(
-            base,
-            read_intent=own_intent,
-            access=lambda intent: self._shared(base.access(intent), glimpse, turn),
-        )
-        try:
-            plan = await carry_out(shared, glimpse.intent_hash, None)
-        finally:
-            turn.give_back()
+        shared = replace(base, read_intent=own_intent, access=lambda intent: self._shared(base, intent))
+        plan = await carry_out(shared, glimpse.intent_hash, None)
         if is_own:
             self._say(f"{'/'.join(glimpse.place)}: {how_it_ended(plan)}")
 
-    def _shared(self, access: Access, glimpse: Glimpse, turn: "_Turn") -> Access:
-        """The same access; a look waits for its turn, and reads a request only if one was seen."""
+    def _shared(self, base: Unattended, intent: Intent) -> Access:
+        """The access of an intent's rollout; a look waits for its turn, and reads a request if one was seen.
+
+        Only a few rollouts read one Temporal server at once. A turn ends with the read: if a status or an
+        Event cannot be written, no other rollout waits for that.
+        """
+        access, glimpse = base.access(intent), glimpse_of(intent)
         rollout = access.rollout
 
         async def read() -> World:
-            await turn.take(rollout.spec.connection.host_port)
-            return await rollout.read()
-
-        async def rest(length: timedelta) -> None:
-            turn.give_back()
-            await rollout.sleep(length)
+            async with self._turns[rollout.spec.connection.host_port]:
+                return await rollout.read()
 
         async def is_asked() -> bool:
             return self.tasks.is_asked(glimpse)
@@ -147,35 +151,9 @@ class RolloutsByTick:
         async def pending() -> PendingRequest | None:
             return await access.pending() if self.tasks.is_asked(glimpse) else None
 
-        return access._replace(
-            rollout=replace(rollout, read=read, sleep=rest), pending=pending, is_asked=is_asked
-        )
-
-
-class _Turn:
-    """The turn of a rollout to read its state and to make the change that follows.
-
-    Only a few rollouts have a turn on one Temporal server at once. A rollout waits for its turn before it
-    reads, since its change is valid only for a moment after the read.
-    """
-
-    def __init__(self, turns: defaultdict[str, asyncio.Semaphore]) -> None:
-        self._turns = turns
-        self._taken: asyncio.Semaphore | None = None
-
-    async def take(self, address: str) -> None:
-        """Wait for it, unless it was taken already."""
-        if not self._taken:
-            await self._turns[address].acquire()
-            self._taken = self._turns[address]
-
-    def give_back(self) -> None:
-        """Let another rollout have it."""
-        if self._taken:
-            self._taken.release()
-        self._taken = None
+        return access._replace(rollout=replace(rollout, read=read), pending=pending, is_asked=is_asked)
 
 
 def glimpse_of(intent: Intent) -> Glimpse:
     """The same of an intent that was read as a whole."""
-    return Glimpse(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid, is_asked=False)
+    return Glimpse(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid, request="")

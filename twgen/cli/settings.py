@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,26 @@ from twgen.reading.input import DIRECTORY, HELM, Input
 
 if TYPE_CHECKING:
     from twgen.clients.deadline import Deadline
+    from twgen.executing.clock import SteadyClock
     from twgen.specs.spec_document import NamespaceRule
 
 
 def clock() -> datetime:
     """The time, to the second."""
     return datetime.now(UTC).replace(microsecond=0)
+
+
+@cache
+def _steady() -> "SteadyClock":
+    from twgen.clients.deadline import monotonic
+    from twgen.executing.clock import SteadyClock
+
+    return SteadyClock(clock, monotonic)
+
+
+def steady() -> datetime:
+    """A moment for pauses of this process; no change of the machine's clock moves it."""
+    return _steady()()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ import gc
 import os
 import time
 from asyncio import TaskGroup
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import partial
-from typing import Any, NoReturn, TypeVar
+from datetime import timedelta
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -20,22 +20,23 @@ from twgen.cli.prune import without_open_workflows
 from twgen.cli.rolling import sleep
 from twgen.cli.rollouts_by_tick import RolloutsByTick
 from twgen.cli.serving import Board, Exposed, serving
-from twgen.cli.settings import Settings, clock, settings_of
+from twgen.cli.settings import Settings, clock, settings_of, steady
 from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import AnswerDeadline, Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.pruning import Pruned, delete_records
 from twgen.executing.refreshes import Refreshes
 from twgen.executing.temporal import TemporalWriter, begin
 from twgen.executing.tick import Tick, Worker
+from twgen.executing.tick_memory import TickMemory
 from twgen.model.draining import ScheduledAction
-from twgen.model.operator import GroupKind
-from twgen.model.requests import Answer
+from twgen.model.operator import Application, GroupKind
+from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.planning.attached_status import AttachedRead, with_refusals
-from twgen.planning.pruning import NextTry, OldRecord
+from twgen.planning.pruning import OldRecord
 from twgen.planning.rollout import overdue
 from twgen.planning.routing.target import Target
 from twgen.planning.shards import Shard
@@ -44,10 +45,13 @@ from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
 from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import SharedReads
-from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
+from twgen.reporting.bugs import Bug
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
+
+if TYPE_CHECKING:
+    from twgen.clients.prometheus import PrometheusServers
 
 Item = TypeVar("Item")
 
@@ -114,10 +118,12 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
     if settings.operator.tick.rollouts and every is None:
         raise InvalidInput("tick.rollouts of the OperatorConfig needs --every: a rollout takes many checks")
-    with Servers(settings) as servers, served:
+    with Servers(settings) as servers, served, closing(refreshes) if refreshes else nullcontext():
         # the first look describes every worker, and one alone needs no memory
         next_look = Look if every is None else Memory().look
-        checks_with = partial(_Checks, settings, servers, refreshes=refreshes, next_look=next_look)
+        checks_with = partial(
+            _Checks, settings, servers, refreshes=refreshes, next_look=next_look, goes_on=every is not None
+        )
         if every is not None:
             servers.run((), lambda opened: _check_for_ever(checks_with(opened), exposed, every))
         elif failures := servers.run((), lambda opened: checks_with(opened).check()):
@@ -127,7 +133,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
 class _Checks:
     """The checks of one process, with their results and counts."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what all checks share
         self,
         settings: Settings,
         servers: Servers,
@@ -135,24 +141,18 @@ class _Checks:
         *,
         refreshes: Refreshes | None,
         next_look: Callable[[], Look],
+        goes_on: bool,
     ) -> None:
         self.settings, self.servers, self.refreshes = settings, servers, refreshes
         self.next_look = next_look
         self.shard = Shard(settings.shard, settings.shards)
-        self.opened = opened
+        self.opened = replace(opened, prometheus=_prometheus(settings, refreshes))
         """The connections of the next check."""
         self.rollouts: RolloutsByTick | None = None
         """The rollouts that this process carries out; None: it may carry out none."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors, self.has_failed = 0, 0, False
-        self.forbidden: set[str] = set()
-        """The workers whose status the account may not write, and requests that it may not answer."""
-        self.unlisted: set[str] = set()
-        """Why kinds of attached objects could not be read, as far as it was reported."""
-        self.begun: dict[str, datetime] = {}
-        self.kept: dict[tuple[str, str], NextTry] = {}
-        self.busy: dict[str, int] | None = None
-        """All three as in a Tick."""
+        self.memory = TickMemory(steady, goes_on=goes_on)
 
     async def check(self) -> list[str]:
         """Check all rollouts, do everything that is due, and return the failures."""
@@ -163,9 +163,19 @@ class _Checks:
             self.done += 1
         except TwgenError as error:
             failures = [str(error)]
+        except Exception as error:  # noqa: BLE001 - it must not end the rollouts of this process
+            failures = [Bug.of("a check", error)]
         self.errors += len(failures)
-        self.has_failed = bool(failures)
+        self.has_failed = not all(isinstance(failure, Bug) for failure in failures)
         return failures
+
+    def report_bug(self, subject: str, error: Exception) -> None:
+        """Print a line about an unexpected error in a rollout, once."""
+        self.warn([Bug.of(subject, error)])
+
+    def warn(self, lines: Iterable[str]) -> None:
+        """Print one warning for each line; one about a bug once."""
+        warn(line for line in lines if not isinstance(line, Bug) or self.memory.is_new(line))
 
     def _renew(self) -> None:
         """Use new connections from now on: a key or a certificate may have been renewed since it was read."""
@@ -183,10 +193,11 @@ class _Checks:
 
 async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> NoReturn:
     """Check again and again, and carry out rollouts meanwhile."""
-    checks.busy = {}
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
-            checks.rollouts = RolloutsByTick(checks.settings, checks.servers, checks.opened, _print)
+            checks.rollouts = RolloutsByTick(
+                checks.settings, checks.servers, checks.opened, _print, checks.report_bug
+            )
         following = None
         while True:
             await _check_and_report(checks, exposed, every)
@@ -203,14 +214,17 @@ async def _check_and_report(checks: _Checks, exposed: Exposed, every: float) -> 
     seconds = time.monotonic() - began
     if checks.done > done_before:
         exposed.healthy_until = time.monotonic() + _MISSED * (every + max(seconds, checks.settings.timeout))
-    warn(failures)
+    checks.warn(failures)
     if seconds > every:
         warn([f"a check took {seconds:.0f} s, longer than --every: changes are noticed that much later"])
-    exposed.metrics = checks.metrics(seconds)
-    if checks.done > done_before:
-        exposed.board.show(checks.statuses, clock())
-    else:
-        exposed.board.failure = "; ".join(failures)
+    try:
+        exposed.metrics = checks.metrics(seconds)
+        if checks.done > done_before:
+            exposed.board.show(checks.statuses, clock())
+        else:
+            exposed.board.failure = "; ".join(failures)
+    except Exception as error:  # noqa: BLE001 - it must not end the rollouts of this process
+        checks.report_bug("the metrics and the page", error)
 
 
 def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | None:
@@ -223,6 +237,28 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
         raise InvalidInput("--argocd-server needs a token: --argocd-token-file, or ARGOCD_AUTH_TOKEN")
     argocd = ArgoCD(server, token, token_file, params["argocd_ca_file"] or "")
     return Refreshes(argocd, settings.timeout, _print)
+
+
+def _prometheus(
+    settings: Settings, refreshes: Refreshes | None
+) -> "Callable[[WorkerSpec], PrometheusServers]":
+    """The clients of the Prometheus servers that a worker's Argo CD project may use, and of the options'."""
+    operator = settings.operator
+
+    @cache
+    def clients(project: str) -> "PrometheusServers":
+        from twgen.clients.prometheus import PrometheusServers
+
+        servers = (*operator.prometheus_of(Application("", project)), *settings.prometheus)
+        remedy = (
+            f"the operator must list Argo CD project {project!r} in `prometheus` of {operator.file}"
+            if project
+            else "tick does not know its Argo CD project: does an application of --argocd-server render its"
+            " intent?"
+        )
+        return PrometheusServers(tuple({server.name: server for server in servers}.values()), remedy)
+
+    return lambda spec: clients(refreshes.projects.get(spec.worker_deployment, "") if refreshes else "")
 
 
 def _print(line: str) -> None:
@@ -254,19 +290,21 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     tick = Tick(
         read=partial(checks.servers.read_each, opened, look=checks.next_look()),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
-        record=partial(_write_status, client, timeout, checks.forbidden),
-        answer=partial(_answer, client, timeout, checks.forbidden),
+        record=lambda intent, status: ClusterWriter(client, intent, timeout, _FIELD_MANAGER).record(
+            write_rollout_status(status), over=status.resource_version
+        ),
+        answer=lambda intent, answer, version: ClusterWriter(client, intent, timeout).answer(
+            answer, over=version
+        ),
         say=_print,
+        memory=checks.memory,
         begin_again=checks.rollouts.begin_again if checks.rollouts else None,
         drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
         prune=partial(_prune, opened, timeout) if settings.operator.tick.prunes else None,
-        attached=partial(_attached, client, timeout, checks.unlisted),
-        begun=checks.begun,
-        kept=checks.kept,
-        forbidden=checks.forbidden,
-        busy=checks.busy,
+        attached=partial(_attached, client, timeout, checks.memory),
     )
     result = await tick.act(turned(workers, checks.done))
+    warn(result.warnings)
     failures += result.failures
     shown = [
         overdue(status, clock())
@@ -275,7 +313,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
     ]
     statuses = result.newer(shown)
     if checks.refreshes:
-        failures += await checks.refreshes.ask(result.applications, clock())
+        failures += await checks.refreshes.ask(result.applications, clock(), steady())
         statuses = [with_refusals(status, checks.refreshes.refused) for status in statuses]
     return statuses, failures
 
@@ -317,51 +355,11 @@ async def _prune(
 async def _attached(
     client: KubernetesClient,
     timeout: float,  # noqa: ASYNC109 - of each answer
-    reported: set[str],
+    memory: TickMemory,
     kinds: Mapping[str, set[GroupKind]],
 ) -> Mapping[str, AttachedRead]:
     """The states of attached objects; a kind that cannot be read is reported once."""
     objects = await read_attached(client, kinds, AnswerDeadline(timeout))
-    for why in (why for read in objects.values() for why in read.unread.values() if why not in reported):
-        reported.add(why)
+    for why in (why for read in objects.values() for why in read.unread.values() if memory.is_new(why)):
         warn([f"the state of attached objects is unknown: {why}"])
     return objects
-
-
-async def _write_status(
-    client: KubernetesClient,
-    timeout: float,  # noqa: ASYNC109 - of each request
-    forbidden: set[str],
-    intent: Intent,
-    status: RolloutStatus,
-) -> None:
-    """Write a status."""
-    writer = ClusterWriter(client, intent, timeout, _FIELD_MANAGER)
-    failure = f"cannot write the status of {status.worker}, which has no Job to write it"
-    await _unless_forbidden(
-        writer.record(write_rollout_status(status), over=status.resource_version), failure, forbidden
-    )
-
-
-async def _answer(  # noqa: PLR0913, PLR0917 - what all answers share, and what each has of its own
-    client: KubernetesClient,
-    timeout: float,  # noqa: ASYNC109 - of each request
-    forbidden: set[str],
-    intent: Intent,
-    answer: Answer,
-    version: str,
-) -> None:
-    """Answer a request in place of that resource version of the status."""
-    writer = ClusterWriter(client, intent, timeout)
-    failure = f"cannot answer requests to {intent.namespace}/{intent.worker}, which has no Job to answer them"
-    await _unless_forbidden(writer.answer(answer, over=version), failure, forbidden)
-
-
-async def _unless_forbidden(writing: Awaitable[object], failure: str, forbidden: set[str]) -> None:
-    """Write into the cluster; a missing right to do so is reported once for each failure."""
-    try:
-        await writing
-    except Forbidden as error:
-        if failure not in forbidden:
-            forbidden.add(failure)
-            warn([f"{failure}: does the account have the rights of deploy/tick/statuses? ({error})"])

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.http import TOKEN, Answer, Request, answer_to, json_of
-from twgen.clients.pools import pool_trusting
+from twgen.clients.pools import address_of, pool_trusting
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
@@ -50,10 +50,15 @@ class ArgoCD:
     _pool: "PoolManager" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Reject an address without its protocol."""
-        if not self.server.startswith(("https://", "http://")):
-            raise InvalidInput(f"--argocd-server: {self.server!r} must begin with https:// or http://")
+        """Reject what is not an address."""
+        if not self.server.startswith(("https://", "http://")) or not address_of(self.server):
+            such_as = "an address such as https://argocd.example.com"
+            raise InvalidInput(f"--argocd-server: {self.server!r} is not {such_as}")
         self._pool = pool_trusting(self.server, self.ca_file)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._pool.clear()
 
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False

@@ -5,11 +5,12 @@ import re
 import time
 from base64 import b64encode
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
@@ -53,6 +54,10 @@ class PrometheusServers:
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
     )
     """Of each server: a slow one must not delay another."""
+
+    def among(self, names: Collection[str]) -> Self:
+        """Those of these names, with the same limits."""
+        return replace(self, usable=tuple(server for server in self.usable if server.name in names))
 
     def called(self, name: str) -> PrometheusServer:
         """The server of that name, or the only one; raises StateUnavailable if there is none, or several."""

@@ -1,10 +1,25 @@
-"""The time that a rollout uses."""
+"""The times that rollouts and `tick` use."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from twgen.clients.kubernetes import Heard
 from twgen.model.times import later
+
+
+class SteadyClock:
+    """The time since it was made, as a moment: it goes on evenly when people or NTP set the machine's clock.
+
+    Pauses of one process are measured by it.
+    """
+
+    def __init__(self, own: Callable[[], datetime], monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._began, self._at = own(), monotonic()
+
+    def __call__(self) -> datetime:
+        """The moment."""
+        return later(self._began, timedelta(seconds=self._monotonic() - self._at))
 
 
 class SlowestClock:

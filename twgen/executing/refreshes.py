@@ -9,19 +9,23 @@ from typing import Any
 from twgen.clients.argocd import AT_ONCE, ArgoCD
 from twgen.clients.deadline import Deadline
 from twgen.cluster.applications import asked_since, refused_objects
-from twgen.errors import OutOfTime, StateUnavailable
+from twgen.errors import OutOfTime, TwgenError
 from twgen.model.paths import value_at
 from twgen.planning.attached_status import NamedObject
 from twgen.planning.refresh import (
+    MOST_A_MINUTE,
     ApplicationState,
     Refresh,
     Rendered,
     RenderedBy,
     due_refresh,
+    kept_refreshes,
     needs_last_render,
     not_looked_at,
     rendered_by,
+    within_a_minute,
 )
+from twgen.reporting.bugs import Bug
 from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
@@ -33,18 +37,31 @@ class Refreshes:
         self._timeout = timeout
         self._say = say
         self._requested: dict[str, Refresh] = {}
+        """The newest refresh of each application."""
+        self._made_at: list[datetime] = []
+        """When the newest refreshes were requested."""
+        self._waiting = 0
+        """How many applications the newest check did not refresh for the limit of a minute."""
         self._reported: set[tuple[str, str]] = set()
         """Applications, and workers that they no longer render: this has been reported."""
+        self.projects: dict[str, str] = {}
+        """The Argo CD project of each worker whose intent its application renders."""
         self.refused: dict[NamedObject, str] = {}
         """Why the last syncs could not apply objects, at the newest check."""
         self.made = 0
         """The number of refreshes."""
 
-    async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
+    def close(self) -> None:
+        """Close the connections to Argo CD."""
+        self._argocd.close()
+
+    async def ask(
+        self, applications: Mapping[str, Sequence[Rendered]], now: datetime, steady: datetime
+    ) -> list[str]:
         """Request each refresh that is due, by the renders of an application's workers; the failures.
 
         An intent that its application does not render is a failure; one that it no longer renders is reported
-        once.
+        once. `steady` is the time by the clock of pauses.
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []
@@ -55,6 +72,9 @@ class Refreshes:
                 application = await self._argocd.application(name, Deadline(self._timeout))
                 own_workers, foreign = self._own_and_foreign(name, workers, application)
                 failures.extend(foreign)
+                project = str(value_at(application, "spec", "project") or "")
+                for worker in workers:
+                    self.projects[worker.worker] = project if worker in own_workers else ""
                 state = _state(application)
                 if late := not_looked_at(state.asked_since, now):
                     failures.append(
@@ -62,14 +82,28 @@ class Refreshes:
                     )
                 elif own_workers:
                     self.refused |= refused_objects(application)
-                    await self._refresh(name, own_workers, state, now)
+                    await self._refresh(name, own_workers, state, steady)
 
-        requests = (ask(name, workers) for name, workers in sorted(applications.items()))
-        for outcome in await asyncio.gather(*requests, return_exceptions=True):
-            if isinstance(outcome, StateUnavailable | OutOfTime):
-                failures.append(str(outcome))
-            elif isinstance(outcome, BaseException):
+        self._requested = kept_refreshes(self._requested, steady)
+        self._waiting = 0
+
+        def last_time(name: str) -> tuple[str, str]:
+            last = self._requested.get(name)
+            return str(last.at) if last else "", name
+
+        # those that wait for the limit of a minute come first in the next one
+        in_turn = sorted(applications, key=last_time)
+        requests = [ask(name, applications[name]) for name in in_turn]
+        outcomes = await asyncio.gather(*requests, return_exceptions=True)
+        for name, outcome in zip(in_turn, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                is_known = isinstance(outcome, TwgenError)
+                failures.append(str(outcome) if is_known else Bug.of(f"application {name}", outcome))
+            elif outcome:
                 raise outcome
+        if self._waiting:
+            more = f"at most {MOST_A_MINUTE} applications are refreshed in a minute"
+            self._say(f"{more}: {self._waiting} more wait for the next check")
         return list(dict.fromkeys(failures))
 
     def _own_and_foreign(
@@ -109,6 +143,11 @@ class Refreshes:
             due = due_refresh(workers, state._replace(rendered=rendered), last, now)
         if not due:
             return
+        self._made_at = within_a_minute(self._made_at, now)
+        if len(self._made_at) >= MOST_A_MINUTE:
+            self._waiting += 1
+            return
+        self._made_at.append(now)
         # a refresh that Argo CD refuses is requested again, and does not count as one in vain
         self._requested[name] = (last or due)._replace(at=now, in_vain=0)
         with suppress(OutOfTime):

@@ -30,9 +30,12 @@ class RolloutTasks:
         carry_out: Callable[[Glimpse], Awaitable[object]],
         clock: Callable[[], datetime],
         say: Callable[[str], None],
-        report_bug: Callable[[Exception], None],
+        report_bug: Callable[[str, Exception], None],
     ) -> None:
-        """`carry_out` ends when nothing is left to do, or when the intent is another one."""
+        """`carry_out` ends when nothing is left to do, or when the intent is another one.
+
+        A rollout that has ended keeps its time by `clock`.
+        """
         self._carry_out = carry_out
         self._clock = clock
         self._say = say
@@ -42,7 +45,7 @@ class RolloutTasks:
         self._ended: dict[Place, _Ended] = {}
 
     def see(self, glimpses: Iterable[Glimpse]) -> None:
-        """Begin the rollouts of the intents that are new, or that something is requested of.
+        """Begin the rollouts of the intents that are new, and again once for each request.
 
         If the intent of a running rollout is another one now, that rollout finds it out, and ends first.
         """
@@ -50,8 +53,11 @@ class RolloutTasks:
         self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
         for place, glimpse in self._seen.items():
             ended = self._ended.get(place)
-            is_done = ended is not None and ended.intent.is_of(glimpse) and not glimpse.is_asked
-            if place not in self._running and not is_done:
+            if place in self._running:
+                continue
+            if ended and ended.intent.is_of(glimpse) and glimpse.request in {"", ended.intent.request}:
+                self._ended[place] = ended._replace(intent=glimpse)
+            else:
                 self._begin(glimpse)
 
     def note_end(self, glimpse: Glimpse, at: datetime) -> None:
@@ -67,7 +73,8 @@ class RolloutTasks:
     def begin_again(self, glimpse: Glimpse) -> None:
         """Begin a rollout that has ended."""
         if glimpse.place not in self._running:
-            self._begin(glimpse)
+            seen = self._seen.get(glimpse.place)
+            self._begin(seen if seen and seen.is_of(glimpse) else glimpse)
 
     def stop(self) -> None:
         """Stop all rollouts; those that are still there begin again when they are seen next."""
@@ -75,9 +82,12 @@ class RolloutTasks:
             task.cancel()
 
     def is_asked(self, glimpse: Glimpse) -> bool:
-        """Somebody requests something of a running rollout, or its intent is another one now."""
+        """A person requests something of a running rollout, or its intent is another one now.
+
+        The rollout itself finds out, a little later, that its intent is gone.
+        """
         seen = self._seen.get(glimpse.place)
-        return not seen or seen.is_asked or not seen.is_of(glimpse)
+        return seen is not None and (bool(seen.request) or not seen.is_of(glimpse))
 
     def _begin(self, glimpse: Glimpse) -> None:
         self._ended.pop(glimpse.place, None)
@@ -89,7 +99,7 @@ class RolloutTasks:
         except TwgenError as error:
             self._say(f"{'/'.join(glimpse.place)}: its rollout has ended: {error}")
         except Exception as error:  # noqa: BLE001 - it must not end the rollouts of the other workers
-            self._report_bug(error)
+            self._report_bug("/".join(glimpse.place), error)
         finally:
             del self._running[glimpse.place]
         # not after a stop: then it is to begin again

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from twgen.clients.kubernetes import Forbidden
 from twgen.errors import TwgenError
 from twgen.executing.pruning import Pruned
+from twgen.executing.tick_memory import TickMemory
 from twgen.model.draining import ScheduledAction
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Plan
@@ -44,12 +45,11 @@ from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread, unread_lines
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
+from twgen.reporting.bugs import Bug
 from twgen.reporting.status.document import is_news, rollout_status
 
 _NAMESPACES_AT_ONCE = 8
 """Of each Temporal server, so that one that never answers does not delay the others."""
-_BUSY_LOOKS = 3
-"""A server that is over its limit in as many looks in a row is told of."""
 _PRUNED_AT_ONCE = 10
 """The most records of a worker in one check: what else is due comes soon enough."""
 
@@ -76,16 +76,20 @@ class TickResult:
     unmoved: dict[str, RolloutStatus] = field(default_factory=dict)
     """The statuses of the workers whose traffic nothing in the cluster moves now."""
     failures: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """About rights that are missing, which may be meant so."""
     unread: list[Unread] = field(default_factory=list)
     """The workers that could not be read; `failures` has lines about them at the end of the check."""
 
     @contextmanager
-    def whatever_fails(self) -> Iterator[None]:
-        """Collect the failure of one worker, so that it does not stop the others."""
+    def whatever_fails(self, subject: str) -> Iterator[None]:
+        """Collect the failure of one worker, also an unexpected one, so that it does not stop the others."""
         try:
             yield
         except TwgenError as error:
             self.failures.append(str(error))
+        except Exception as error:  # noqa: BLE001 - a bug in one worker is no reason to leave the others alone
+            self.failures.append(Bug.of(subject, error))
 
     def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
         """The statuses that rollouts wrote in the cluster, with the newer state of their workers.
@@ -161,6 +165,7 @@ class Tick:
     """Answers a request in place of that resource version of the status."""
     say: Callable[[str], None]
     """Gets every change that was made."""
+    memory: TickMemory
     begin_again: Callable[[Intent], None] | None = None
     """Begins a rollout by this process that has ended; None: it carries out none."""
     drain: Callable[[Target, ScheduledAction], Awaitable[bool]] | None = None
@@ -169,15 +174,6 @@ class Tick:
     """Reads the objects of these kinds, by namespace; raises no TwgenError."""
     prune: Callable[[Target, Sequence[OldRecord]], Awaitable[Pruned]] | None = None
     """Deletes the records on which no workflow is open; None: it is not allowed."""
-    begun: dict[str, datetime] = field(default_factory=dict)
-    """The batch operations that have started, and until when each has nothing more to do."""
-    kept: dict[tuple[str, str], NextTry] = field(default_factory=dict)
-    """The old records that were not deleted, by worker and build ID, and when each is tried again."""
-    forbidden: set[str] = field(default_factory=set)
-    """What may not be written, as far as it was said."""
-    busy: dict[str, int] | None = None
-    """Why workers were not read although a later look may read them, and in how many looks in a row; None:
-    there is no later look."""
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Delete the Jobs that must run again, and write the statuses that no Job writes."""
@@ -185,51 +181,55 @@ class Tick:
         turns: defaultdict[str, asyncio.Semaphore]
         turns = defaultdict(lambda: asyncio.Semaphore(_NAMESPACES_AT_ONCE))
         by_place: defaultdict[tuple[str, str], list[Worker]] = defaultdict(list)
+        self.memory.forget_all_but({worker.spec.worker_deployment for worker in workers})
         for worker in workers:
             by_place[worker.spec.connection.host_port, worker.intent.namespace].append(worker)
             if worker.ended and worker.ended.is_older:
                 # without reading Temporal: no Job has run for this intent yet
-                with result.whatever_fails():
+                with result.whatever_fails(worker.spec.worker_deployment):
                     why = "it ran for an earlier intent, which was deleted"
                     await self._start_again(worker, worker.ended, why)
 
         async def check_namespace(group: Sequence[Worker]) -> None:
-            async with turns[group[0].spec.connection.host_port]:
-                unsettled = []
-                for observation in await self._read(group, result):
-                    worker, by_hand = observation.worker, observation.worker.intent.is_rolled_out_by_hand
-                    with result.whatever_fails():
-                        await self._answer(worker, observation.world.taken_at)
-                    with result.whatever_fails():
-                        observation.note(result)
-                        # reads for routing are only made if there may be something to do
-                        moves = not observation.target.has_all_traffic and (worker.ended or by_hand)
-                        ends = self.drain and self._may_end(observation)
-                        if moves or ends or self._records_due(observation):
-                            unsettled.append(worker)
-                        else:
-                            await self._write_status(observation, result)
-                if unsettled:
-                    for observation in await self._read(unsettled, result, for_routing=True):
-                        with result.whatever_fails():
-                            await self._write_status(observation, result)
-                            await self._run_again(observation)
-                        with result.whatever_fails():
-                            await self._prune(observation, result)
-                        await self._drain(observation, result)
+            with result.whatever_fails(f"the workers of namespace {group[0].intent.namespace}"):
+                await self._check(group, turns[group[0].spec.connection.host_port], result)
 
         await asyncio.gather(*map(check_namespace, by_place.values()))
-        result.failures.extend(unread_lines(self._told(result.unread)))
+        result.failures.extend(unread_lines(self.memory.without_busy(result.unread)))
         return result
 
-    def _told(self, unread: Sequence[Unread]) -> Sequence[Unread]:
-        """The workers that were not read, without those whose busy server may answer the next look."""
-        if self.busy is None:
-            return unread
-        looks = {one.why: self.busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
-        self.busy.clear()
-        self.busy.update(looks)
-        return [one for one in unread if looks.get(one.why, _BUSY_LOOKS) >= _BUSY_LOOKS]
+    async def _check(self, group: Sequence[Worker], turn: asyncio.Semaphore, result: TickResult) -> None:
+        """Check the workers of one namespace; only its reads need a turn on their Temporal server."""
+        unsettled = []
+        async with turn:
+            observations = await self._read(group, result)
+        for observation in observations:
+            worker, name = observation.worker, observation.worker.spec.worker_deployment
+            with result.whatever_fails(name):
+                await self._answer(worker, observation.world.taken_at, result)
+            with result.whatever_fails(name):
+                observation.note(result)
+                # reads for routing are only made if there may be something to do
+                by_hand = worker.intent.is_rolled_out_by_hand
+                moves = not observation.target.has_all_traffic and (worker.ended or by_hand)
+                ends = self.drain and self._may_end(observation)
+                if moves or ends or self._records_due(observation):
+                    unsettled.append(worker)
+                else:
+                    await self._write_status(observation, result)
+        if not unsettled:
+            return
+        async with turn:
+            observations = await self._read(unsettled, result, for_routing=True)
+        for observation in observations:
+            name = observation.worker.spec.worker_deployment
+            with result.whatever_fails(name):
+                await self._write_status(observation, result)
+                await self._run_again(observation)
+            with result.whatever_fails(name):
+                await self._prune(observation, result)
+            with result.whatever_fails(name):
+                await self._drain(observation, result)
 
     async def _read(
         self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False
@@ -244,7 +244,7 @@ class Tick:
                 state = RolloutInCluster(is_paused=worker.intent.is_paused)
                 own_world = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
                 observations.append(observation := _Observation(worker, own_world, attached))
-                with suppress(TwgenError):  # `note` raises it again, and it is reported there
+                with suppress(Exception):  # `note` raises it again, and it is reported there
                     plans += [plan.versions for plan in observation.plan.workers]
         if self.attached and (kinds := attached_to_read(plans)):
             attached.update(await self.attached(kinds))
@@ -268,7 +268,9 @@ class Tick:
         status = replace(status, since=since, resource_version=version, permits=permits)
         result.unmoved[status.worker] = status
         if not before or is_news(before, status):
-            await self.record(worker.intent, status)
+            why = "cannot write its status, which has no Job to write it"
+            with self._permitted(status.worker, why, result):
+                await self.record(worker.intent, status)
 
     async def _run_again(self, observation: _Observation) -> None:
         """Start a rollout again that has ended and has something to do: Argo CD makes a tracked Job anew."""
@@ -279,32 +281,34 @@ class Tick:
         if runs_again(plan, ended.ended_at, now, is_by_tick=is_by_tick):
             await self._start_again(worker, ended, plan.routing.because)
 
-    async def _answer(self, worker: Worker, now: datetime) -> None:
+    async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
         """Refuse a request that no Job will take, or let a Job that has ended run again for it."""
         status, ended, by_hand = worker.status, worker.ended, worker.intent.is_rolled_out_by_hand
         pending = status.pending if status else None
         if not status or not pending or pending.is_answered or not pending.request:
             return
-        if worker.intent.is_by_tick or (not by_hand and not ended):
+        if not by_hand and not ended:
             return  # its rollout takes it
         is_hook = ended is not None and ended.is_hook
         why = refused_without_job(pending.request, status, now, by_hand=by_hand, is_hook=is_hook)
         if why:
             refusal = Answer(pending.request, AnswerState.REFUSED, why)
-            try:
+            # the request may stay for long
+            with self._permitted(status.worker, f"cannot refuse {pending.request} ({why})", result):
                 await self.answer(worker.intent, refusal, pending.resource_version)
-            except Forbidden as error:
-                # the account may have no right to write statuses, and the request may stay for long
-                if (key := f"requests to {status.worker}") not in self.forbidden:
-                    self.forbidden.add(key)
-                    self.say(
-                        f"{status.worker}: cannot refuse {pending.request} ({why}): does the account have the"
-                        f" rights of deploy/tick/statuses? ({error})"
-                    )
-                return
-            self.say(f"{status.worker}: refused {pending.request}: {why}")
+                self.say(f"{status.worker}: refused {pending.request}: {why}")
         elif ended:
             await self._start_again(worker, ended, f"it is to take a request: {pending.request}")
+
+    @contextmanager
+    def _permitted(self, worker: str, failure: str, result: TickResult) -> Iterator[None]:
+        """Write into the cluster; if the account may not, that is a warning, once."""
+        try:
+            yield
+        except Forbidden as error:
+            if self.memory.is_new(failure, worker):
+                rights = "does the account have the rights of deploy/tick/statuses?"
+                result.warnings.append(f"{worker}: {failure}: {rights} ({error})")
 
     async def _start_again(self, worker: Worker, ended: EndedJob, because: str) -> None:
         name = worker.spec.worker_deployment
@@ -317,33 +321,36 @@ class Tick:
 
     def _may_end(self, observation: _Observation) -> bool:
         """A batch operation may be due; after one that has started, the next may be due only later."""
-        target, now = observation.target, observation.plan.now
+        target, now = observation.target, self.memory.steady()
         if not may_end_workflows(target):
             return False
+        begun = self.memory.begun[target.spec.worker_deployment]
         job_ids = old_enough(target.spec, target.temporal, target.now)
-        return any(self.begun.get(job_id, now) <= now for job_id in job_ids)
+        return any(begun.get(job_id, now) <= now for job_id in job_ids)
 
     def _records_due(self, observation: _Observation) -> list[OldRecord]:
         """Some of the records that the policy of a worker no longer keeps; none if it is not allowed."""
         if not self.prune:
             return []
-        worker, now = observation.target.spec.worker_deployment, observation.target.now
+        now, kept = self.memory.steady(), self.memory.kept[observation.target.spec.worker_deployment]
 
         def is_due(record: OldRecord) -> bool:
-            again = self.kept.get((worker, record.build_id))
+            again = kept.get(record.build_id)
             return again is None or again.at <= now
 
         return list(filter(is_due, records_to_prune(observation.target)))[:_PRUNED_AT_ONCE]
 
     async def _prune(self, observation: _Observation, result: TickResult) -> None:
         """Delete the records that are due, by facts of now."""
-        worker, now = observation.target.spec.worker_deployment, observation.target.now
+        worker, kept = observation.target.spec.worker_deployment, self.memory.kept
         if not self.prune or not (due := self._records_due(observation)):
             return
+        listed = {version.build_id for version in observation.target.temporal.versions}
+        kept[worker] = {build_id: again for build_id, again in kept[worker].items() if build_id in listed}
         # before it is tried: a failure in the middle is no reason to try the same ones at every check
         for record in due:
-            key = worker, record.build_id
-            self.kept[key] = NextTry.after(self.kept.get(key), now)
+            before = kept[worker].get(record.build_id)
+            kept[worker][record.build_id] = NextTry.after(before, self.memory.steady())
         pruned = await self.prune(observation.target, due)
         # a record that the server still lists is tried again after its pause, as one that was kept
         for build_id in pruned.deleted:
@@ -354,9 +361,11 @@ class Tick:
         """Start the due actions on workflows of draining versions, and note those that started before."""
         if not self.drain:
             return
-        target = observation.target
-        self.begun.update(settled_until(target))
+        target, now = observation.target, self.memory.steady()
+        settled = settled_until(target).items()
+        begun = {job_id: later(now, until - target.now) for job_id, until in settled}
+        self.memory.begun[target.spec.worker_deployment] = begun
         for scheduled in due_actions(target):
-            with result.whatever_fails():
+            with result.whatever_fails(target.spec.worker_deployment):
                 if await self.drain(target, scheduled):
-                    self.begun[scheduled.job_id] = later(target.now, REPEATED_AFTER)
+                    begun[scheduled.job_id] = later(now, REPEATED_AFTER)

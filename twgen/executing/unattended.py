@@ -17,7 +17,7 @@ from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.policy import OwnerReferences
 from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import PendingRequest
+from twgen.model.requests import Answer, AnswerState, PendingRequest
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -125,8 +125,7 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
             if plan.routing.reason is not RoutingReason.SUPERSEDED:
                 return plan
     except UnusableIntent as error:
-        refused = Journal(unattended.writer(error.intent), error.intent, unattended.say)
-        await refused.refuse(str(error), unattended.clock())
+        await _refuse(unattended, error)
         raise
     except Exception as error:
         # nothing is written after SIGTERM: a reader of a status also reads its Jobs
@@ -135,6 +134,25 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
             why = f"a bug ended it ({type(error).__name__})" if is_bug else str(error)
             await journal.leave(why, unattended.clock())
         raise
+
+
+async def _refuse(unattended: Unattended, error: UnusableIntent) -> None:
+    """Report once that an intent cannot be carried out, and refuse the request that waits for it."""
+    intent, status = error.intent, None
+    writer, why = unattended.writer(intent), str(error)
+    with suppress(TwgenError):
+        status = await unattended.read_status(intent)
+    is_said = status and (status.reason, status.message) == (RoutingReason.INVALID_INTENT, why)
+    if not is_said:
+        await Journal(writer, intent, unattended.say).refuse(why, unattended.clock())
+    try:
+        status = await unattended.read_status(intent)
+        if status and (pending := status.pending):
+            is_new = pending.request and not pending.is_answered
+            answer = Answer(pending.request, AnswerState.REFUSED, why) if pending.request and is_new else None
+            await writer.answer(answer, over=pending.resource_version)
+    except TwgenError as failure:
+        unattended.say(f"{unattended.name}: a request to it could not be refused: {failure}")
 
 
 async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> Intent | None:

@@ -49,8 +49,8 @@ class Glimpse(NamedTuple):
     intent_hash: str
     uid: str
     """The UID of that ConfigMap."""
-    is_asked: bool
-    """A request waits for it."""
+    request: str
+    """The request that waits for it, as it is written; empty: none."""
 
     @property
     def place(self) -> tuple[str, str]:

@@ -53,7 +53,7 @@ class Reads:
     task_queue_of_variables: TaskQueue | None = None
     """The task queue in the variables of its containers, if its other pollers are to be read."""
     pods_of: tuple[LiveDeployment, ...] = ()
-    """The Deployments that should have pods, and have none that is available."""
+    """The Deployments that should have pods, and have none that is available, or none that polls yet."""
     replay: bool = False
     """The state of the target's replay is read."""
     held: tuple[str, ...] = ()
@@ -119,7 +119,9 @@ def further_reads(
         pods_of=tuple(
             live
             for live in world.deployments or ()
-            if live.replicas > 0 and not live.serving and not live.terminating
+            if live.replicas > 0
+            and not live.terminating
+            and (not live.serving or (is_missing and live.build_id == spec.build_id))
         ),
         replay=spec.policy.replay is not None
         and (not target.is_current or spec.policy.replay.before is not ReplayBefore.RAMP),

@@ -18,7 +18,11 @@ from twgen.planning.plan import plan_versions
 from twgen.planning.sentences import listed, spoken
 
 REFRESH_PAUSE = timedelta(minutes=10)
-"""The time between two refreshes of one application."""
+"""The time from a refresh of an application that changed nothing to the next one."""
+_SHORTEST_PAUSE = timedelta(seconds=30)
+"""The time from any refresh of an application to the next one: Argo CD applies its output."""
+MOST_A_MINUTE = 20
+"""Refreshes of all applications: each is a render of a whole application."""
 _LONGEST_PAUSE = timedelta(days=1)
 """The longest time between two refreshes if the first changed nothing."""
 _DOUBLED = 8
@@ -144,25 +148,50 @@ def due_refresh(
     """The hard refresh that an application needs now; `last` is the one before.
 
     A refresh would change the manifests of a running sync, so it waits. A correct render that is not applied
-    waits for a person or a sync window; an outdated one would be applied as it is. If a render changed
-    nothing, the next request comes after twice the time. For example, the ledger may have only some of the
-    versions, which tick cannot know.
+    waits for a person or a sync window; an outdated one would be applied as it is. If the last refresh was in
+    vain for each worker, the next one comes after a pause that doubles. For example, the ledger may have only
+    some of the versions, which tick cannot know.
     """
-    since = now - last.at if last and last.at else timedelta.max
-    if state.is_syncing or since < REFRESH_PAUSE:
+    since = now - last.at if last and last.at else None
+    if state.is_syncing or not pause_is_over(since, _SHORTEST_PAUSE):
         return None
     if state.render_error:
-        return Refresh(f"its last render failed: {state.render_error}")
+        because = f"its last render failed: {state.render_error}"
+        return Refresh(because) if pause_is_over(since, REFRESH_PAUSE) else None
     applied = [item._replace(stamped=state.rendered.get(item.worker, item.stamped)) for item in workers]
     outdated = [item for item in applied if item.stamped not in item.wanted]
     if not outdated:
         return None
     because = f"a new render of {listed([item.worker for item in outdated])} would differ"
     due = Refresh(because, frozenset(outdated))
-    if not last or last.outdated != due.outdated:
+    wanted = {item.worker: item.wanted for item in last.outdated} if last else {}
+    if not last or any(item.stamped in wanted.get(item.worker, {item.stamped}) for item in outdated):
         return due
-    pause = min(REFRESH_PAUSE * 2 ** min(last.in_vain, _DOUBLED), _LONGEST_PAUSE)
-    return due._replace(in_vain=last.in_vain + 1) if since >= pause else None
+    in_vain = last.in_vain if last.outdated == due.outdated else 0
+    pause = min(REFRESH_PAUSE * 2 ** min(in_vain, _DOUBLED), _LONGEST_PAUSE)
+    return due._replace(in_vain=in_vain + 1) if pause_is_over(since, pause) else None
+
+
+def pause_is_over(since: timedelta | None, pause: timedelta) -> bool:
+    """The time since a moment (None: there was none) is longer than a pause.
+
+    A moment that is further in the future than the pause is long comes from a clock that was set back.
+    """
+    return since is None or not -pause < since < pause
+
+
+def within_a_minute(made: Iterable[datetime], now: datetime) -> list[datetime]:
+    """The moments that count for the limit of refreshes a minute."""
+    return [at for at in made if not pause_is_over(now - at, timedelta(minutes=1))]
+
+
+def kept_refreshes(requested: Mapping[str, Refresh], now: datetime) -> dict[str, Refresh]:
+    """The refreshes that still delay a next one of their application."""
+    return {
+        name: last
+        for name, last in requested.items()
+        if last.at and not pause_is_over(now - last.at, 2 * _LONGEST_PAUSE)
+    }
 
 
 def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
@@ -184,4 +213,4 @@ def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, *, is_by_tic
     is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING
     is_in_vain = routing.reason.until is Until.ANOTHER_INTENT
     pause = RERUN_PAUSE_OF_TICK if is_by_tick else RERUN_PAUSE
-    return not is_idle and not is_in_vain and now - ended_at >= pause
+    return not is_idle and not is_in_vain and pause_is_over(now - ended_at, pause)

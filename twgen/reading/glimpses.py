@@ -14,7 +14,7 @@ from twgen.versioning.names import DRIVER, INTENT_HASH, REQUEST, ROLLOUT
 async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Glimpse]:
     """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
     intents: list[Mapping[str, Any]] = []
-    asked: set[tuple[str, str]] = set()
+    requests: dict[tuple[str, str], str] = {}
     path = config_maps_path(namespace)
     # each check lists the same objects as a whole, and says which ones are left out
     async for item in rollout_objects(client, path, deadline, lambda _: None, only_metadata=True):
@@ -22,8 +22,8 @@ async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Dead
         if annotations.get(DRIVER) == Driver.TICK:
             intents.append(item)
         if REQUEST in annotations:
-            asked.add(_worker_of(item))
-    return [_glimpse(item, is_asked=_worker_of(item) in asked) for item in intents]
+            requests[_worker_of(item)] = f"{REQUEST}: {annotations[REQUEST]}"
+    return [_glimpse(item, requests.get(_worker_of(item), "")) for item in intents]
 
 
 def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
@@ -31,7 +31,7 @@ def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
     return item["metadata"]["namespace"], str(value_at(item, "metadata", "labels", ROLLOUT))
 
 
-def _glimpse(item: Mapping[str, Any], *, is_asked: bool) -> Glimpse:
+def _glimpse(item: Mapping[str, Any], request: str) -> Glimpse:
     metadata = item["metadata"]
     intent_hash = str(metadata["annotations"].get(INTENT_HASH, ""))
-    return Glimpse(metadata["namespace"], metadata["name"], intent_hash, str(metadata.get("uid")), is_asked)
+    return Glimpse(metadata["namespace"], metadata["name"], intent_hash, str(metadata.get("uid")), request)

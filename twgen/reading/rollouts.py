@@ -26,6 +26,7 @@ from twgen.reading.listing import config_maps_path, rollout_objects
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.requests import parse_pending
 from twgen.records.rollout_status import is_of, parse_rollout_status
+from twgen.reporting.bugs import Bug
 from twgen.reporting.problems import problem_lines
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
@@ -199,6 +200,8 @@ def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, Work
             [spec] = specs_of(intent).workers
         except InvalidInput as error:
             unusable.append(str(error))
+        except Exception as error:  # noqa: BLE001 - an intent of one namespace must not end the reader of all
+            unusable.append(Bug.of(_worker_of(intent), error))
         else:
             specs.append((intent, spec))
     return specs, unusable
@@ -209,7 +212,7 @@ async def rollouts_in_cluster(
 ) -> RolloutsInCluster:
     """The rollouts in a namespace; empty: in all namespaces."""
     jobs: list[Mapping[str, Any]] | None = None
-    intents, statuses, unusable = [], [], []
+    intents, statuses, unusable = list[Intent](), list[RolloutStatus](), list[str]()
     try:
         # before the statuses: a Job that has ended then has written its own
         jobs = oldest_first(
@@ -231,6 +234,9 @@ async def rollouts_in_cluster(
                 applied[intent.namespace, intent.hash] = {"metadata": item["metadata"]}
         except InvalidInput as error:
             unusable.append(str(error))
+        except Exception as error:  # noqa: BLE001 - a ConfigMap of one namespace must not end the reader of all
+            name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+            unusable.append(Bug.of(f"ConfigMap {name}", error))
     intent_of = {_worker_of(intent): intent for intent in intents}
     status_of = {status.worker: status for status in statuses}
     of_worker = of_intent = None

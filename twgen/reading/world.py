@@ -20,6 +20,7 @@ from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import SharedReads, TemporalReader
+from twgen.reporting.bugs import Bug
 
 if TYPE_CHECKING:
     from twgen.reading.prometheus import PrometheusReader
@@ -42,8 +43,8 @@ class Reading:
     """By the reader's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
     """Reads that only explain a wait may fail: a waiting rollout must not fail because of them."""
-    prometheus: "Callable[[], PrometheusReader] | None" = None
-    """Makes the reader of Prometheus; None: its metrics cannot be read."""
+    prometheus: "Callable[[WorkerSpec], PrometheusReader] | None" = None
+    """Makes a worker's reader of Prometheus; None: its metrics cannot be read."""
     count: Callable[[], None] = lambda: None
     """Called for each worker that was read."""
 
@@ -92,10 +93,12 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
             workers[outcome.key] = outcome
             continue
         failure = first_failure(outcome)
-        if not isinstance(failure, TwgenError):
+        if not isinstance(failure, Exception):
             raise failure
+        is_bug = not isinstance(failure, TwgenError)
+        why = Bug.of(spec.worker_deployment, failure) if is_bug else str(failure)
         is_busy, is_late = isinstance(failure, Busy), isinstance(failure, OutOfTime)
-        unread.append(Unread(spec.connection.host_port, str(failure), is_busy, is_late))
+        unread.append(Unread(spec.connection.host_port, why, is_busy, is_late))
     return World(reading.now, workers), unread
 
 

@@ -41,6 +41,14 @@ def test_wait_without_anything_to_see_asks_nothing_of_pods_that_nobody_knows_of(
     assert because(None, UNREAD) == because(KNOWN, UNREAD) == NOBODY
 
 
+def test_target_whose_pods_crash_between_two_moments_of_being_available_is_said_to_crash() -> None:
+    found = situation(KNOWN, AVAILABLE)
+    problem = "crashes (Error, exit code 1)"
+    workers = {key: replace(one, pod_problems={"v3": problem}) for key, one in found.workers.items()}
+    plan = routed(replace(found, workers=workers), SPEC)
+    assert plan.because.startswith(f"{NOBODY}, and its newest Pod {problem}: does the worker ")
+
+
 @pytest.mark.parametrize("says", [None, KNOWN], ids=["worker", "version"])
 @pytest.mark.parametrize(
     ("others", "seen"),

@@ -74,6 +74,9 @@ class Cluster(KubernetesClient):
     async def deployments(self, *_: Any) -> Sequence[Mapping[str, Any]]:
         return self.manifests
 
+    async def pods(self, *_: Any) -> list[Mapping[str, Any]]:
+        return []
+
 
 SERVES = Cluster(live("v3"))
 TOLD = replace(SPEC, template=PodTemplate(with_task_queue(SPEC.template.content, "main"), SPEC.template.hash))

@@ -42,7 +42,8 @@ def why_unregistered(target: Target) -> tuple[str, bool]:
     poller = polls_instead(target)
     if not target.deployment:
         return f"{state}: none of its workers has polled{poller and f'; {poller}'}", False
-    available = "although its Deployment is available"
+    problem = target.world.pod_problems.get(target.build_id)
+    available = f"and its newest Pod {problem}" if problem else "although its Deployment is available"
     why = f"{state}: none of its workers has polled, {available}"
     if full:
         why, poller = f"{state}, {available}: {full}. If the limit is higher", ""

@@ -50,7 +50,7 @@ class Measuring:
     """The build ID of the current version; None: no version is current."""
     shared: SharedReads
     since: datetime
-    prometheus: "Callable[[], PrometheusReader] | None"
+    prometheus: "Callable[[WorkerSpec], PrometheusReader] | None"
     """None: metrics of Prometheus cannot be read."""
     now: datetime
 
@@ -65,7 +65,7 @@ class Measuring:
                 case BacklogAge():
                     return Measurement(metric.name, self.since, backlog=await self._backlog())
                 case PrometheusQuery() as query if self.prometheus:
-                    points = await self.prometheus().points(query, self.spec, self.since, self.now)
+                    points = await self.prometheus(self.spec).points(query, self.spec, self.since, self.now)
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
             return Measurement(metric.name, self.since, problem=str(error))

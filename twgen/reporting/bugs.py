@@ -1,0 +1,25 @@
+"""Unexpected errors that end one piece of work and not the program, each as a line for a log."""
+
+import traceback
+from pathlib import Path
+from typing import Self
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+class Bug(str):
+    """A sentence about an unexpected error. Whoever prints sentences prints this one once."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, subject: str, error: BaseException) -> Self:
+        """The kind and the place of an error, without its message, which can quote a credential."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        place = "an unknown place"
+        for frame in traceback.extract_tb(error.__traceback__):
+            if Path(frame.filename).is_relative_to(_PACKAGE):
+                place = f"{Path(frame.filename).relative_to(_PACKAGE.parent)}:{frame.lineno}"
+        kind = type(error).__name__
+        return cls(f"{subject}: a bug ({kind} at {place}); please report this line. All else goes on")
