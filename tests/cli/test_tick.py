@@ -23,13 +23,16 @@ from tests.executing import argocd
 from tests.executing.api_server import DEPLOYMENTS, INTENT, JOBS, STATUS
 from tests.executing.argocd import Served, tracked
 from tests.executing.calls import ME, RAMP, Recorded
-from tests.planning.situations import DAY
+from tests.planning.situations import DAY, SPEC
 from tests.strategies import NOW
-from twgen.cli.live import Servers
+from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen
 from twgen.cli.serving import Board, Exposed, serving
-from twgen.cli.tick import turned
+from twgen.cli.settings import settings_of
+from twgen.cli.tick import prometheus_of_projects, turned
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable
+from twgen.model.operator import Operator, PrometheusServer
 from twgen.records.intent import write_intent
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
 from twgen.yaml.reader import read_documents
@@ -464,6 +467,10 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
         (["tick", "-A", "--shards", "3"], "--shards 3 needs --shard"),
         (["status", "-o", "openmetrics", "-w"], "cannot be used with -w"),
         (["tick", "-A", "--argocd-server", "https://a"], "needs a token"),
+        (
+            ["tick", "-A", "--argocd-server", "http://", "--argocd-token-file", "token"],
+            "--argocd-server: 'http://' is not an address such as https://argocd.example.com",
+        ),
     ):
         ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": "", "TWGEN_SHARD": ""})
         assert isinstance(ended.exception, InvalidInput)
@@ -485,3 +492,72 @@ def test_look_that_takes_longer_than_the_interval_is_told(interval: str, told: l
         recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
         ended = run(recorded, "tick", "-n", "shop", "--every", interval)
     assert [line.rpartition(":")[0] for line in ended.stderr.splitlines() if "took" in line] == told
+
+
+def test_bug_in_a_check_is_said_once_with_its_place_and_checks_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
+    pauses: list[timedelta] = []
+
+    async def pause(length: timedelta) -> None:
+        pauses.append(length)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    def broken(*_: object) -> None:
+        raise KeyError("secret-token")
+
+    monkeypatch.setattr("twgen.cli.tick.sleep", pause)
+    monkeypatch.setattr("twgen.cli.tick.specs_of_intents", broken)
+    ended = run(recorded, "tick", "-n", "shop", "--every", "1s")
+    [line] = [line for line in ended.stderr.splitlines() if line.startswith("warning: ")]
+    assert line.startswith("warning: a check: a bug (KeyError at twgen/cli/tick.py:")
+    assert len(pauses) == 3
+
+
+def test_worker_may_use_the_prometheus_servers_of_its_project_and_those_of_options_alone() -> None:
+    servers = tuple(
+        PrometheusServer(name, f"https://{name}.example.com", projects)
+        for name, projects in (("open", ("*",)), ("shop", ("shop",)), ("mail", ("mail",)))
+    )
+    given = PrometheusServer("given", "https://given.example.com")
+    settings: Any = SimpleNamespace(
+        operator=Operator(prometheus=servers, file="op.yaml"), prometheus=(given,)
+    )
+    refreshes: Any = SimpleNamespace(projects={"shop/payments": "shop", "shop/forged": ""})
+
+    def usable(worker: str, argocd: Any = refreshes) -> tuple[list[str], str]:
+        clients = prometheus_of_projects(settings, argocd)(replace(SPEC, name=worker))
+        return [server.name for server in clients.usable], clients.remedy
+
+    assert usable("payments") == (
+        ["open", "shop", "given"],
+        "the operator must list Argo CD project 'shop' in `prometheus` of op.yaml",
+    )
+    for worker, asked in (("forged", refreshes), ("new", refreshes), ("payments", None)):
+        names, remedy = usable(worker, asked)
+        assert names == ["open", "given"]
+        assert remedy.startswith("tick does not know its Argo CD project")
+
+
+def test_clients_that_are_replaced_are_closed_and_so_are_all_at_the_end(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("{}")
+    closed: list[KubernetesClient] = []
+
+    def close(client: KubernetesClient) -> None:
+        closed.append(client)
+
+    with (
+        patch.object(KubernetesClient, "close", close),
+        Servers(settings_of({"kubeconfig": str(config), "quiet": True})) as servers,
+    ):
+
+        async def story(opened: Connections) -> list[KubernetesClient | None]:
+            second = servers.renewed(opened)
+            assert closed == [opened.kubernetes]
+            return [opened.kubernetes, second.kubernetes, servers.renewed(second).kubernetes]
+
+        made = servers.run((), story)
+        assert closed == made[:2]
+    assert {*made} == {*closed}
+    assert None not in made

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from tests.planning.situations import NOW
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.clients.kubernetes import Heard
-from twgen.executing.clock import SlowestClock
+from twgen.executing.clock import SlowestClock, SteadyClock
 
 
 class Machine:
@@ -61,3 +61,13 @@ def test_clocks_are_apart_by_the_fastest_and_the_slowest_of_all() -> None:
     machine.clock.saw(NOW + HOUR, machine.monotonic)
     assert machine.clock.apart() == HOUR, "what Temporal dated cannot be to come"
     assert machine.clock() == NOW
+
+
+def test_steady_clock_goes_on_whatever_happens_to_that_of_the_machine() -> None:
+    machine = Machine()
+    steady = SteadyClock(lambda: machine.own, lambda: machine.monotonic)
+    assert steady() == NOW
+    machine.wait(MINUTE)
+    machine.own -= 3 * HOUR
+    machine.wait(MINUTE)
+    assert steady() == NOW + 2 * MINUTE

@@ -141,17 +141,16 @@ def test_rollout_that_has_ended_begins_once_for_each_request_however_long_it_wai
     assert len(story(tell).begun) == 3, "for the first, when it came back, and for another one"
 
 
-def test_rollout_that_goes_on_with_an_intent_that_was_made_again_is_asked_of_nothing_more() -> None:
+def test_rollout_whose_intent_was_made_again_or_is_gone_is_not_woken_for_ever() -> None:
     async def tell(rollouts: Rollouts) -> None:
         new = V1._replace(uid="another")
-        await rollouts.see(V1)
-        await rollouts.see(new)
-        assert rollouts.tasks.is_asked(V1), "until it looks, and finds another intent"
-        assert not rollouts.tasks.is_asked(new)
-        await rollouts.see()
-        assert not rollouts.tasks.is_asked(new), "it finds that its intent is gone at its next look"
+        for seen in ((V1,), (new,), ()):
+            await rollouts.see(*seen)
+            assert not rollouts.tasks.is_asked(V1)
+        await rollouts.see(new._replace(request="abort"))
+        assert rollouts.tasks.is_asked(V1)
 
-    story(tell)
+    assert len(story(tell).begun) == 1
 
 
 def test_failure_of_one_rollout_is_told_and_ends_no_other() -> None:

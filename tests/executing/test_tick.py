@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Tick, TickResult, Worker
 from twgen.executing.tick_memory import TickMemory
 from twgen.model.operator import Caller, GroupKind
-from twgen.model.plan import Phase
+from twgen.model.plan import Phase, Plan
 from twgen.model.policy import HistorySource
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.rollout import Driver, EndedJob, JobReference
@@ -24,11 +25,13 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.attached_status import AttachedRead
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.planning.plan import plan_versions
+from twgen.planning.plan import make_plan, plan_versions
+from twgen.planning.pruning import NextTry
 from twgen.planning.refresh import RERUN_PAUSE_OF_TICK, plan_hash
 from twgen.planning.rollout import not_begun
 from twgen.planning.unread import Unread
 from twgen.records.intent import Intent, intent_of
+from twgen.reporting.bugs import Bug
 from twgen.versioning.names import attached_resource_name
 
 KEY = SPEC.key
@@ -395,3 +398,88 @@ def test_turns_of_a_server_that_never_answers_are_its_own() -> None:
     seen = look(read, *of_silent, worker("z"))
     assert list(seen.applications) == ["z"]
     assert len(seen.failures) == 50
+
+
+def test_bug_in_one_worker_is_said_with_its_place_and_the_others_are_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def plan(specs: Sequence[WorkerSpec], *arguments: Any) -> Plan:
+        if specs[0].name == "broken":
+            raise KeyError("secret-token")
+        return make_plan(specs, *arguments)
+
+    monkeypatch.setattr("twgen.executing.tick.make_plan", plan)
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        if specs[0].namespace == "c":
+            raise ZeroDivisionError
+        return empty(specs), []
+
+    workers = worker("a", "broken"), worker("a", "whole"), worker("b"), worker("c")
+    seen = look(read, *workers)
+    assert {item.worker for items in seen.applications.values() for item in items} == {
+        "a/whole",
+        "b/payments",
+    }
+    of_worker, of_namespace = sorted({*seen.failures})
+    assert isinstance(of_worker, Bug)
+    assert of_worker.startswith("a/broken: a bug (KeyError at twgen/executing/tick.py:")
+    assert "secret-token" not in of_worker
+    assert of_namespace.startswith(
+        "the workers of namespace c: a bug (ZeroDivisionError at twgen/executing/tick"
+    )
+
+
+def test_statuses_that_cannot_be_written_hold_up_no_other_namespace_of_their_server() -> None:
+    answered = asyncio.Event()
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return empty(specs), []
+
+    async def record(*_: object) -> None:
+        await answered.wait()
+
+    async def answer(*_: object) -> None:
+        answered.set()
+
+    by_hand: dict[str, Any] = {"spec": {"driver": "None"}}
+    spec = with_policy(SPEC, driver=Driver.NONE)
+    workers = [worker(f"n{number}", spec=spec) for number in range(8)]
+    workers = [one._replace(intent=replace(one.intent, documents=(by_hand,))) for one in workers]
+    status = not_begun(None, "z/payments", SPEC.build_id, "", NOW)
+    pending = PendingRequest(ABORT._replace(target="v0"), "", None, "7")
+    asked = worker("z")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
+    tick = Tick(read, _unasked, record, answer, print, memory())
+    asyncio.run(asyncio.wait_for(tick.act([*workers, asked]), 30))
+    assert answered.is_set()
+
+
+def test_request_that_a_rollout_by_tick_did_not_answer_before_its_end_begins_it_again() -> None:
+    begun: list[Intent] = []
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return empty(specs), []
+
+    status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
+    pending = PendingRequest(ABORT, "", None, "7")
+    known = worker("shop")._replace(status=replace(status, phase=Phase.BLOCKED, pending=pending))
+    by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
+    for ended, number in ((None, 0), (EndedJob(JobReference("", ""), NOW), 1)):
+        tick = Tick(read, _unasked, _unasked, _unasked, print, memory(), begin_again=begun.append)
+        assert asyncio.run(tick.act([by_tick._replace(ended=ended)])).failures == []
+        assert len(begun) == number
+
+
+def test_memory_of_tick_forgets_workers_that_are_gone() -> None:
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+        return empty(specs), []
+
+    remembered = memory()
+    for name in ("a/payments", "gone/payments"):
+        remembered.begun[name]["job"] = NOW
+        remembered.kept[name]["v1"] = NextTry.after(None, NOW)
+        assert remembered.is_new("it may not", name)
+    asyncio.run(Tick(read, _unasked, _unasked, _unasked, print, remembered).act([worker("a")]))
+    assert [*remembered.begun] == [*remembered.kept] == ["a/payments"]
+    assert remembered.is_new("it may not", "gone/payments")
+    assert not remembered.is_new("it may not", "a/payments")

@@ -15,7 +15,7 @@ from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
 from twgen.reading import listing
-from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster
+from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster, specs_of_intents
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.versioning.names import HOOK, INTENT_HASH
@@ -281,3 +281,18 @@ def test_job_that_works_on_an_intent_that_was_made_again_is_its_own() -> None:
     found = fleet.read()
     assert "Job x has not started to work yet" in found.shown[0].message
     assert not found.ended
+
+
+def test_bug_about_one_config_map_is_said_and_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("secret-token")
+
+    monkeypatch.setattr("twgen.reading.rollouts.parse_intent", broken)
+    found = Fleet(intent=INTENT).read()
+    assert [status.worker for status in found.statuses] == ["shop/payments"]
+    [line] = found.unusable
+    assert line.startswith("ConfigMap shop/payments-rollout: a bug (KeyError at twgen/reading/rollouts.py:")
+    assert "secret-token" not in line
+    monkeypatch.setattr("twgen.reading.rollouts.specs_of", broken)
+    specs, [line] = specs_of_intents([INTENT])
+    assert (specs, line.partition(" (")[0]) == ([], "shop/payments: a bug")

@@ -23,6 +23,7 @@ from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.looks import Look
 from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_each, read_world
+from twgen.reporting.bugs import Bug
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
 
@@ -188,3 +189,25 @@ def test_workers_that_hang_keep_no_other_of_their_server_from_its_next_read_in_a
     assert len(unread) == 3
     assert len(first.workers) == len(second.workers) == len(SPECS) - 3
     assert still_unread == []
+
+
+class Broken(Temporal):
+    """What it answers about one of the workers cannot be understood."""
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - it fails by itself
+        if call.worker.startswith(SPECS[0].worker_deployment):
+            raise KeyError("secret-token")
+        return call.value(None)
+
+
+def test_bug_in_the_read_of_one_worker_is_said_with_its_place_and_the_others_are_read() -> None:
+    async def story() -> tuple[World, list[Any]]:
+        shared = SharedReads(Broken(), Deadline(30))
+        return await read_each(SPECS, Reading(shared, None, NOW, for_routing=False, read_at=NOW))
+
+    world, [unread] = asyncio.run(story())
+    assert len(world.workers) == len(SPECS) - 1
+    [line] = unread_lines([unread])
+    assert isinstance(line, Bug)
+    assert line.startswith(f"{SPECS[0].worker_deployment}: a bug (KeyError at twgen/")
+    assert "secret-token" not in line

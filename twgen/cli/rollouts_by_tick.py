@@ -16,7 +16,7 @@ from twgen.cli.settings import Settings, clock, steady
 from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import TwgenError
 from twgen.executing.rollout_tasks import RolloutTasks
-from twgen.executing.unattended import Access, Unattended, carry_out
+from twgen.executing.unattended import Access, carry_out
 from twgen.model.requests import PendingRequest
 from twgen.model.rollout import EndedJob, Glimpse, JobReference
 from twgen.model.spec import WorkerSpec
@@ -127,18 +127,19 @@ class RolloutsByTick:
                 return None
             return intent if is_own else None
 
-        shared = replace(base, read_intent=own_intent, access=lambda intent: self._shared(base, intent))
+        shared = replace(
+            base, read_intent=own_intent, access=lambda intent: self._shared(base.access(intent), glimpse)
+        )
         plan = await carry_out(shared, glimpse.intent_hash, None)
         if is_own:
             self._say(f"{'/'.join(glimpse.place)}: {how_it_ended(plan)}")
 
-    def _shared(self, base: Unattended, intent: Intent) -> Access:
-        """The access of an intent's rollout; a look waits for its turn, and reads a request if one was seen.
+    def _shared(self, access: Access, glimpse: Glimpse) -> Access:
+        """The same access; a look waits for its turn, and reads a request if one was seen.
 
         Only a few rollouts read one Temporal server at once. A turn ends with the read: if a status or an
         Event cannot be written, no other rollout waits for that.
         """
-        access, glimpse = base.access(intent), glimpse_of(intent)
         rollout = access.rollout
 
         async def read() -> World:

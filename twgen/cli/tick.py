@@ -146,7 +146,7 @@ class _Checks:
         self.settings, self.servers, self.refreshes = settings, servers, refreshes
         self.next_look = next_look
         self.shard = Shard(settings.shard, settings.shards)
-        self.opened = replace(opened, prometheus=_prometheus(settings, refreshes))
+        self.opened = replace(opened, prometheus=prometheus_of_projects(settings, refreshes))
         """The connections of the next check."""
         self.rollouts: RolloutsByTick | None = None
         """The rollouts that this process carries out; None: it may carry out none."""
@@ -239,7 +239,7 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
     return Refreshes(argocd, settings.timeout, _print)
 
 
-def _prometheus(
+def prometheus_of_projects(
     settings: Settings, refreshes: Refreshes | None
 ) -> "Callable[[WorkerSpec], PrometheusServers]":
     """The clients of the Prometheus servers that a worker's Argo CD project may use, and of the options'."""

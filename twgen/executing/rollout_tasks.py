@@ -82,12 +82,13 @@ class RolloutTasks:
             task.cancel()
 
     def is_asked(self, glimpse: Glimpse) -> bool:
-        """A person requests something of a running rollout, or its intent is another one now.
+        """A person requests something of a running rollout, or its intent has other content now.
 
-        The rollout itself finds out, a little later, that its intent is gone.
+        The rollout itself finds out, a little later, that its intent is gone. If the same intent was made
+        again, it goes on with that one.
         """
         seen = self._seen.get(glimpse.place)
-        return seen is not None and (bool(seen.request) or not seen.is_of(glimpse))
+        return seen is not None and (bool(seen.request) or seen.intent_hash != glimpse.intent_hash)
 
     def _begin(self, glimpse: Glimpse) -> None:
         self._ended.pop(glimpse.place, None)

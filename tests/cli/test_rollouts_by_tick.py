@@ -1,0 +1,201 @@
+"""The rollouts of one `tick`: what they share, and what one of them costs the others."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.planning.situations import SPEC, situation
+from twgen.cli import rollouts_by_tick
+from twgen.cli.live import Connections, Servers
+from twgen.cli.rollouts_by_tick import RolloutsByTick, glimpse_of
+from twgen.cli.settings import Settings
+from twgen.clients.prometheus import PrometheusServers
+from twgen.executing.rollout import WorkerRollout
+from twgen.executing.unattended import Access, Unattended
+from twgen.model.operator import PrometheusServer
+from twgen.model.plan import WorkerPlan
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
+from twgen.reading.rollouts import parse_intent
+from twgen.records.intent import Intent, intent_of, write_intent
+
+SHARED, OTHER = (PrometheusServer(name, f"https://{name}.example.com") for name in ("shared", "other"))
+
+
+@dataclass
+class Rollout:
+    """The part of a rollout that turns are about."""
+
+    read: Callable[[], Awaitable[World]]
+    spec: WorkerSpec
+
+
+def intent(number: int, *servers: PrometheusServer) -> Intent:
+    spec = replace(SPEC, name=f"w{number}")
+    manifest = write_intent(replace(intent_of(spec, "me"), worker=spec.name, prometheus=servers))
+    return parse_intent({**manifest, "metadata": {"uid": f"uid-{number}", **manifest["metadata"]}})
+
+
+unused: Any = None
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+class Process:
+    """A tick whose rollouts read the state of their workers, and then do as the test says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: Callable[[Access, Intent], Any]) -> None:
+        self.read: list[str] = []
+        self.prometheus: dict[str, Callable[[Any], PrometheusServers]] = {}
+        self.bugs: list[str] = []
+        self.after = after
+        self.slow: Callable[[], Awaitable[World]] | None = None
+        opened: Any = SimpleNamespace(
+            prometheus=lambda _: PrometheusServers((SHARED, OTHER), "ask"), cluster_for=lambda _: None
+        )
+        settings: Any = SimpleNamespace(shard=0, shards=1, timeout=5, namespace="")
+        monkeypatch.setattr(rollouts_by_tick, "unattended", self._unattended)
+        monkeypatch.setattr(rollouts_by_tick, "carry_out", self._carry_out)
+        monkeypatch.setattr(rollouts_by_tick, "specs_of", lambda _: SimpleNamespace(workers=(SPEC,)))
+        self.rollouts = RolloutsByTick(
+            cast("Settings", settings),
+            cast("Servers", None),
+            cast("Connections", opened),
+            print,
+            lambda subject, error: self.bugs.append(f"{subject}: {error!r}"),
+        )
+        self.intents: dict[tuple[str, str], Intent] = {}
+
+    def see(self, *intents: Intent) -> None:
+        self.intents = {glimpse_of(one).place: one for one in intents}
+        self.rollouts.tasks.see(map(glimpse_of, intents))
+
+    def _unattended(
+        self, _: object, place: tuple[str, str], __: object, ___: object, prometheus: Any, *____: object
+    ) -> Any:
+        def access(one: Intent) -> Any:
+            self.prometheus[one.worker] = prometheus(one)
+
+            async def read() -> World:
+                self.read.append(one.worker)
+                return await self.slow() if self.slow else situation(None)
+
+            async def pending() -> Any:
+                return f"a request to {one.worker}"
+
+            rollout = cast("WorkerRollout", Rollout(read, SPEC))
+            return Access(rollout, unused, unused, pending, unused, unused)
+
+        async def read_intent(_: str) -> Intent:
+            return self.intents[place]
+
+        return Unattended("", read_intent, unused, access, unused, unused, unused, unused)
+
+    async def _carry_out(self, unattended: Unattended, intent_hash: str, _: None) -> WorkerPlan | None:
+        found = await unattended.read_intent(intent_hash)
+        assert found
+        access = unattended.access(found)
+        await access.rollout.read()
+        await self.after(access, found)
+        return None
+
+
+def test_eight_rollouts_that_wait_for_a_status_to_be_written_delay_no_request_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered: list[Any] = []
+
+    async def after(access: Access, one: Intent) -> None:
+        if one.worker == "w8":
+            answered.append(await access.pending())
+        else:
+            await asyncio.Event().wait()
+
+    async def story() -> None:
+        process = Process(monkeypatch, after)
+        asked = glimpse_of(intent(8))._replace(request="abort")
+        process.see(*map(intent, range(9)))
+        process.rollouts.tasks.see([*map(glimpse_of, map(intent, range(8))), asked])
+        await settle()
+        assert process.read == [f"w{number}" for number in range(9)]
+        process.rollouts.tasks.stop()
+
+    asyncio.run(story())
+    assert answered == ["a request to w8"]
+
+
+def test_at_most_eight_rollouts_read_one_server_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def after(*_: object) -> None: ...
+
+    async def story() -> None:
+        process, reading = Process(monkeypatch, after), 0
+        may_end = asyncio.Event()
+
+        async def slow() -> World:
+            nonlocal reading
+            reading += 1
+            await may_end.wait()
+            return situation(None)
+
+        process.slow = slow
+        process.see(*map(intent, range(20)))
+        await settle()
+        assert reading == 8
+        may_end.set()
+        await settle()
+        assert reading == 20
+
+    asyncio.run(story())
+
+
+def test_rollout_has_the_prometheus_servers_that_its_intent_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def after(*_: object) -> None: ...
+
+    async def story() -> Process:
+        process = Process(monkeypatch, after)
+        process.see(intent(0, SHARED), intent(1))
+        await settle()
+        return process
+
+    process = asyncio.run(story())
+    assert process.bugs == []
+    assert process.prometheus["w0"](SPEC).usable == (SHARED,)
+    assert process.prometheus["w1"](SPEC).usable == ()
+
+
+def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    async def after(*_: object) -> None: ...
+
+    async def glimpses(*_: object) -> list[Any]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise KeyError("secret-token")
+        return [glimpse_of(intent(0))]
+
+    async def sleep(_: object) -> None:
+        await settle()
+        if looks == 2:
+            raise asyncio.CancelledError
+
+    async def story() -> Process:
+        process = Process(monkeypatch, after)
+        process.intents = {glimpse_of(intent(0)).place: intent(0)}
+        monkeypatch.setattr(rollouts_by_tick, "read_glimpses", glimpses)
+        monkeypatch.setattr(rollouts_by_tick, "sleep", sleep)
+        with pytest.raises(asyncio.CancelledError):
+            await process.rollouts.follow()
+        return process
+
+    process = asyncio.run(story())
+    assert process.bugs == ["a look for new intents and requests: KeyError('secret-token')"]
+    assert process.read == ["w0"]

@@ -1,0 +1,133 @@
+"""An intent that cannot be carried out, and the requests to it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from tests.executing.api_server import INTENT, STATUS, ApiServer
+from tests.planning.situations import SPEC
+from tests.strategies import NOW
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.executing.cluster import ClusterWriter
+from twgen.executing.rollout_tasks import RolloutTasks
+from twgen.executing.unattended import Unattended, carry_out
+from twgen.model.requests import AnswerState, Request, Verb
+from twgen.model.rollout import Glimpse
+from twgen.model.status import RolloutStatus
+from twgen.reading.rollouts import read_status
+from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
+from twgen.records.requests import write_request
+from twgen.versioning.names import REQUEST
+
+WHY = "ConfigMap shop/payments-rollout was edited by hand"
+
+
+class Unusable:
+    """A cluster with an intent that was edited by hand, and a tick that sees it every eight seconds."""
+
+    def __init__(self) -> None:
+        self.api, self.wrote, self.now = ApiServer(), Counter[str](), NOW
+        self.api.put(INTENT, write_intent(intent_of(SPEC, "me")))
+        uid = self.api.objects[INTENT]["metadata"]["uid"]
+        self.intent = replace(intent_of(SPEC, "me"), uid=uid)
+        self.said: list[str] = []
+        self.is_down = False
+
+    async def ask(
+        self, method: str, path: str, *arguments: Any, **more: Any
+    ) -> tuple[int, Mapping[str, Any]]:
+        if self.is_down:
+            return 503, {"message": "overloaded"}
+        if method in {"POST", "PATCH"}:
+            self.wrote[path.rpartition("/")[2]] += 1
+        return await self.api.ask(method, path, *arguments, **more)
+
+    def request(self, name: str, verb: Verb = Verb.ABORT) -> None:
+        request = Request(name, verb, SPEC.build_id, NOW, "ana")
+        self.api.annotate(STATUS, **{REQUEST: write_request(request)})
+
+    def glimpse(self) -> Glimpse:
+        annotations = self.api.objects.get(STATUS, {}).get("metadata", {}).get("annotations", {})
+        return Glimpse("shop", "payments-rollout", "h", self.intent.uid, annotations.get(REQUEST, ""))
+
+    async def see(self, tasks: RolloutTasks, minutes: int) -> None:
+        for _ in range(minutes * 60 // 8):
+            tasks.see([self.glimpse()])
+            for _ in range(30):
+                await asyncio.sleep(0)
+            self.now += timedelta(seconds=8)
+
+    def tasks(self) -> RolloutTasks:
+        client = cast("KubernetesClient", self)
+
+        async def read_intent(_: str) -> Intent:
+            raise UnusableIntent(WHY, self.intent)
+
+        async def read(intent: Intent) -> RolloutStatus | None:
+            return await read_status(client, intent, 5)
+
+        async def sleep(_: timedelta) -> None: ...
+
+        def access(_: Intent) -> Any:
+            raise AssertionError
+
+        unattended = Unattended(
+            "shop/payments-rollout",
+            read_intent,
+            read,
+            access,
+            lambda intent: ClusterWriter(client, intent, 5),
+            lambda: self.now,
+            sleep,
+            self.said.append,
+        )
+        return RolloutTasks(
+            lambda glimpse: carry_out(unattended, glimpse.intent_hash, None), lambda: self.now, print, print
+        )
+
+
+def test_intent_that_cannot_be_carried_out_is_reported_once_also_by_the_next_process() -> None:
+    async def story(cluster: Unusable) -> None:
+        await cluster.see(cluster.tasks(), 10)
+        await cluster.see(cluster.tasks(), 10)
+
+    cluster = Unusable()
+    asyncio.run(story(cluster))
+    assert cluster.wrote == {"events": 1, "payments-rollout-status": 1}
+    assert cluster.api.objects[STATUS]["data"]["message"] == WHY
+
+
+@pytest.mark.parametrize("verb", [Verb.ABORT, Verb.RETRY])
+def test_request_to_an_intent_that_cannot_be_carried_out_is_refused_once(verb: Verb) -> None:
+    async def story(cluster: Unusable) -> None:
+        tasks = cluster.tasks()
+        await cluster.see(tasks, 1)
+        for name in ("r1", "r2"):
+            cluster.request(name, verb)
+            await cluster.see(tasks, 10)
+
+    cluster = Unusable()
+    asyncio.run(story(cluster))
+    assert [
+        (answer["request"]["id"], answer["state"], answer["message"]) for answer in cluster.api.answers
+    ] == [(name, AnswerState.REFUSED, WHY) for name in ("r1", "r2")]
+    assert REQUEST not in cluster.api.objects[STATUS]["metadata"]["annotations"]
+    assert cluster.wrote == {"events": 1, "payments-rollout-status": 3}, "one Event, one status, two answers"
+
+
+def test_request_that_cannot_be_refused_is_reported() -> None:
+    async def story(cluster: Unusable) -> None:
+        tasks = cluster.tasks()
+        await cluster.see(tasks, 1)
+        cluster.request("r1")
+        cluster.is_down = True
+        await cluster.see(tasks, 1)
+
+    cluster = Unusable()
+    asyncio.run(story(cluster))
+    assert any("shop/payments-rollout: a request to it could not be refused" in line for line in cluster.said)
