@@ -14,7 +14,7 @@ from testing.processes import free_ports
 from tests.clients import tls_server
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.errors import OutOfTime, StateUnavailable
 
 
@@ -144,15 +144,17 @@ def test_only_a_command_that_can_do_without_a_cluster_is_advised_to(tmp_path: Pa
             assert ("--no-cluster" in str(refused.value)) is is_optional
 
 
-def test_list_of_metadata_is_asked_for_as_such(tmp_path: Path) -> None:
-    async def ask_twice() -> None:
+def test_list_of_a_part_of_each_object_is_asked_for_as_such(tmp_path: Path) -> None:
+    async def ask_all() -> None:
         with closing(KubernetesClient(ClusterAccess(str(path)))) as client:
-            for only_metadata in (False, True):
-                await client.ask("GET", tls_server.PLACE, Deadline(60), only_metadata=only_metadata)
+            for only in (None, Part.METADATA, Part.NAME):
+                await client.ask("GET", tls_server.PLACE, Deadline(60), only=only)
 
     with tls_server.serving() as served:
         path = tls_server.kubeconfig(tmp_path / "config", served.cluster, {"token": "a-token"})
-        asyncio.run(ask_twice())
+        asyncio.run(ask_all())
     whole = "application/json"
-    partial = f"{whole};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{whole}"
-    assert [one.accept for one in served.asked] == [whole, partial]
+    parts = [
+        f"{whole};as={kind};g=meta.k8s.io;v=v1,{whole}" for kind in ("PartialObjectMetadataList", "Table")
+    ]
+    assert [one.accept for one in served.asked] == [whole, *parts]

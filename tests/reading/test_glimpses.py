@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import Part
 from twgen.errors import StateUnavailable
 from twgen.model.rollout import Glimpse
 from twgen.reading.glimpses import read_glimpses
@@ -31,7 +32,7 @@ class Client:
         self.asked: list[Any] = []
 
     async def ask(self, method: str, path: str, _: Deadline, **more: Any) -> tuple[int, Any]:
-        self.asked.append((method, path, more["query"]["continue"], more["only_metadata"]))
+        self.asked.append((method, path, more["query"]["continue"], more["only"]))
         page = self._pages[len(self.asked) - 1]
         if not isinstance(page, list):
             return 403, {"message": page}
@@ -52,8 +53,8 @@ def test_intents_by_tick_are_seen_with_their_requests_from_any_page() -> None:
         Glimpse("shop", "pay-rollout", "abc", "uid of pay-rollout", "twgen.io/request: {}")
     ]
     assert client.asked == [
-        ("GET", "/api/v1/configmaps", "", True),
-        ("GET", "/api/v1/configmaps", "1", True),
+        ("GET", "/api/v1/configmaps", "", Part.METADATA),
+        ("GET", "/api/v1/configmaps", "1", Part.METADATA),
     ]
 
 

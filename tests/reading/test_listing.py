@@ -9,7 +9,7 @@ import pytest
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.http import Unreadable
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.errors import StateUnavailable
 from twgen.reading import listing
 from twgen.reading.listing import config_maps_path, rollout_objects
@@ -35,7 +35,7 @@ class ApiServer:
         deadline: Deadline,  # noqa: ARG002 - nothing is late here
         *,
         query: Mapping[str, str],
-        only_metadata: bool,
+        only: Part | None,
         budget: Budget,
     ) -> tuple[int, Mapping[str, Any]]:
         hidden = [part.partition("!=")[2] for part in query.get("fieldSelector", "").split(",")]
@@ -46,22 +46,24 @@ class ApiServer:
             for place, item in enumerate(self.items)
             if place >= start and item["metadata"]["namespace"] not in hidden
         ]
-        page = [{"metadata": item["metadata"]} if only_metadata else item for _, item in left[:limit]]
+        page = [{"metadata": item["metadata"]} if only else item for _, item in left[:limit]]
+        if only is Part.NAME:
+            page = [{"cells": [item["metadata"]["name"], 0]} for item in page]
         content = json.dumps(page)
         self.bytes += min(len(content), budget.limits.bytes)
         if len(content) > budget.limits.bytes:
             raise Unreadable(f"{path} answers with more than {budget.limits.bytes} bytes")
         budget.bytes += len(content)
         token = {"continue": str(left[limit - 1][0] + 1)} if len(left) > limit else {}
-        return 200, {"items": page, "metadata": token}
+        return 200, {"rows" if only is Part.NAME else "items": page, "metadata": token}
 
 
 def names(
-    server: ApiServer, skipped: list[str], namespace: str = "", *, only_metadata: bool = False
+    server: ApiServer, skipped: list[str], namespace: str = "", *, only: Part | None = None
 ) -> list[str]:
     async def story() -> list[str]:
         client, path = cast("KubernetesClient", server), config_maps_path(namespace)
-        items = rollout_objects(client, path, Deadline(9), skipped.append, only_metadata=only_metadata)
+        items = rollout_objects(client, path, Deadline(9), skipped.append, only=only)
         return [f"{item['metadata']['namespace']}/{item['metadata']['name']}" async for item in items]
 
     return asyncio.run(story())
@@ -96,15 +98,23 @@ def test_object_that_is_too_large_alone_is_named_and_left_out() -> None:
     ]
     assert skipped[0].endswith("answers with more than 10000 bytes")
     skipped.clear()
-    assert len(names(ApiServer(items), skipped, only_metadata=True)) == 3, "its metadata is small"
+    assert len(names(ApiServer(items), skipped, only=Part.METADATA)) == 3, "its metadata is small"
     assert skipped == []
 
 
-def test_object_whose_metadata_cannot_be_read_either_is_an_error_and_no_empty_list() -> None:
+@pytest.mark.parametrize("only", [None, Part.METADATA])
+def test_object_whose_metadata_cannot_be_read_either_is_left_out_by_its_name(only: Part | None) -> None:
     huge = config_map("mail", "huge")
     huge["metadata"]["annotations"]["a"] = "x" * 20_000
+    skipped: list[str] = []
+    assert names(ApiServer([huge, config_map("shop", "a")]), skipped, only=only) == ["shop/a"]
+    [line] = skipped
+    assert line.startswith("ConfigMap huge is left out: ")
+
+
+def test_list_of_which_nothing_can_be_read_is_an_error_and_no_empty_list() -> None:
     with pytest.raises(StateUnavailable, match="answers with more than 10000 bytes"):
-        names(ApiServer([huge]), [])
+        names(ApiServer([config_map("mail", "x" * 20_000)]), [])
 
 
 @pytest.mark.parametrize("number", [60, 3_000])

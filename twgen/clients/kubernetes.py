@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -34,8 +35,8 @@ _PASSING = (429, 502, 503, 504)
 _MOST_ATTEMPTS = 7
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
-_PARTIAL = "PartialObjectMetadataList"
-_ONLY_METADATA = f"application/json;as={_PARTIAL};g=meta.k8s.io;v=v1,application/json"
+_ONLY = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
+"""The answers to a list that have a part of each object, if the server can leave out the rest."""
 _DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _ADVICE = {
@@ -78,6 +79,14 @@ class Heard(NamedTuple):
 
 class Forbidden(StateUnavailable):
     """The account lacks a right."""
+
+
+class Part(StrEnum):
+    """The part of each object in a list, as the kind of the answer."""
+
+    METADATA = "PartialObjectMetadataList"
+    NAME = "Table"
+    """As the first cell of each row."""
 
 
 class MergePatch(dict[str, Any]):
@@ -150,20 +159,20 @@ class KubernetesClient:
         *,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        only_metadata: bool = False,
+        only: Part | None = None,
         budget: Budget | None = None,
     ) -> tuple[int, Mapping[str, Any]]:
         """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch.
 
-        With `only_metadata` the objects of a list have no other fields, if the server can leave them out. An
-        answer beyond the `budget` raises Unreadable, as one does that is not JSON.
+        With `only` the objects of a list have no other part, if the server can leave it out. An answer beyond
+        the `budget` raises Unreadable, as one does that is not JSON.
         """
         subject = f"Kubernetes ({self._access.described}), {path}"
         deadline, budget = deadline.for_answer(), budget or Budget(WORLD)
         request = _request(subject, deadline, method, path, query or {}, body)
         request = request._replace(most_bytes=budget.limits.bytes)
-        if only_metadata:
-            request = request._replace(headers={**request.headers, "Accept": _ONLY_METADATA})
+        if only:
+            request = request._replace(headers={**request.headers, "Accept": _ONLY.format(only)})
 
         answer, document = await self._answered(request, deadline, budget)
         # otherwise the answer of any other server would count as an API server's
@@ -171,7 +180,7 @@ class KubernetesClient:
             if document is None:
                 why = f"check its address ({answer.message(None, 'message')})"
                 raise Unreadable(f"{subject}: the answer is not from an API server: {why}")
-            is_partial = only_metadata and document.get("kind") == _PARTIAL
+            is_partial = only is not None and document.get("kind") == only
             if method in {"GET", "PATCH"} and not is_partial and (wrong := wrong_answer(path, document)):
                 raise StateUnavailable(f"{path} cannot be read: {wrong}")
         elif document is None or document.get("message"):

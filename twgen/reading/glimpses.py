@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.model.paths import value_at
 from twgen.model.rollout import Driver, Glimpse
 from twgen.reading.listing import config_maps_path, rollout_objects
@@ -17,7 +17,7 @@ async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Dead
     requests: dict[tuple[str, str], str] = {}
     path = config_maps_path(namespace)
     # each check lists the same objects as a whole, and says which ones are left out
-    async for item in rollout_objects(client, path, deadline, lambda _: None, only_metadata=True):
+    async for item in rollout_objects(client, path, deadline, lambda _: None, only=Part.METADATA):
         annotations = value_at(item, "metadata", "annotations") or {}
         if annotations.get(DRIVER) == Driver.TICK:
             intents.append(item)

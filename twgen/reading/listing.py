@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.http import Unreadable
-from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, listed
+from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, Part, listed
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
 from twgen.versioning.names import ROLLOUT
@@ -32,7 +33,7 @@ async def rollout_objects(
     deadline: Deadline,
     skip: Callable[[str], None],
     *,
-    only_metadata: bool = False,
+    only: Part | None = None,
 ) -> AsyncIterator[Mapping[str, Any]]:
     """The objects with the label of rollouts in the list at a path, page by page.
 
@@ -41,22 +42,21 @@ async def rollout_objects(
     StateUnavailable or OutOfTime.
     """
     kind = "Job" if path.endswith("/jobs") else "ConfigMap"
-    most = size = _PAGE_OF_METADATA if only_metadata else _PAGE
+    most = size = _PAGE_OF_METADATA if only else _PAGE
     query, left_out = {"labelSelector": ROLLOUT, "continue": ""}, list[str]()
     seen, used = 0, Counter[str]()
     while seen < MOST_LISTED:
         budget = Budget(_OF_A_PAGE)
         query["limit"] = str(size)
         try:
-            page = await _page(client, path, query, deadline, budget, only_metadata=only_metadata)
+            page = await _page(client, path, query, deadline, budget, only=only)
         except Unreadable as error:
             if size > 1:
                 size //= 2
                 continue
-            # its metadata names it, and the list continues after it
-            page = await _page(client, path, query, deadline, Budget(_OF_A_PAGE), only_metadata=True)
-            for item in page.pop("items"):
-                skip(f"{kind} {_namespace(item)}/{item['metadata']['name']} is left out: {error}")
+            page = await _names(client, path, query, deadline)
+            for name in page.pop("names"):
+                skip(f"{kind} {name} is left out: {error}")
         items = page.get("items", [])
         for item in items:
             used[_namespace(item)] += max(_LEAST, budget.bytes // len(items))
@@ -86,17 +86,34 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
     deadline: Deadline,
     budget: Budget,
     *,
-    only_metadata: bool,
+    only: Part | None,
 ) -> dict[str, Any]:
-    status, page = await client.ask(
-        "GET", path, deadline, query=query, only_metadata=only_metadata, budget=budget
-    )
+    status, page = await client.ask("GET", path, deadline, query=query, only=only, budget=budget)
     if status != HTTPStatus.OK:
         raise StateUnavailable(f"{path} cannot be read: {page.get('message') or status}")
-    if only_metadata and isinstance(items := page.get("items"), list):
+    if only is Part.NAME:
+        return {**page}
+    if only and isinstance(items := page.get("items"), list):
         # the items of a list without their other fields are of a kind of their own
         page = {**page, "items": [{"metadata": value_at(item, "metadata")} for item in items]}
     return {**page, "items": listed(path, page)}
+
+
+async def _names(
+    client: KubernetesClient, path: str, query: Mapping[str, str], deadline: Deadline
+) -> dict[str, Any]:
+    """The page, with only the `names` of its objects, from which the list continues."""
+    with suppress(Unreadable):
+        page = await _page(client, path, query, deadline, Budget(_OF_A_PAGE), only=Part.METADATA)
+        return page | {
+            "names": [f"{_namespace(item)}/{item['metadata']['name']}" for item in page.pop("items")]
+        }
+    # its metadata may be nested so deep that no reader of JSON takes it
+    page = await _page(
+        client, path, {**query, "includeObject": "None"}, deadline, Budget(_OF_A_PAGE), only=Part.NAME
+    )
+    rows = page.pop("rows", None) or ()
+    return page | {"names": [str(row["cells"][0]) for row in rows if value_at(row, "cells")]}
 
 
 def _namespace(item: Mapping[str, Any]) -> str:

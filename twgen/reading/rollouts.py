@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, config_map_path, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, Part, config_map_path, jobs_path
 from twgen.cluster.jobs import JobEnd, end_of_job, is_older, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
@@ -269,7 +269,7 @@ async def rollouts_in_cluster(
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
     """The workers of a namespace whose rollouts the cluster carries out."""
     path, skip = config_maps_path(namespace), lambda _: None
-    listing = rollout_objects(client, path, deadline, skip, only_metadata=True)
+    listing = rollout_objects(client, path, deadline, skip, only=Part.METADATA)
     return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) async for item in listing})
 
 
