@@ -13,8 +13,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from urllib3 import PoolManager
 
 from testing.credentials import SERVER_NAME, Authority
 from tests.clients.tls_server import Served, ask, authority, encoded, kubeconfig, serving
@@ -39,6 +41,17 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
 
     monkeypatch.setattr(logins, "monotonic", lambda: real() + passed)
     return pass_
+
+
+def closed_by(closed: list[PoolManager]) -> Callable[[PoolManager], None]:
+    """As PoolManager.clear, which also notes whose connections it closes."""
+    clear = PoolManager.clear
+
+    def clear_and_note(pool: PoolManager) -> None:
+        closed.append(pool)
+        clear(pool)
+
+    return clear_and_note
 
 
 def id_token(**claims: Any) -> str:
@@ -256,7 +269,11 @@ def test_certificate_that_is_being_written_does_not_replace_the_last_one(
     assert all(one.certificate for one in served.asked)
 
 
-def test_certificates_in_files_are_read_again(tmp_path: Path, later: Later) -> None:
+def test_certificates_in_files_are_read_again_and_connections_with_the_old_ones_are_closed(
+    tmp_path: Path, later: Later
+) -> None:
+    closed: list[PoolManager] = []
+
     def replace() -> None:
         own = authority().client()
         shutil.copy(own.certificate, tmp_path / "tls.crt")
@@ -267,9 +284,10 @@ def test_certificates_in_files_are_read_again(tmp_path: Path, later: Later) -> N
             replace()
         later(61)
 
-    with serving() as served:
+    with serving() as served, patch.object(PoolManager, "clear", closed_by(closed)):
         path = config(tmp_path, served, {"client-certificate": "tls.crt", "client-key": "tls.key"})
         assert ask(path, 3, before=before) == [200] * 3
+    assert len({*closed}) == 2, "the one that was replaced, and the last one"
     shown = [one.certificate for one in served.asked]
     assert shown[0] == shown[1] != shown[2]
     assert all(shown)

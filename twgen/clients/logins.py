@@ -138,6 +138,8 @@ class Login:
             raise StateUnavailable(f"{server} cannot be used: {why}; {remedy}") from None
         context = self._session.context
         self.access = replace(self.access, context=context.name, server=context.server)
+        if before and before.pool is not self._session.pool:
+            before.pool.clear()  # a request that uses one of its connections keeps that one
         return self._session
 
     async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:

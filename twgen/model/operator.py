@@ -224,8 +224,8 @@ class PrometheusServer(NamedTuple):
     """The URL, without /api/v1. A RolloutPolicy names the server, never its URL."""
     projects: tuple[str, ...] = ()
     """The Argo CD projects that may use it: names or glob patterns. A metric without `server` uses the only
-    server that its project may use. At a terminal, every server may be used. `twgen tick` asks Argo CD for the
-    project of a worker; without Argo CD, it uses only servers for `*`.
+    server that its project may use. At a terminal, every server may be used. `twgen tick` asks Argo CD for
+    the project of a worker; without Argo CD, it uses only servers for `*`.
     """
     bearer_token_file: Annotated[str, _FILE] = ""
     """The absolute path of a file with the bearer token. twgen reads the file for every request."""
