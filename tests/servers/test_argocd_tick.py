@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from time import monotonic
 
 import pytest
 
@@ -28,6 +29,7 @@ from tests.servers.live import (
     run,
 )
 from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
+from tests.servers.ticks import ticking
 from twgen.records.intent import parse_intent, write_intent
 from twgen.versioning.names import PLAN_HASH, TRACKING_ID
 
@@ -144,6 +146,23 @@ def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_ti
     found = gitops.application.synced(commit)
     assert found["status"]["sync"]["revision"] == commit
     story.ticks_until(lambda: story.tick().stdout == "")
+
+
+@side_by_side
+def test_each_delay_of_a_version_is_followed_by_a_refresh_of_a_tick_that_goes_on(story: Ticking) -> None:
+    gitops, account = story.gitops, story.account
+    story.hand_over(delete_delay="20s")
+    (folder := gitops.argo.folder / f"tick-of-{gitops.namespace}").mkdir()
+    (token := folder / "token").write_text(account.token)
+    options = ("--argocd-server", account.server.address, "--argocd-token-file", str(token))
+    with ticking(gitops.cluster.kubeconfig, gitops.namespace, folder, {}, *options):
+        gitops.worker.finish(gitops.namespace)
+        gitops.worker.drains("v1")
+        eventually(lambda: gitops.replicas("v1") == 0, SOON)
+        began = monotonic()
+        eventually(lambda: gitops.deployment("v1") is None, SOON)
+        assert monotonic() - began < 90, "20 s, a check, a render and a sync"
+    assert (folder / "tick.log").read_text().count("would differ") == 2
 
 
 @side_by_side
