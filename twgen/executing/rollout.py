@@ -180,10 +180,14 @@ async def _wait(rollout: WorkerRollout, plan: WorkerPlan, world: WorkerWorld, no
     if not until or not world.temporal:
         await _sleep(rollout, until_next_look(plan, now))
         return
-    while (now := rollout.clock()) < until:
-        if await _sleep(rollout, until_next_look(plan, now)):
+    rest = until - now
+    while rest > timedelta():
+        part = until_next_look(plan, until - rest)
+        if await _sleep(rollout, part):
             break
-        if rollout.clock() < until and await rollout.conflict_token() != world.temporal.conflict_token:
+        # the clock may be set back in the meantime
+        rest = min(rest - part, until - rollout.clock())
+        if rest > timedelta() and await rollout.conflict_token() != world.temporal.conflict_token:
             break
 
 
