@@ -75,7 +75,7 @@ def test_person_may_ask_all_of_the_operators_and_an_option_goes_before_them() ->
         PrometheusServer("other", "http://other"),
         PrometheusServer("shared", "http://127.0.0.1"),
     )
-    servers = usable_prometheus(at_a_terminal(forwarded, operator=(SHARED, other)))()
+    servers = usable_prometheus(at_a_terminal(forwarded, operator=(SHARED, other)))(a_spec())
     assert servers.called("shared") == forwarded
     assert servers.called("other") == other
 
@@ -85,7 +85,7 @@ def test_person_without_any_is_told_how_to_name_one() -> None:
         "no Prometheus is available here: give --prometheus NAME=URL, or an --operator-config that lists it"
     )
     with pytest.raises(StateUnavailable, match=f"^{wanted}$"):
-        usable_prometheus(at_a_terminal())().called("")
+        usable_prometheus(at_a_terminal())(a_spec()).called("")
 
 
 def test_project_of_argocd_asks_what_it_was_granted(monkeypatch: pytest.MonkeyPatch) -> None:

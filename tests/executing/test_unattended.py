@@ -36,12 +36,13 @@ class Unusable:
         uid = self.api.objects[INTENT]["metadata"]["uid"]
         self.intent = replace(intent_of(SPEC, "me"), uid=uid)
         self.said: list[str] = []
-        self.is_down = False
+        self.fails = 0
 
     async def ask(
         self, method: str, path: str, *arguments: Any, **more: Any
     ) -> tuple[int, Mapping[str, Any]]:
-        if self.is_down:
+        if self.fails:
+            self.fails -= 1
             return 503, {"message": "overloaded"}
         if method in {"POST", "PATCH"}:
             self.wrote[path.rpartition("/")[2]] += 1
@@ -120,14 +121,16 @@ def test_request_to_an_intent_that_cannot_be_carried_out_is_refused_once(verb: V
     assert cluster.wrote == {"events": 1, "payments-rollout-status": 3}, "one Event, one status, two answers"
 
 
-def test_request_that_cannot_be_refused_is_reported() -> None:
+def test_request_that_cannot_be_refused_at_once_is_refused_a_little_later() -> None:
     async def story(cluster: Unusable) -> None:
         tasks = cluster.tasks()
         await cluster.see(tasks, 1)
         cluster.request("r1")
-        cluster.is_down = True
+        cluster.fails = 6
         await cluster.see(tasks, 1)
 
     cluster = Unusable()
     asyncio.run(story(cluster))
-    assert any("shop/payments-rollout: a request to it could not be refused" in line for line in cluster.said)
+    [line] = [line for line in cluster.said if "its requests could not be answered" in line]
+    assert line.startswith("shop/payments-rollout: ")
+    assert [answer["state"] for answer in cluster.api.answers] == [AnswerState.REFUSED]

@@ -145,14 +145,21 @@ async def _refuse(unattended: Unattended, error: UnusableIntent) -> None:
     is_said = status and (status.reason, status.message) == (RoutingReason.INVALID_INTENT, why)
     if not is_said:
         await Journal(writer, intent, unattended.say).refuse(why, unattended.clock())
-    try:
-        status = await unattended.read_status(intent)
-        if status and (pending := status.pending):
-            is_new = pending.request and not pending.is_answered
-            answer = Answer(pending.request, AnswerState.REFUSED, why) if pending.request and is_new else None
-            await writer.answer(answer, over=pending.resource_version)
-    except TwgenError as failure:
-        unattended.say(f"{unattended.name}: a request to it could not be refused: {failure}")
+    said = ""
+    for _ in range(_LAST_TRIES):
+        try:
+            status = await unattended.read_status(intent)
+            if status and (pending := status.pending):
+                request = None if pending.is_answered else pending.request
+                answer = Answer(request, AnswerState.REFUSED, why) if request else None
+                await writer.answer(answer, over=pending.resource_version)
+        except TwgenError as failure:
+            if str(failure) != said:
+                said = str(failure)
+                unattended.say(f"{unattended.name}: its requests could not be answered: {said}")
+            await unattended.sleep(FAILED_LOOK)
+        else:
+            return
 
 
 async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> Intent | None:
