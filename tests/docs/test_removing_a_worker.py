@@ -17,6 +17,7 @@ from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import DeployedWorker
 from tests.cases.story import STORIES
 from twgen.versioning.names import (
+    ADDED,
     ATTACHED,
     COMPARE_OPTIONS,
     GONE,
@@ -151,7 +152,7 @@ def test_uninstalling_takes_all_marks_off_a_deployment() -> None:
     names = {word.removesuffix("-") for word in taken.split() if word.endswith("-")}
     assert names == {
         *(TRACKING_ID, SYNC_OPTIONS, COMPARE_OPTIONS, LINK),
-        *(IDENTITY, INJECTED, ATTACHED, GONE, PATCHED),
+        *(IDENTITY, INJECTED, ATTACHED, ADDED, GONE, PATCHED),
     }
 
 

@@ -1,15 +1,17 @@
 """What a rollout changes in its cluster, and what it leaves there to read."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from tests.held_replicas import ARGOCD, ROLLOUT, HeldReplicas
 from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, temporal, version
 from tests.planning.times import MINUTE, SECOND
-from tests.strategies import AUTOSCALER, with_policy
+from tests.strategies import AUTOSCALER, SIZED_BY_HPA, with_policy
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.adjustments import Adjustments
 from twgen.executing.journal import Journal
@@ -17,9 +19,10 @@ from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.policy import OwnerReferences
 from twgen.model.rollout import JobReference, RolloutInCluster
+from twgen.model.spec import AttachedWhile, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.cluster_changes import AttachedInCluster, Owning, ReplicasChange
+from twgen.planning.cluster_changes import AttachedInCluster, AttachedRecord, Owning, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import intent_of
@@ -30,7 +33,17 @@ SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
 OTHER = replace(MAIN, name="other")
 KIND = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 OWNED = frozenset({"uid-v1"})
-LEFT = [AttachedInCluster(KIND, f"/apis/{n}", "v2", n, f"uid-{n}", OWNED) for n in ("one", "two")]
+DRAINED = frozenset({AttachedWhile.DRAINED})
+PARTED = replace(
+    SCALED, attached=(AUTOSCALER, *(replace(AUTOSCALER, name=n, when=DRAINED) for n in ("one", "two")))
+)
+"""The same, with two templates that are not for its versions."""
+LEFT = [
+    AttachedInCluster(
+        KIND, f"/apis/{n}", "v2", attached_resource_name("payments", n, "v1"), f"uid-{n}", OWNED
+    )
+    for n in ("one", "two")
+]
 WANTED = [
     AttachedInCluster(KIND, f"/apis/{n}", "v2", n, f"uid-{n}", frozenset())
     for n in (attached_resource_name("payments", "cpu", build_id) for build_id in ("v1", "v3"))
@@ -56,8 +69,18 @@ class Writer:
     async def scale(self, change: ReplicasChange) -> None:
         self._do(f"scale {change.deployment} {change.replicas}")
 
-    async def delete(self, path: str, uid: str) -> None:
+    async def delete(self, path: str, uid: str) -> bool:
         self._do(f"delete {path} {uid}")
+        return True
+
+    async def remember(self, deployment: str, record: AttachedRecord) -> None:
+        added, gone = (" ".join(sorted(names)) for names in record)
+        self._do(f"{deployment} has [{added}] and lost [{gone}]")
+
+    async def attach(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> AttachedInCluster:
+        name = manifest["metadata"]["name"]
+        self._do(f"{'try' if dry_run else 'attach'} {name}")
+        return AttachedInCluster(KIND, f"/apis/{name}", "v2", name, f"uid-{name}", frozenset())
 
     async def own(self, owning: Owning) -> None:
         self._do(f"{owning.deployment} owns {owning.item.name}")
@@ -91,7 +114,7 @@ def world(percentage: float | None = 5, age: timedelta = MINUTE, **rollout: Any)
 
 
 def plan_of(found: World) -> WorkerPlan:
-    (plan,) = make_plan([SCALED], found, NOW, ME).workers
+    (plan,) = make_plan([PARTED], found, NOW, ME).workers
     return plan
 
 
@@ -152,6 +175,66 @@ def test_attached_objects_get_their_owners_once_also_those_that_come_late() -> N
     assert owned == [
         f"payments-{name} owns {item.name}" for name, item in zip(("v1", "v3"), WANTED, strict=True)
     ]
+
+
+def looked(
+    writer: Writer, spec: WorkerSpec, manifest: dict[str, Any], live_objects: Sequence[AttachedInCluster]
+) -> bool:
+    """One look at a worker whose only version has this Deployment; whether it lets the rollout go on."""
+
+    async def attached() -> list[AttachedInCluster]:
+        return [*live_objects]
+
+    says = temporal(version(status=VersionStatus.CURRENT), traffic=routing("v3"))
+    [plan] = make_plan([spec], situation(says, [manifest]), NOW, ME).workers
+    adjustments = Adjustments(writer, attached, writer.said.append, writer.report, has_hook=True)
+    return asyncio.run(adjustments.make(plan, RolloutInCluster()))
+
+
+def test_object_is_recorded_on_its_deployment_before_it_replaces_another() -> None:
+    old, new = (attached_resource_name("payments", name, "v3") for name in ("cpu", "other"))
+    renamed = replace(SCALED, attached=(replace(AUTOSCALER, name="other"),))
+    before = AttachedInCluster(KIND, f"/apis/{old}", "v2", old, f"uid-{old}", frozenset({"uid-v3"}))
+    manifest = live("v3", managedFields=SIZED_BY_HPA)
+    # it was replaced by the new one once before
+    marks = {"attached": f"{KIND.kind}/{old}", "gone": f"{KIND.kind}/{new}"}
+    manifest["metadata"]["annotations"] |= {f"twgen.io/{name}": text for name, text in marks.items()}
+    assert looked(writer := Writer(), renamed, manifest, [before])
+    assert writer.done[:5] == [
+        f"try {new}",
+        f"payments-v3 has [{KIND.kind}/{new}] and lost []",
+        f"delete /apis/{old} uid-{old}",
+        f"attach {new}",
+        f"payments-v3 has [{KIND.kind}/{new}] and lost [{KIND.kind}/{old}]",
+    ]
+    assert looked(writer := Writer([None, REFUSED]), renamed, manifest, [before]) is False
+    assert writer.done == [f"try {new}"], "nothing changes that the next render would not know"
+
+
+def test_autoscaler_that_the_render_does_not_name_is_recorded_before_the_job_of_a_hook_attaches_it() -> None:
+    name = attached_resource_name("payments", "cpu", "v3")
+    manifest = live("v3", managedFields=SIZED_BY_HPA)
+    assert looked(writer := Writer(), SCALED, manifest, [])
+    assert writer.done[:2] == [f"payments-v3 has [{KIND.kind}/{name}] and lost []", f"attach {name}"]
+    manifest["metadata"]["annotations"]["twgen.io/attached"] = f"{KIND.kind}/{name}"
+    assert looked(writer := Writer(), SCALED, manifest, [])
+    assert writer.done[0] == f"attach {name}"
+
+
+def test_job_of_a_hook_attaches_no_autoscaler_while_argo_cd_sets_the_replicas() -> None:
+    held = HeldReplicas(3, {ARGOCD, ROLLOUT})
+    assert looked(writer := Writer(), SCALED, live("v3", managedFields=held.managed_fields()), [])
+    assert writer.done == []
+    held.sync(None)
+    assert looked(writer, SCALED, live("v3", managedFields=held.managed_fields()), [])
+    assert any(line.startswith("attach ") for line in writer.done)
+
+
+def test_settled_rollout_goes_on_until_it_holds_the_replicas_of_an_autoscaled_version() -> None:
+    manifest = live("v3", managedFields=HeldReplicas(3).managed_fields())
+    assert looked(writer := Writer([REFUSED]), SCALED, manifest, []) is False
+    assert looked(writer, SCALED, manifest, [])
+    assert writer.done == ["scale payments-v3 3"]
 
 
 def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:

@@ -61,22 +61,22 @@ def test_replicas_that_the_spec_says_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("template", "build_id", "owner", "goes"),
     [
-        pytest.param("cpu", "v3", "uid-v3", False, id="named by the spec"),
-        pytest.param("gone", "v3", "uid-v3", True, id="its template is gone"),
-        pytest.param("gone", "v1", "uid-v1", True, id="of an older version"),
-        pytest.param("gone", "v3", "", False, id="without an owner it is Argo CD's"),
-        pytest.param("gone", "v2", "uid-v2", False, id="its owner goes, and takes it along"),
+        pytest.param("cpu", "v3", "uid-v3", False, id="for a version of this status"),
+        pytest.param("cpu", "v1", "uid-v1", True, id="not for a version of this status"),
+        pytest.param("cpu", "v1", "", False, id="without an owner it is Argo CD's"),
+        pytest.param("cpu", "v2", "uid-v2", False, id="its owner goes, and takes it along"),
+        pytest.param("by-hand", "v1", "uid-v1", False, id="no template makes it: a person may have"),
     ],
 )
-def test_attached_object_goes_when_its_template_went_and_its_owner_stays(
+def test_attached_object_goes_when_it_is_not_for_its_version_and_its_owner_stays(
     template: str, build_id: str, owner: str, *, goes: bool
 ) -> None:
     name = attached_resource_name("payments", template, build_id)
-    owners = frozenset({owner} if owner else ())
-    kind = GroupKind("autoscaling", "HorizontalPodAutoscaler")
-    item = AttachedInCluster(kind, f"/{name}", "v2", name, "uid", owners)
-    versions = planned(world(live("v1"), live("v3")), replace(SCALED, attached=(AUTOSCALER, BUDGET))).versions
-    assert list(left_over(versions, [item])) == ([item] if goes else [])
+    item = scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name, owner)
+    draining = temporal(version("v1", VersionStatus.DRAINING), version("v3"), traffic=routing("v3"))
+    spec = replace(SCALED, attached=(BUSY_AUTOSCALER, BUDGET))
+    found = planned(situation(draining, [live("v1", **HPA), live("v3", **HPA)]), spec).versions
+    assert list(left_over(found, [item])) == ([item] if goes else [])
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,7 @@ def versions(replicas: int, **metadata: object) -> WorkerVersions:
 
 
 def scaler(kind: GroupKind, name: str, owner: str = "uid-v3") -> AttachedInCluster:
-    return AttachedInCluster(kind, f"/{name}", "v2", name, "uid", frozenset({owner}))
-
-
-def test_object_of_another_kind_than_its_template_now_makes_is_left_over() -> None:
-    name = attached_resource_name(SPEC.name, "cpu", "v3")
-    wanted = scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name)
-    before = scaler(GroupKind("keda.sh", "ScaledObject"), name)
-    assert list(left_over(versions(2), [wanted, before])) == [before]
+    return AttachedInCluster(kind, f"/{name}", "v2", name, "uid", frozenset({owner} if owner else ()))
 
 
 def test_object_that_is_not_for_its_version_is_left_over_once_no_render_takes_it_away() -> None:

@@ -7,6 +7,7 @@ from twgen.cluster.field_managers import (
     DEFAULT_REPLICAS,
     edited_variables,
     replicas_are_external,
+    replicas_are_synced,
     template_is_as_applied,
 )
 from twgen.cluster.patches import without_patch
@@ -17,6 +18,7 @@ from twgen.model.times import parse_time
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.versioning.injection import build_ids_in_pod, place_of
 from twgen.versioning.names import (
+    ADDED,
     ATTACHED,
     BUILD_ID_LABEL,
     CONNECTION_HASH,
@@ -146,6 +148,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         uid=metadata.get("uid") or "",
         replicas=replicas,
         replicas_are_external=replicas_are_external(metadata, replicas),
+        replicas_are_synced=replicas_are_synced(metadata),
         serving=_is_serving(metadata, status),
         replacing=_is_replacing(status),
         protected=NOT_PRUNED in annotations.get(SYNC_OPTIONS, ""),
@@ -159,6 +162,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         edited_variables=edited_variables(metadata),
         other_build_id=next(iter(written_build_ids), "") if build_id not in written_build_ids else "",
         attached=tuple(item for item in _names(annotations, ATTACHED) if item not in gone),
+        added=tuple(item for item in _names(annotations, ADDED) if item not in gone),
         gone=gone,
         owners=tuple(
             f"{owner.get('kind')}/{owner.get('name')}" for owner in metadata.get("ownerReferences") or ()

@@ -8,7 +8,9 @@ from twgen.model.paths import value_at
 from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT
 
 DEFAULT_REPLICAS = 1
-_APPLIERS = {"argocd-controller", "kubectl", "kubectl-client-side-apply"}
+ARGO_CD, KUBECTL = "argocd-controller", "kubectl"
+"""The field managers of Argo CD, and of `kubectl apply --server-side`."""
+_APPLIERS = {ARGO_CD, KUBECTL, "kubectl-client-side-apply"}
 """Field managers that apply whole manifests: a field that they leave out is removed."""
 
 
@@ -26,6 +28,14 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     # replicas without a holder were scaled without a trace; the creator of the object holds a default
     by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
     return by_default or not holders
+
+
+def replicas_are_synced(metadata: Mapping[str, Any]) -> bool:
+    """Of the clients that apply whole manifests, only Argo CD decides `spec.replicas`."""
+    if _says_replicas((metadata.get("annotations") or {}).get(LAST_APPLIED, "")):
+        return False
+    holders = [(item.get("manager"), item.get("operation")) for item in _holders(metadata, "f:replicas")]
+    return [item for item in holders if item[0] in _APPLIERS] == [(ARGO_CD, "Apply")]
 
 
 def keeps_rolling(manifest: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.versioning.injection import Identity, injection
 from twgen.versioning.names import (
+    ADDED,
     APPLIED_BY_SERVER,
     ATTACHED,
     COMPARE_OPTIONS,
@@ -29,7 +30,7 @@ from twgen.versioning.names import (
 )
 
 _OWN_ANNOTATIONS = {
-    *(IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, GONE, INJECTED, PATCHED),
+    *(IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, ADDED, GONE, INJECTED, PATCHED),
     *(COMPARE_OPTIONS, HOOK, HELM_HOOK),
 }
 """twgen decides these: no version stays a hook, since Argo CD deletes a hook before it creates it again."""
@@ -44,12 +45,14 @@ def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
     """The annotations of a version's Deployment that decide its future; an empty identity adds none."""
     annotations = dict(spec.policy.deployment_annotations)
-    # an object that is being removed is named until it is gone: it is recorded nowhere else
-    names = [f"{item.kind}/{item.name}" for item in (*version.attached, *version.replaced)]
-    if names or (version.live and version.live.attached):
+    live, named_before = version.live, version.live.attached if version.live else ()
+    # an object that is being removed, or may be gone, is named until it is: it is recorded nowhere else
+    unclear = [item for item in version.following if str(item) in named_before]
+    names = [str(item) for item in (*version.attached, *version.replaced, *unclear)]
+    if names or named_before:
         # empty, not left out: Argo CD sees no difference in an annotation that is not rendered
         annotations[ATTACHED] = ",".join(names)
-    if version.live and not set(version.live.gone).isdisjoint(names):
+    if live and not set(live.gone).isdisjoint(names):
         annotations[GONE] = ""  # the object exists again
     if identity:
         annotations[IDENTITY] = identity

@@ -1,17 +1,20 @@
 """The changes of a rollout in its cluster: replicas, attached objects, old Jobs."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import ClusterWriter
-from twgen.model.plan import WorkerPlan, WorkerVersions
+from twgen.model.plan import VersionPlan, WorkerPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
 from twgen.model.rollout import RolloutInCluster
 from twgen.planning.cluster_changes import (
     AttachedInCluster,
+    AttachedRecord,
+    ReplicasChange,
     Swap,
+    attached_record,
     left_over,
     replica_changes,
     resources_of,
@@ -23,7 +26,7 @@ from twgen.rendering.attached import attached_manifest
 
 _Result = TypeVar("_Result")
 _MOST_TRIES = 60
-"""The number of reads for which a settled rollout waits for a swap."""
+"""The number of reads for which a settled rollout waits for a swap, or for its own replicas."""
 _ATTACHED_STATE = attrgetter("build_id", "attached", "leaving", "replaced", "action", "live.uid")
 
 
@@ -50,6 +53,8 @@ class Adjustments:
         """The attached objects at the last read that needed no change; empty: none yet."""
         self._applied: dict[tuple[Any, str], Any] = {}
         """The applied manifests, by kind and name."""
+        self._records: dict[str, AttachedRecord] = {}
+        """The records that were written since the last read, by Deployment."""
         self._tries = 0
         self._failures: set[str] = set()
 
@@ -63,19 +68,25 @@ class Adjustments:
             await self._try(self._writer.delete_job(job))
         if plan.is_held:
             return True
-        for change in replica_changes(plan.versions):
-            key = change.deployment, change.replicas
-            sentence = (
-                f"set the replicas of Deployment {change.deployment} to {change.replicas}: {change.because}"
-            )
-            if key not in self._made and await self._try(self._writer.scale(change), sentence):
-                self._made.add(key)
+        are_made = all([await self._scale(change) for change in replica_changes(plan.versions)])
         # Argo CD prunes objects without an owner, and the account may be unable to list them
-        if plan.spec.policy.owner_references is not OwnerReferences.RENDER:
-            return True
-        return await self._adjust_attached(plan.versions)
+        if plan.spec.policy.owner_references is OwnerReferences.RENDER:
+            are_made &= await self._adjust_attached(plan.versions)
+        self._tries = 0 if are_made else self._tries + 1
+        return are_made or self._tries >= _MOST_TRIES
+
+    async def _scale(self, change: ReplicasChange) -> bool:
+        """Set the replicas of a Deployment, unless that was done before."""
+        key = change.deployment, change.replicas
+        sentence = (
+            f"set the replicas of Deployment {change.deployment} to {change.replicas}: {change.because}"
+        )
+        if key not in self._made and await self._try(self._writer.scale(change), sentence):
+            self._made.add(key)
+        return key in self._made
 
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
+        """Make the changes of attached objects; True: no swap is left to make."""
         expected = repr([_ATTACHED_STATE(version) for version in worker.versions if version.live])
         if expected == self._settled:
             return True
@@ -83,6 +94,7 @@ class Adjustments:
         if not listed:
             return True
         live = [*listed[0]]
+        self._records = {}
         old = list(left_over(worker, live, has_hook=self._has_hook))
         for item in old:
             sentence = f"deleted {item.kind.kind} {item.name}: its template was removed"
@@ -103,8 +115,7 @@ class Adjustments:
             for name, _ in resources_of(worker, version, version.attached)
         )
         self._settled = expected if are_all_live and not (old or swapping or new or unowned_objects) else ""
-        self._tries = 0 if are_swapped else self._tries + 1
-        return are_swapped or self._tries >= _MOST_TRIES
+        return are_swapped
 
     async def _swap(self, worker: WorkerVersions, swap: Swap, live: list[AttachedInCluster]) -> bool:
         """Delete the old objects, and attach the ones that replace them at once; True: all of it is done.
@@ -118,6 +129,8 @@ class Adjustments:
             is_asked = manifest["kind"] != "ScaledObject"
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False
+        if not await self._try(self._remember(swap.version, swap.before)):
+            return False
         for item in swap.old:
             text = f"deleted {item.kind.kind} {item.name}: its template was removed, and {names} replaces it"
             if item.is_going or await self._try(self._writer.delete(item.path, item.uid), text) != [True]:
@@ -129,7 +142,7 @@ class Adjustments:
             if not attached:
                 return False
             live += attached
-        return bool(await self._try(self._writer.mark_gone(swap.version.deployment, swap.gone)))
+        return bool(await self._try(self._remember(swap.version, swap.after)))
 
     async def _apply_autoscalers(
         self, worker: WorkerVersions, live: list[AttachedInCluster]
@@ -146,17 +159,34 @@ class Adjustments:
                 is_there = any((item.kind, item.name) == name for item in live)
                 if is_there and self._applied.get(name) == manifest:
                     continue
+                if not is_there and version.live and version.live.replicas_are_synced:
+                    continue  # Argo CD would undo its decisions until it applies a render without replicas
                 sentence = f"applied {manifest['kind']} {manifest['metadata']['name']}"
+                attaching = self._attach_recorded(version, manifest)
                 if is_target and not is_there:
-                    applied = [await self._writer.attach(manifest)]
+                    applied = [await attaching]
                     self._say(sentence)
                 else:
-                    applied = await self._try(self._writer.attach(manifest), sentence)
+                    applied = await self._try(attaching, sentence)
                 new.append(name[1])
                 if applied:
                     self._applied[name] = manifest
                     live += [] if is_there else applied
         return new
+
+    async def _attach_recorded(self, version: VersionPlan, manifest: Mapping[str, Any]) -> AttachedInCluster:
+        """Attach an object that the Deployment names, or names from now on."""
+        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+        if version.live and name not in version.live.attached:
+            record = self._records.get(version.deployment, attached_record(version))
+            await self._remember(version, record.adding(name))
+        return await self._writer.attach(manifest)
+
+    async def _remember(self, version: VersionPlan, record: AttachedRecord) -> None:
+        """Write a record, unless the Deployment has it."""
+        if record != self._records.get(version.deployment, attached_record(version)):
+            await self._writer.remember(version.deployment, record)
+            self._records[version.deployment] = record
 
     async def _try(self, work: Awaitable[_Result], sentence: str = "") -> list[_Result]:
         """The result of the work; empty: it failed. After a timeout, the next read shows if it was done."""

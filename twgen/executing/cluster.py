@@ -1,13 +1,14 @@
 """Changes the cluster of a rollout by single calls, and starts its Job again after a person's command."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, config_map_path, jobs_path
+from twgen.cluster.field_managers import ARGO_CD, KUBECTL
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
@@ -16,10 +17,11 @@ from twgen.model.paths import value_at
 from twgen.model.requests import Answer, AnswerState
 from twgen.model.rollout import JobReference
 from twgen.model.times import format_time
-from twgen.planning.cluster_changes import AttachedInCluster, Owning, ReplicasChange
+from twgen.planning.cluster_changes import AttachedInCluster, AttachedRecord, Owning, ReplicasChange
 from twgen.records.intent import Intent
 from twgen.records.requests import ANSWER_ENTRY, write_answer
 from twgen.versioning.names import (
+    ADDED,
     DEPLOYMENT_API,
     GONE,
     REQUEST,
@@ -34,11 +36,9 @@ _FIELD_MANAGER = "twgen"
 _OWNER_MANAGER = "twgen-owner"
 """The field manager of owners only: the manager of the rest of an attached object may leave them out."""
 _ATTACHED_MANAGER = "twgen-attached"
-"""The field manager of a Deployment's annotation about attached objects: it does not own the replicas."""
+"""The field manager of a Deployment's annotations about attached objects: it does not own the replicas."""
 _REQUESTS_MANAGER = "twgen-requests"
 """The field manager of answers to requests."""
-_ARGO_CD, _KUBECTL = "argocd-controller", "kubectl"
-"""The field managers of Argo CD, and of `kubectl apply --server-side`."""
 _DONE = range(200, 300)
 _GONE_OR_NEWER = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _LONGEST_MESSAGE = 1024
@@ -93,7 +93,7 @@ class ClusterWriter:
         served = f"/apis/{api_version}" if kind.group else f"/api/{api_version}"
         path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}/{name}"
         # a field that one manager has applied stays when another one no longer applies it
-        options = {"fieldManager": _ARGO_CD if self._intent.application else _KUBECTL}
+        options = {"fieldManager": ARGO_CD if self._intent.application else KUBECTL}
         options |= {"dryRun": "All"} if dry_run else {}
         answer = await self._apply(path, {**manifest, "metadata": metadata}, options=options)
         owners = value_at(answer, "metadata", "ownerReferences") or ()
@@ -106,10 +106,10 @@ class ClusterWriter:
             owners=frozenset(owner["uid"] for owner in owners),
         )
 
-    async def mark_gone(self, deployment: str, names: Sequence[str]) -> None:
-        """Note on a Deployment which of its attached objects are gone, for the next render."""
-        metadata = {"annotations": {GONE: ",".join(names)}}
-        await self._apply_deployment(deployment, metadata, _ATTACHED_MANAGER)
+    async def remember(self, deployment: str, record: AttachedRecord) -> None:
+        """Write on a Deployment which objects are attached to it, and which are gone, for the next render."""
+        annotations = {ADDED: ",".join(sorted(record.added)), GONE: ",".join(sorted(record.gone))}
+        await self._apply_deployment(deployment, {"annotations": annotations}, _ATTACHED_MANAGER)
 
     async def own(self, owning: Owning) -> None:
         """Make a versioned Deployment the owner of an attached object, unless that is gone."""

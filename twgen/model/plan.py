@@ -57,6 +57,9 @@ class AttachedObject:
     kind: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class VersionPlan:
@@ -86,6 +89,8 @@ class VersionPlan:
     """Attached objects that no template makes any more: they must be deleted."""
     following: tuple[AttachedObject, ...] = ()
     """The objects that replace them. They are not rendered before the others are gone."""
+    waiting: tuple[AttachedObject, ...] = ()
+    """Autoscalers that are not rendered before Argo CD stops setting the replicas."""
     replicas_are_external: bool = False
     """Only an autoscaler or a person sets its replicas."""
     patch: tuple[Mapping[str, Any], ...] = ()

@@ -59,6 +59,8 @@ class LiveDeployment:
     identity: str
     """The manager identity that rendered it; empty: not said."""
     created_at: datetime | None = None
+    replicas_are_synced: bool = False
+    """Argo CD applied `spec.replicas`: it sets them again if another client changes them."""
     terminating: bool = False
     """It was deleted, but still exists."""
     paused: bool = False
@@ -79,6 +81,8 @@ class LiveDeployment:
     """The Argo CD application that tracks it; empty: none tracks it."""
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it and are not known to be gone, as `Kind/name`."""
+    added: tuple[str, ...] = ()
+    """The objects that its rollout recorded before it attached them, and that are not known to be gone."""
     gone: tuple[str, ...] = ()
     """The objects deleted since then, as recorded by the program or person that deleted them."""
     owners: tuple[str, ...] = ()
@@ -91,12 +95,32 @@ class LiveDeployment:
     """Its patch; None: it has none."""
 
     @property
+    def falls_to_one(self) -> bool:
+        """Only Argo CD holds its replicas: it gets one pod once a render leaves them out."""
+        return self.replicas_are_synced and not self.replicas_are_external
+
+    @property
     def manifest(self) -> Mapping[str, Any]:
         """The object as the API server returned it."""
         if not self.patch:
             return self.recorded.manifest
         manifest = self.recorded.manifest
         return {**manifest, "spec": {**manifest["spec"], "template": self.patch.template}}
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """An autoscaler of a Deployment, whoever made it."""
+
+    kind: Name
+    """The kind of the object, such as HorizontalPodAutoscaler."""
+    name: Name
+    """The name of the object."""
+    deployment: Name
+    """The name of the Deployment."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +171,10 @@ class WorkerWorld:
     """
     replay: ReplayRun | None = None
     """The replay of the target. Absent: not read."""
+    autoscalers: tuple[Autoscaler, ...] = ()
+    """The autoscalers of its Deployments, whoever made them. Absent: there are none, or none was read."""
+    autoscalers_unread: str = ""
+    """Why there may be more autoscalers. Absent: all were read, or nobody asked for them."""
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 

@@ -31,6 +31,7 @@ _FINE = {
 _WHY_MISSING = "it was deleted, or the API server rejected it: the last sync shows which"
 _MOST_CHARACTERS = 500
 """Of a condition's message."""
+_WHY_WAITING = "it waits until Argo CD no longer sets the replicas"
 NamedObject = tuple[str, str, str]
 """The namespace, the kind and the name of an object."""
 
@@ -55,7 +56,7 @@ def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKi
 
 
 def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
-    """The state of each object that is attached to a version; None: none of them was read."""
+    """The state of each object that is or will be attached to a version; None: none of them was read."""
     live_objects = {(item.kind.kind, item.name): item for item in read.found} if read else {}
     rendered = version.live.attached if version.live else ()
     views = []
@@ -68,10 +69,12 @@ def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[Att
             state = AttachedState.FAILING if message else AttachedState.READY
         else:
             # an object that was never applied is not missing
-            is_applied = f"{item.kind}/{item.name}" in rendered
+            is_applied = str(item) in rendered
             state = AttachedState.MISSING if is_applied else AttachedState.PENDING
             message = _WHY_MISSING if is_applied else ""
         views.append(AttachedView(item.kind, item.name, state, message))
+    pending = AttachedState.PENDING
+    views += [AttachedView(item.kind, item.name, pending, _WHY_WAITING) for item in version.waiting]
     return tuple(views)
 
 

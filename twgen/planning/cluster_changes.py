@@ -77,6 +77,23 @@ class Owning(NamedTuple):
     """The UID of that Deployment."""
 
 
+class AttachedRecord(NamedTuple):
+    """What a rollout writes on a Deployment about attached objects, as `Kind/name`, for the next render."""
+
+    added: frozenset[str] = frozenset()
+    """The objects that it attaches: the applied render may not name them."""
+    gone: frozenset[str] = frozenset()
+    """The objects that it deleted: the applied render may still name them."""
+
+    def adding(self, *names: str) -> "AttachedRecord":
+        """The record before these objects are attached."""
+        return AttachedRecord(self.added.union(names), self.gone.difference(names))
+
+    def deleting(self, *names: str) -> "AttachedRecord":
+        """The record after these objects were deleted."""
+        return AttachedRecord(self.added.difference(names), self.gone.union(names))
+
+
 class Swap(NamedTuple):
     """Objects that the templates of a version no longer make, and those that replace them at once."""
 
@@ -84,8 +101,9 @@ class Swap(NamedTuple):
     old: tuple[AttachedInCluster, ...]
     """The replaced objects that still exist."""
     following: tuple[AttachedResource, ...]
-    gone: tuple[str, ...]
-    """All replaced objects, as `Kind/name`, which the Deployment is to list after the swap."""
+    before: AttachedRecord
+    """The record to write before the swap: a revert before the next render must know the new objects."""
+    after: AttachedRecord
 
 
 def unowned(
@@ -117,9 +135,15 @@ def swaps(worker: WorkerVersions, live_objects: Sequence[AttachedInCluster]) -> 
             old = tuple(item for item in live_objects if (item.kind.kind, item.name) in names)
             present = {(item.kind, item.name) for item in live_objects}
             following = resources_of(worker, version, version.following)
-            replaced_names = sorted({*version.live.gone, *(f"{kind}/{name}" for kind, name in names)})
             missing = tuple(resource for named, resource in following if named not in present)
-            yield Swap(version, old, missing, tuple(replaced_names))
+            before = attached_record(version).adding(*map(str, version.following))
+            yield Swap(version, old, missing, before, before.deleting(*map(str, version.replaced)))
+
+
+def attached_record(version: VersionPlan) -> AttachedRecord:
+    """The record on the Deployment of a version."""
+    live = version.live
+    return AttachedRecord(frozenset(live.added), frozenset(live.gone)) if live else AttachedRecord()
 
 
 def resources_of(
@@ -136,26 +160,23 @@ def resources_of(
 def left_over(
     worker: WorkerVersions, live_objects: Iterable[AttachedInCluster], *, has_hook: bool = False
 ) -> Iterator[AttachedInCluster]:
-    """The attached objects whose template is gone, or is not for their version, while their owner stays.
+    """The copies of a template that are not for the status of their version, and that no sync prunes.
 
-    Argo CD does not prune an object with an owner, and it prunes those without one. The objects of a swap are
-    not among them. With a hook, no sync prunes the objects that its Job applies.
+    Argo CD prunes none with an owner. With a hook, it prunes none that the Job of the hook applies. Objects
+    without a template are replaced if the Deployment names them: any other one may be a person's.
     """
-    spec, versions = worker.spec, worker.versions
-    owners = {version.live.uid for version in versions if version.live and version.live.uid}
-    by_status = any(resource.when for resource in spec.attached)
-    kept_objects = set()
-    for version in versions:
-        names = {item.name for item in (*version.attached, *version.following)}
+    unwanted = {}
+    for version in worker.versions:
+        # the objects of a version that goes are deleted with their owner
+        if not version.live or version.action is VersionAction.DROP:
+            continue
+        wanted = {item.name for item in (*version.attached, *version.following, *version.waiting)}
         leaving = {item.name for item in version.leaving}
-        for resource in spec.attached:
-            name = attached_resource_name(spec.name, resource.name, version.build_id)
-            is_pruned = name in leaving and not (has_hook and is_applied_by_hook(spec, resource))
-            # the objects of a version that goes are deleted with their owner
-            if name in names or is_pruned or not by_status or version.action is VersionAction.DROP:
-                kept_objects.add((GroupKind.of(resource.template), name))
-    swapped = {(item.kind, item.name) for version in versions for item in version.replaced}
+        for resource in worker.spec.attached:
+            name = attached_resource_name(worker.spec.name, resource.name, version.build_id)
+            is_pruned = name in leaving and not (has_hook and is_applied_by_hook(worker.spec, resource))
+            if resource.when and name not in wanted and not is_pruned:
+                unwanted[GroupKind.of(resource.template), name] = version.live.uid
     for item in live_objects:
-        is_kept = (item.kind, item.name) in kept_objects or (item.kind.kind, item.name) in swapped
-        if item.owners & owners and not is_kept and not item.is_going:
+        if unwanted.get((item.kind, item.name)) in item.owners and not item.is_going:
             yield item

@@ -106,7 +106,7 @@ def _applied(
         or live.template_is_as_applied,
         tracked_by=live.tracked_by if live else "",
         # the Job of the rollout removes any other attached objects at once
-        attached=tuple(f"{item.kind}/{item.name}" for item in version.attached),
+        attached=tuple(map(str, version.attached)),
         available_replicas=size if serves else 0,
         patch=LivePatch(version.patch, patched) if patched else None,
     )

@@ -8,14 +8,17 @@ import pytest
 
 from tests.planning.situations import RAMPS, live, planned, routing, situation, temporal, version
 from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, with_policy
+from twgen.model.operator import GroupKind
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
+from twgen.planning.cluster_changes import AttachedRecord, swaps
 from twgen.planning.refresh import plan_hash
 from twgen.rendering.attached import attached_manifests
 from twgen.rendering.deployments import version_deployment
+from twgen.rendering.manifests import attached_kinds, rollout_rules
 from twgen.versioning.names import attached_resource_name
 
 SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
@@ -72,6 +75,54 @@ def test_object_that_is_there_again_counts_as_gone_no_longer() -> None:
     assert annotations(SCALED, again)["twgen.io/gone"] == ""
     assert "twgen.io/gone" not in annotations(SCALED, versions(SCALED, attached=OLD, gone=""))
     assert "twgen.io/gone" not in annotations(RENAMED, versions(RENAMED, attached=OLD, gone=OLD))
+
+
+def test_object_that_the_rollout_attached_is_known_to_a_revert_before_the_next_render() -> None:
+    swapped = versions(SCALED, attached=OLD, added=NEW, gone=OLD)
+    plan = the_version(swapped)
+    assert [str(item) for item in plan.replaced] == [NEW]
+    assert [str(item) for item in plan.following] == [OLD]
+    assert names(SCALED, swapped) == [], "two autoscalers block each other"
+    assert annotations(SCALED, swapped)["twgen.io/attached"] == NEW
+    [swap] = swaps(swapped, [])
+    assert swap.before == AttachedRecord(frozenset({NEW, OLD}), frozenset())
+    assert swap.after == AttachedRecord(frozenset({OLD}), frozenset({NEW}))
+    assert names(SCALED, versions(SCALED, attached=NEW, added=OLD, gone=NEW)) == [OLD]
+
+
+def test_render_after_the_swap_has_what_the_rollout_attached() -> None:
+    swapped = versions(RENAMED, attached=OLD, added=NEW, gone=OLD)
+    assert names(RENAMED, swapped) == [NEW, BUDGETED]
+    assert annotations(RENAMED, swapped)["twgen.io/attached"] == f"{NEW},{BUDGETED}"
+    assert "twgen.io/added" not in annotations(RENAMED, swapped), "it is the record of the rollout alone"
+
+
+def test_what_the_rollout_may_have_deleted_is_named_until_that_is_known() -> None:
+    # the rollout was killed after it recorded the new object, and then the commit was reverted
+    killed = versions(SCALED, attached=OLD, added=NEW)
+    plan = the_version(killed)
+    assert ([str(item) for item in plan.replaced], names(SCALED, killed)) == ([NEW], [])
+    assert annotations(SCALED, killed)["twgen.io/attached"] == f"{NEW},{OLD}"
+    nothing = replace(SCALED, attached=())
+    both = versions(nothing, attached=f"{NEW},{OLD}", added=NEW)
+    assert [str(item) for item in the_version(both).replaced] == [NEW, OLD]
+
+
+def test_kind_of_an_object_that_only_the_rollout_recorded_stays_in_its_role() -> None:
+    scaled = f"ScaledObject/{OLD.partition('/')[2]}"
+    swapped = versions(SCALED, attached=OLD, added=scaled, gone=OLD)
+    assert GroupKind("keda.sh", "ScaledObject") in attached_kinds(swapped, ())
+    [rule] = [rule for rule in rollout_rules(swapped, ()) if rule["apiGroups"] == ["keda.sh"]]
+    assert {"list", "delete"} <= set(rule["verbs"])
+
+
+def test_object_that_counts_as_gone_comes_back_by_the_rollout_while_that_has_another_one_to_delete() -> None:
+    budget_is_back = versions(RENAMED, attached=OLD, gone=BUDGETED)
+    assert names(RENAMED, budget_is_back) == []
+    assert "twgen.io/gone" not in annotations(RENAMED, budget_is_back), "Argo CD would undo the record"
+    [swap] = swaps(budget_is_back, [])
+    assert swap.before == AttachedRecord(frozenset({NEW, BUDGETED}), frozenset())
+    assert names(RENAMED, versions(RENAMED, attached=OLD, gone=f"{OLD},{BUDGETED}")) == [NEW, BUDGETED]
 
 
 @pytest.mark.parametrize(

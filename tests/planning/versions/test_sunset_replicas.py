@@ -1,12 +1,14 @@
 """The replicas of a version through all phases of its sunset, and between fixed and autoscaled."""
 
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.held_replicas import ARGOCD, HPA, ROLLOUT, HeldReplicas
 from tests.planning.situations import NOW, SPEC, live, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR
 from tests.strategies import AUTOSCALER
@@ -18,39 +20,22 @@ from twgen.model.temporal import VersionStatus as S
 from twgen.planning.cluster_changes import replica_changes
 from twgen.planning.plan import plan_versions
 
-ARGOCD, ROLLOUT, HPA = "argocd-controller", "twgen", "kube-controller-manager"
 FIXED = replace(SPEC, replicas=4)
 SCALED = replace(SPEC, replicas=None, attached=(AUTOSCALER,))
 
 
-@dataclass
-class Cluster:
-    """The Deployment of v1, and who holds its replicas, as server-side apply has it."""
+class Cluster(HeldReplicas):
+    """The Deployment of v1."""
 
-    replicas: int
-    holders: set[str] = field(default_factory=lambda: {ARGOCD})
-    protected: bool = True
+    protected = True
 
     def manifest(self) -> dict[str, Any]:
-        applied = {"manager": ARGOCD, "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}
-        held = {"fieldsV1": {"f:spec": {"f:replicas": {}}}}
-        fields = [{"manager": holder, "operation": "Apply", **held} for holder in self.holders - {HPA}]
-        if HPA in self.holders:
-            fields.append({"manager": HPA, "operation": "Update", "subresource": "scale", **held})
-        return live("v1", self.replicas, protected=self.protected, managedFields=[applied, *fields])
-
-    def set_by(self, holder: str, replicas: int) -> None:
-        self.holders = {holder} if replicas != self.replicas else self.holders | {holder}
-        self.replicas = replicas
+        return live("v1", self.number, protected=self.protected, managedFields=self.managed_fields())
 
     def apply(self, version: VersionPlan) -> None:
+        assert not (version.attached and version.replicas), "Argo CD would undo what the autoscaler decides"
         self.protected = version.protected
-        if version.replicas is not None:
-            self.set_by(ARGOCD, version.replicas)
-        elif self.holders == {ARGOCD}:
-            self.holders, self.replicas = set(), 1  # the default, which nobody asked for
-        else:
-            self.holders -= {ARGOCD}
+        self.sync(version.replicas)
 
 
 def at(status: S, drained_for: timedelta = timedelta()) -> WorkerDeployment:
@@ -93,11 +78,11 @@ def test_version_that_may_have_work_keeps_its_pods_whoever_sizes_it(
     for spec, state, scaled_to in story:
         if spec is SCALED and scaled_to:
             cluster.set_by(HPA, scaled_to)
-        before = cluster.replicas
+        before = cluster.number
         assert sync(cluster, spec, state)
         # a version that has traffic has what its spec says, where that says it
         wanted = FIXED.replicas if spec is FIXED and state is BUSY[0] else before
-        assert cluster.replicas == wanted
+        assert cluster.number == wanted
         assert cluster.protected
 
 
@@ -111,7 +96,7 @@ def test_autoscaler_has_the_word_after_two_syncs_of_a_version_that_was_fixed(
     assert rendered
     assert rendered.replicas is None
     assert ARGOCD not in cluster.holders
-    assert cluster.replicas == 7
+    assert cluster.number == 7
 
 
 @given(st.sampled_from((FIXED, SCALED)), st.sampled_from(({ARGOCD}, {HPA}, {ARGOCD, HPA}, {ROLLOUT})), phases)
@@ -121,11 +106,11 @@ def test_sunset_ends_at_zero_whoever_sized_it_and_a_revival_brings_pods(
     gone = at(S.DRAINED, SPEC.sunset.scaledown_delay + SPEC.sunset.delete_delay + DAY)
     cluster = Cluster(7, set(holders))
     sync(cluster, spec, at(S.DRAINED, SPEC.sunset.scaledown_delay + HOUR))
-    assert (cluster.replicas, cluster.protected) == (0, False)
-    again = replace(cluster, holders=set(cluster.holders))
+    assert (cluster.number, cluster.protected) == (0, False)
+    again = deepcopy(cluster)
     sync(again, spec, gone)
     assert sync(again, spec, gone) is None
     sync(cluster, spec, revived)
     assert cluster.protected
     if revived is not BUSY[3]:
-        assert cluster.replicas >= 1
+        assert cluster.number >= 1

@@ -1,10 +1,12 @@
 """The attached resources that a version gets copies of, and the autoscalers that set its replicas."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from twgen.model.plan import AttachedObject
+from twgen.model.plan import AttachedObject, VersionPlan, WorkerVersions
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
+from twgen.model.world import Autoscaler
+from twgen.planning.sentences import listed
 from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.facts import VersionFacts
 from twgen.versioning.names import attached_resource_name
@@ -24,6 +26,8 @@ class AttachedTo(NamedTuple):
     """Its objects that no template makes any more."""
     following: tuple[AttachedResource, ...] = ()
     """The resources that replace these objects."""
+    waiting: tuple[AttachedResource, ...] = ()
+    """The autoscalers whose decisions Argo CD would undo now."""
 
 
 def attached_to(version: VersionFacts) -> AttachedTo:
@@ -33,9 +37,10 @@ def attached_to(version: VersionFacts) -> AttachedTo:
     autoscalers of one Deployment block each other, and a pod with two budgets cannot be evicted. It also
     waits for an object without a template, until that is known to be deleted.
     """
-    resources, replaced = version.spec.attached, _replaced(version)
-    if not replaced and not any(resource.when for resource in resources):
-        return AttachedTo(resources)
+    resources, replaced, live = version.spec.attached, _replaced(version), version.live
+    has_to_wait = live is not None and live.falls_to_one and live.replicas > 1
+    if not live or not (replaced or has_to_wait or any(resource.when for resource in resources)):
+        return AttachedTo(tuple(item for item in resources if _is_wanted(version, item)))
     due = [resource for resource in resources if _is_wanted(version, resource)]
     leaving = [item for item in resources if item not in due and _has_copy(version, item)]
     scalers = {*_SCALES_FROM_ZERO, *(resource.kind for resource in resources if resource.autoscales)}
@@ -44,10 +49,22 @@ def attached_to(version: VersionFacts) -> AttachedTo:
         return "replicas" if item.kind in scalers else item.kind
 
     replaced_roles = {*map(role, replaced)}
-    blocked_roles = {*map(role, leaving), *replaced_roles}
-    kept = tuple(item for item in due if role(item) not in blocked_roles or _has_copy(version, item))
-    following = tuple(item for item in due if item not in kept and role(item) in replaced_roles)
-    return AttachedTo(kept, tuple(leaving), replaced, following)
+    # the rollout may have deleted some objects of these roles already
+    unclear_roles = {role(item) for item in replaced if str(item) in live.added}
+    rendered, by_rollout, waiting = [], [], []
+    for item in due:
+        copy = _copy_of(version, item)
+        is_there = copy in live.attached and copy not in live.added and role(item) not in unclear_roles
+        # an object that counts as gone would be hidden until the rollout has updated its record
+        follows = role(item) in replaced_roles or (bool(replaced) and copy in live.gone)
+        is_new_scaler = item.autoscales and copy not in {*live.attached, *live.added}
+        if is_new_scaler and (has_to_wait or (follows and live.replicas_are_synced)):
+            waiting.append(item)
+        elif is_there or not (follows or role(item) in map(role, leaving)):
+            rendered.append(item)
+        elif follows:
+            by_rollout.append(item)
+    return AttachedTo(tuple(rendered), tuple(leaving), replaced, tuple(by_rollout), tuple(waiting))
 
 
 def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
@@ -55,7 +72,7 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
     resources = version.spec.attached
     if version.world.deployments is not None and resources:
         attached = attached_to(version)
-        resources = (*attached.kept, *attached.leaving)
+        resources = (*attached.kept, *attached.leaving, *attached.waiting)
     return [
         *(resource for resource in resources if resource.autoscales),
         *(
@@ -70,6 +87,27 @@ def replicas_are_external(version: VersionFacts) -> bool:
     """Only an autoscaler or a person sets the replicas of a version."""
     replicas = version.spec.replicas if not version.patch else version.patch.replicas or version.spec.replicas
     return replicas is None or bool(autoscalers_of(version))
+
+
+def rival_autoscalers(worker: WorkerVersions, autoscalers: Sequence[Autoscaler]) -> Iterator[str]:
+    """A warning about each Deployment with more than one of these autoscalers, whoever made them."""
+    for version in worker.versions if len(autoscalers) > 1 else ():
+        rivals = [item for item in autoscalers if version.live and item.deployment == version.live.name]
+        if len(rivals) > 1:
+            yield f"{version.build_id}: {_rivalry(version, rivals)}"
+
+
+def _rivalry(version: VersionPlan, rivals: Sequence[Autoscaler]) -> str:
+    """What several autoscalers of a Deployment do, and what ends it."""
+
+    def among(objects: Iterable[object]) -> list[str]:
+        names = {*map(str, objects)}
+        return [f"{item.kind} {item.name}" for item in rivals if str(item) in names]
+
+    own, going = among((*version.attached, *version.following)), among(version.replaced)
+    does = f"{listed(among(rivals))} scale the same Deployment, and each undoes the decisions of the others"
+    ends = f"keep only {own[0] if len(own) == 1 else 'one of them'}"
+    return f"{does}: {ends}" + (f"; its rollout deletes {listed(going)}" if going else "")
 
 
 def objects_of(
@@ -98,15 +136,18 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
     return AttachedWhile.DRAINING in resource.when
 
 
-def _has_copy(version: VersionFacts, resource: AttachedResource) -> bool:
+def _copy_of(version: VersionFacts, resource: AttachedResource) -> str:
     [item] = objects_of(version.spec, version.build_id, [resource])
-    return version.live is not None and f"{item.kind}/{item.name}" in version.live.attached
+    return str(item)
+
+
+def _has_copy(version: VersionFacts, resource: AttachedResource) -> bool:
+    return version.live is not None and _copy_of(version, resource) in version.live.attached
 
 
 def _replaced(version: VersionFacts) -> tuple[AttachedObject, ...]:
-    if not version.live or not version.live.attached:
+    if not version.live or not (named := dict.fromkeys((*version.live.attached, *version.live.added))):
         return ()
-    objects = objects_of(version.spec, version.build_id, version.spec.attached)
-    templated = {f"{item.kind}/{item.name}" for item in objects}
-    untemplated = (item.partition("/") for item in version.live.attached if item not in templated)
+    templated = {*map(str, objects_of(version.spec, version.build_id, version.spec.attached))}
+    untemplated = (item.partition("/") for item in named if item not in templated)
     return tuple(AttachedObject(kind, name) for kind, _, name in untemplated if name)

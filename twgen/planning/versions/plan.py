@@ -60,7 +60,7 @@ def plan_worker_versions(
     warnings += versions_of_others(plans)
     were_attached = None
     if world.deployments is not None:
-        items = (item for live in world.deployments for item in (*live.attached, *live.gone))
+        items = (item for live in world.deployments for item in (*live.attached, *live.added, *live.gone))
         were_attached = frozenset(item.partition("/")[0] for item in items)
     return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed, were_attached)
 
@@ -123,7 +123,7 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         status=version.status,
         deployment=version.live.name if version.live else own_name,
         action=decision.action,
-        because=decision.because + _swap_clause(version, attached),
+        because=decision.because + _swap_clause(version, attached) + _wait_clause(attached),
         reason=decision.reason,
         replicas=decision.replicas,
         protected=decision.protected,
@@ -136,6 +136,7 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         leaving=objects_of(spec, version.build_id, attached.leaving),
         replaced=attached.replaced,
         following=objects_of(spec, version.build_id, attached.following),
+        waiting=objects_of(spec, version.build_id, attached.waiting),
         replicas_are_external=replicas_are_external(version),
     )
 
@@ -152,6 +153,15 @@ def _swap_clause(version: VersionFacts, attached: AttachedTo) -> str:
     )
     are = "is" if len(attached.replaced) == 1 else "are"
     return f"; {old} {are} {f'replaced by {new}' if new else 'removed'}"
+
+
+def _wait_clause(attached: AttachedTo) -> str:
+    """The autoscalers that wait, as the end of a sentence; empty: there is none."""
+    if not attached.waiting:
+        return ""
+    names = listed([f"{item.kind} {item.name}" for item in attached.waiting])
+    wait = "waits" if len(attached.waiting) == 1 else "wait"
+    return f"; {names} {wait} until Argo CD no longer sets the replicas"
 
 
 def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from twgen.cluster.field_managers import DEFAULT_REPLICAS
 from twgen.model.plan import VersionAction
 from twgen.model.problem import counted
 from twgen.model.reasons.versions import VersionReason as Reason
@@ -212,11 +213,13 @@ def _live(version: VersionFacts, least: int = 0) -> int | None:
     """The live replicas, and no fewer than `least`; None if an autoscaler or a person sets them."""
     if not version.live:
         return None
-    live = version.live
+    live, replicas = version.live, max(version.live.replicas, least)
     has_enough = live.replicas >= least or any(item.scales_from_zero for item in autoscalers_of(version))
-    if live.replicas_are_external and replicas_are_external(version) and has_enough:
-        return None
-    return max(live.replicas, least)
+    is_left = live.replicas_are_external and has_enough
+    if live.falls_to_one:
+        # Argo CD sees no difference in a field that a render leaves out, but one in the protection
+        is_left = replicas == DEFAULT_REPLICAS and bool(live.replicas or not live.protected)
+    return None if is_left and replicas_are_external(version) else replicas
 
 
 def _spec(version: VersionFacts) -> int | None:
@@ -225,9 +228,11 @@ def _spec(version: VersionFacts) -> int | None:
 
 
 def _live_or_spec(version: VersionFacts) -> int | None:
-    """The live replicas; if there are none, the spec's."""
-    has_replicas = version.live is not None and version.live.replicas
-    return _live(version, least=0 if has_replicas else max(version.spec.replicas or 1, 1))
+    """The live replicas; if there are none, the spec's, or one for an autoscaler to change."""
+    if version.live is not None and version.live.replicas:
+        return _live(version)
+    is_external = replicas_are_external(version)
+    return _live(version, least=1 if is_external else max(version.spec.replicas or 1, 1))
 
 
 def _live_elsewhere(version: VersionFacts) -> int | None:

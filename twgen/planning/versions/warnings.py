@@ -17,7 +17,7 @@ from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
 from twgen.planning.versions.patching import patch_warnings
 from twgen.versioning.injection import generation_of
-from twgen.versioning.names import GONE, RESTARTED_AT
+from twgen.versioning.names import ADDED, DEPLOYMENT_API, GONE, RESTARTED_AT
 
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "no worker can run its workflows until its manifest is in twgen.lock again"
@@ -216,6 +216,7 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
             " the team's own. A new version gets the changed connection"
         )
     yield from _about_replaced(version, plan, live)
+    yield from _about_waiting(version, plan, live)
 
 
 def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
@@ -229,10 +230,32 @@ def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployme
     if not waits and plan.replicas_are_external and version.spec.replicas is not None:
         waits = ["spec.replicas"]
     follows = f", and {listed(waits)} {'waits' if len(waits) == 1 else 'wait'} until then" if waits else ""
-    removed = ",".join(f"{item.kind}/{item.name}" for item in plan.replaced)
+    removed = ",".join(map(str, plan.replaced))
     commands = [f"kubectl delete {item.kind.lower()} -n {namespace} {item.name}" for item in plan.replaced]
-    commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {GONE}={removed}")
+    record = f"{GONE}={removed}" + (f" {ADDED}-" if live.added else "")
+    commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {record}")
     run = f"run `{' && '.join(commands)}` and apply a new render"
     verb = "has" if len(plan.replaced) == 1 else "have"
     remedy = run if by_hand else f"the Job of its rollout does that; without a Job, {run}"
     yield f"{version.build_id}: {objects} {verb} no template any more and must be deleted{follows}: {remedy}"
+
+
+def _about_waiting(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
+    """The autoscalers that wait for a field manager that only a Job or a person adds, with the command."""
+    driver = version.spec.policy.driver
+    if not plan.waiting or driver not in {Driver.NONE, Driver.AUTO}:
+        return
+    names = listed([f"{item.kind} {item.name}" for item in plan.waiting])
+    manifest = (
+        f'{{"apiVersion": "{DEPLOYMENT_API}", "kind": "Deployment", "metadata": {{"name": "{live.name}",'
+        f' "namespace": "{version.spec.namespace}"}}, "spec": {{"replicas": {live.replicas}}}}}'
+    )
+    run = (
+        f"run `echo '{manifest}' | kubectl apply --server-side --field-manager=twgen -f -` and apply a new"
+        " render"
+    )
+    remedy = run if driver is Driver.NONE else f"the Job of its rollout does that; without a Job, {run}"
+    yield (
+        f"{version.build_id}: {names} {'waits' if len(plan.waiting) == 1 else 'wait'} until another field"
+        f" manager than Argo CD's holds the replicas of Deployment {live.name}: {remedy}"
+    )

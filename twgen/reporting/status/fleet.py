@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from twgen.model.status import AttachedState, Ownership, RolloutStatus
+from twgen.model.status import Ownership, RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.diagnosis.findings import findings_of_strays
 from twgen.planning.sentences import plain_percentage, spoken
@@ -14,7 +14,6 @@ from twgen.versioning.names import TWGEN_API
 
 Drawing = TypeVar("Drawing")
 
-_TROUBLES = {AttachedState.MISSING, AttachedState.FAILING}
 _RECENT = timedelta(hours=1)
 """People are shown the answer to a request for so long."""
 
@@ -61,7 +60,7 @@ def troubles(version: Mapping[str, Any]) -> Iterator[str]:
     if problem := pods.get("problem"):
         yield f"its newest Pod {problem}"
     for item in version["attached"]:
-        if item["state"] in _TROUBLES:
+        if item["message"]:
             yield f"{item['kind']} {item['name']}: {item['message']}"
 
 

@@ -124,7 +124,7 @@ def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
     for item in version.attached:
         if item.state is AttachedState.MISSING:
             yield f"{item.kind} {item.name} is missing: {item.says}"
-        elif item.state is AttachedState.FAILING:
+        elif item.says:
             yield f"{item.kind} {item.name}: {item.says}"
 
 
