@@ -1,5 +1,6 @@
 """The templates of the page about scaling are valid, and measure each version alone."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from twgen.yaml.writer import write_documents
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scaling.md").read_text()
+SHOWN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 TARGET = "v3.0.0-97f7"
 AUTOSCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
@@ -55,7 +57,7 @@ def test_page_shows_what_is_filled_in(specs: Path) -> None:
         if item["kind"] == "HorizontalPodAutoscaler"
         and item["metadata"]["labels"]["temporal.io/build-id"] == TARGET
     ]
-    [shown] = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    [shown, _] = SHOWN
     for metric in scaler["spec"]["metrics"]:
         assert metric["external"]["metric"]["selector"]["matchLabels"] == read_documents(shown)[0]
 
@@ -80,3 +82,18 @@ def test_autoscaler_of_the_page_leaves_replicas_out(specs: Path) -> None:
     deployments = [item for item in read_documents(ended.stdout) if item["kind"] == "Deployment"]
     assert deployments
     assert [item for item in deployments if "replicas" in item["spec"]] == []
+
+
+def test_page_shows_the_warning_about_two_autoscalers(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "three-versions", folder := tmp_path / "specs")
+    [world] = read_documents((folder / "snapshot.yaml").read_text())
+    names = ("by-hand", f"payments-scaling-{TARGET.replace('.', '-')}-cb34d097")
+    deployment = f"payments-{TARGET.replace('.', '-')}"
+    world["workers"][0]["autoscalers"] = [
+        {"kind": "HorizontalPodAutoscaler", "name": name, "deployment": deployment} for name in names
+    ]
+    (folder / "snapshot.yaml").write_text(write_documents([world]))
+    ended = run(folder, "plan", ".", "--snapshot", "snapshot.yaml", "-o", "json")
+    [worker] = json.loads(ended.stdout)["workers"]
+    [_, shown] = SHOWN
+    assert " ".join(shown.split()) in worker["warnings"]

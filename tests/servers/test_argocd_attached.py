@@ -1,9 +1,11 @@
 """What is attached to a version, by a real Argo CD: beside a hook, with owners, while templates change."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
 from threading import Event, Thread
 from time import monotonic
+from typing import TypeVar
 
 import pytest
 
@@ -26,6 +28,7 @@ from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 
+Seen = TypeVar("Seen")
 KINDS = ("horizontalpodautoscalers", "scaledobjects", "poddisruptionbudgets")
 A_MOMENT = 10.0
 """Seconds that two calls take on a busy machine; the next look of a rollout, or of Argo CD, comes later."""
@@ -52,13 +55,13 @@ def names(story: ApplicationStory, build_id: str = "v1") -> dict[str, list[str]]
 
 
 @contextmanager
-def watched(story: ApplicationStory) -> Iterator[list[tuple[float, Mapping[str, list[str]]]]]:
-    """What is attached meanwhile, several times a second, each with the time."""
-    seen, is_over = list[tuple[float, Mapping[str, list[str]]]](), Event()
+def watched(look: Callable[[], Seen]) -> Iterator[list[tuple[float, Seen]]]:
+    """What is seen meanwhile, several times a second, each with the time."""
+    seen, is_over = list[tuple[float, Seen]](), Event()
 
     def watch() -> None:
         while not is_over.wait(0.1):
-            seen.append((monotonic(), names(story)))
+            seen.append((monotonic(), look()))
 
     watching = Thread(target=watch)
     watching.start()
@@ -142,7 +145,7 @@ def test_renamed_autoscaler_and_budget_take_the_place_of_the_old_ones_at_once(
         "scaledobjects": [],
         "poddisruptionbudgets": ["other"],
     }
-    with watched(story) as seen:
+    with watched(lambda: names(story)) as seen:
         commit = story.commit("v1", *renamed, steps=())
         story.application.refresh()
 
@@ -158,6 +161,87 @@ def test_renamed_autoscaler_and_budget_take_the_place_of_the_old_ones_at_once(
     assert names(story) == expected
     assert attached(story, "v1") == owned
     assert story.application.differing_anew() == []
+
+
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+@side_by_side
+def test_no_decision_of_an_autoscaler_that_is_added_to_a_running_version_is_undone(
+    story: ApplicationStory, driver: str
+) -> None:
+    policy = policy_document("greeter", driver=driver)
+    story.commit("v1", policy, steps=(), spec={"replicas": 2})
+    story.application.create()
+    story.stands("Settled", "v1")
+    scaler = unmeasured()
+    scaler["spec"]["template"]["spec"]["minReplicas"] = 3
+
+    def is_held_by_the_rollout() -> bool:
+        story.sync_what_was_healed()
+        found = story.deployment("v1")
+        managers = found["metadata"]["managedFields"] if found else []
+        return any(
+            item["manager"] == "twgen" and "f:replicas" in item["fieldsV1"].get("f:spec", {})
+            for item in managers
+        )
+
+    def is_there() -> bool:
+        # as tick does, and then a person, where only a hook applies it
+        story.application.refresh("hard")
+        if driver == "Hook" and not story.active_jobs() and "operation" not in story.application.find():
+            story.application.sync()
+        return bool(names(story)["horizontalpodautoscalers"])
+
+    with watched(lambda: story.replicas("v1")) as seen:
+        story.commit("v1", policy, scaler, steps=())
+        story.application.refresh()
+        eventually(is_held_by_the_rollout, SOON)
+        assert not names(story)["horizontalpodautoscalers"], "Argo CD still sets the replicas"
+        eventually(is_there, SOON)
+        eventually(lambda: story.replicas("v1") == 3, SOON)
+        # the controller of autoscalers looks every 15 s, and Argo CD heals within a second
+        since = monotonic()
+        eventually(lambda: monotonic() - since > 35, SOON)
+    assert [replicas for replicas, _ in groupby(number for _, number in seen)] == [2, 3]
+
+
+@side_by_side
+def test_autoscaler_whose_kind_is_changed_back_before_the_next_render_is_the_only_one(
+    story: ApplicationStory,
+) -> None:
+    story.commit("v1", autoscaler_document("greeter"), steps=())
+    story.application.create()
+    story.stands("Settled", "v1")
+    eventually(lambda: all(attached(story, "v1").values()), SOON)
+    keda = attached_document(
+        "greeter",
+        "scale",
+        "keda.sh/v1alpha1",
+        "ScaledObject",
+        scaleTargetRef={},
+        minReplicaCount=1,
+        triggers=[temporal_trigger("t")],
+    )
+    story.commit("v1", keda, steps=())
+    story.application.refresh()
+    eventually(lambda: names(story)["scaledobjects"] == ["scale"], SOON)
+    autoscaler = autoscaler_document("greeter")
+    autoscaler["spec"]["template"]["spec"]["maxReplicas"] = 4  # another intent than the first one
+    story.commit("v1", autoscaler, steps=())
+    story.application.refresh()
+
+    def is_changed_back() -> bool:
+        found = names(story)
+        return found["horizontalpodautoscalers"] == ["scale"] and not found["scaledobjects"]
+
+    eventually(is_changed_back, SOON)
+    is_rendered_with(story, "scale")
+    assert is_changed_back()
+    [by_hand] = story.cluster.list("horizontalpodautoscalers", story.namespace)
+    manifest = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": by_hand["spec"]}
+    story.cluster.apply([manifest | {"metadata": {"name": "by-hand", "namespace": story.namespace}}])
+    for command in ("plan", "status", "doctor"):
+        assert "scale the same Deployment" in " ".join(story.run(command, ".").stdout.split())
+    assert story.cluster.get("horizontalpodautoscaler", "by-hand", story.namespace), "it is a person's"
 
 
 @side_by_side
@@ -177,7 +261,7 @@ def test_autoscaler_of_another_kind_takes_its_place_and_at_last_the_spec_has_the
         minReplicaCount=1,
         triggers=[temporal_trigger("t")],
     )
-    with watched(story) as seen:
+    with watched(lambda: names(story)) as seen:
         story.commit("v1", keda, budget_document("greeter"), steps=())
         story.application.refresh()
         eventually(lambda: names(story)["scaledobjects"] == ["scale"], SOON)

@@ -369,6 +369,16 @@ def test_what_keeps_the_pod_of_a_rollout_from_running_is_told_in_kubernetes_word
     assert any(f"and its newest Pod waits ({reason})" in one for one in says)
 
 
+def test_autoscalers_that_the_account_may_not_list_are_not_checked(installation: Installed) -> None:
+    i = installation
+    i.cluster.apply(i.rendered())
+    user = i.cluster.user("reader", NEEDED, i.namespace)
+    ended = i.asked("--kubeconfig", str(user), *PATIENT)
+    folder = f"/apis/autoscaling/v2/namespaces/{i.namespace}/horizontalpodautoscalers"
+    unread = f"- not checked: autoscalers in namespace {i.namespace}: {folder} cannot be read: "
+    assert unread in ended.stdout, ended
+
+
 def test_intent_that_was_edited_and_worker_that_nothing_renders_are_told(installation: Installed) -> None:
     i = installation
     i.cluster.apply(i.rendered())

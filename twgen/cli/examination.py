@@ -61,8 +61,6 @@ from twgen.versioning.names import is_dns_name, rollout_name
 Part = TypeVar("Part")
 Other = TypeVar("Other")
 _IN_CLUSTER = "rollouts in the cluster"
-_BUSY = 8
-"""How often a server may reject a request as too many, some ten seconds: that is not a finding."""
 _PARTS = 2
 """Of an Application's name: its namespace, if that is not Argo CD's, and the name itself."""
 _NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"
@@ -192,9 +190,11 @@ class Examination:
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
             for spec in workers
         ]
-        world, unread = await self.servers.read_each(
-            self.opened, specs, for_routing=True, most_refusals=_BUSY
-        )
+        world, unread = await self.servers.read_each(self.opened, specs, for_routing=True, examines=True)
+        for worker in world.workers.values():
+            if worker.autoscalers_unread:
+                namespace = worker.name.partition("/")[0]
+                self.not_checked[f"autoscalers in namespace {namespace}"] = worker.autoscalers_unread
         if recorded_specs:
             world = await asyncio.to_thread(Memory(self.settings).recall, recorded_specs, world)
         now, caller, sound, unplanned = clock(), self.settings.planning_caller, [], []

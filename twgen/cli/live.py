@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from twgen.reading.prometheus import PrometheusReader
 
 Answer = TypeVar("Answer")
+_MOST_REFUSALS = {False: 3.0, True: 8.0}
+"""How often a server may reject a request as too many: some ten seconds for one who examines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class Servers:
         read_at = clock()
         now, prometheus = self._settings.now or read_at, partial(_reader, opened, deadline)
         reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, prometheus, count)
+        reading = replace(reading, autoscalers=reading.for_people)
         if self._unread is not None and len(workers) > 1:
             world, unread = await read_each(workers, reading)
             if len(unread) == len(workers):
@@ -126,19 +129,21 @@ class Servers:
         workers: Sequence[WorkerSpec],
         *,
         for_routing: bool,
-        most_refusals: float = 3,
+        examines: bool = False,
         look: Look | None = None,
     ) -> tuple[World, list[Unread]]:
         """The workers that can be read, however many, and why the others cannot be.
 
         Every answer has its own deadline: the rate limit of a server may make the whole read take long.
-        `most_refusals` as in a deadline; `look` is the one that this reading is part of.
+        `examines`: it also reads the autoscalers, and waits longer for a busy server. `look` is the one that
+        this reading is part of.
         """
-        deadline = AnswerDeadline(self._settings.timeout, most_refusals)
+        deadline = AnswerDeadline(self._settings.timeout, _MOST_REFUSALS[examines])
         temporal = SharedReads(opened.temporal, deadline, look)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
         now, prometheus = clock(), partial(_reader, opened, deadline)
         reading = Reading(temporal, cluster, now, for_routing, now, goes_on=True, prometheus=prometheus)
+        reading = replace(reading, autoscalers=examines)
         return await read_each(workers, reading)
 
     def run(

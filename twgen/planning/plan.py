@@ -16,6 +16,7 @@ from twgen.planning.pruning import full_warnings, records_to_prune
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import queue_warnings
+from twgen.planning.versions.attached import rival_autoscalers
 from twgen.planning.versions.patching import stray_patches
 from twgen.planning.versions.plan import plan_worker_versions
 from twgen.planning.versions.warnings import doubts_about_pods, uncounted_versions
@@ -58,7 +59,8 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
     target = Target(spec, world, now, identity, versions.not_created)
     of_traffic = (*rollback_warnings(target), *queue_warnings(target))
     of_records = full_warnings(spec, world, now)
-    warnings = (*of_traffic, *versions.warnings, *doubts_about_pods(versions.versions), *of_records)
+    of_pods = (*doubts_about_pods(versions.versions), *rival_autoscalers(versions, world.autoscalers))
+    warnings = (*of_traffic, *versions.warnings, *of_pods, *of_records)
     return WorkerPlan(
         versions=replace(versions, warnings=warnings),
         identity=identity,

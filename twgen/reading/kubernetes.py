@@ -12,23 +12,26 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path, listed
 from twgen.cluster.deployments import live_deployments
 from twgen.cluster.jobs import end_of_job, oldest_first
-from twgen.errors import StateUnavailable
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.times import parse_time
-from twgen.model.world import LiveDeployment, WorkerWorld
+from twgen.model.world import Autoscaler, LiveDeployment, WorkerWorld
 from twgen.planning.routing.replay import replay_of
+from twgen.specs.attached import HPA, SCALED_OBJECT
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     DEPLOYMENT_NAME_LABEL,
     REPLAY_OF,
     replay_selector,
+    resource_of_kind,
     selector_labels,
 )
 
 Manifest = Mapping[str, Any]
 
+_AUTOSCALERS = (("autoscaling/v2", HPA.kind), ("keda.sh/v1alpha1", SCALED_OBJECT.kind))
 _FORBIDDEN = "cannot be read: the account needs the verb list on {} in this namespace"
 
 
@@ -41,6 +44,7 @@ class SharedLists:
         self.namespace = namespace
         """Listed even if no spec names it, to find Deployments of removed workers; empty: no other one."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
+        self._scaling: dict[str, asyncio.Task[tuple[Sequence[Autoscaler], str]]] = {}
 
     async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
         """The Deployments of all workers in a namespace, by the label that names the worker."""
@@ -48,6 +52,25 @@ class SharedLists:
             self._listing[namespace] = asyncio.create_task(self._list(namespace))
         # a worker that cannot be read must not cancel the list that other workers wait for
         return await asyncio.shield(self._listing[namespace])
+
+    async def autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
+        """The autoscalers of Deployments in a namespace, and why there may be more; empty: all were read."""
+        if namespace not in self._scaling:
+            self._scaling[namespace] = asyncio.create_task(self._autoscalers(namespace))
+        return await asyncio.shield(self._scaling[namespace])
+
+    async def _autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
+        found, failures = [], []
+        for api, kind in _AUTOSCALERS:
+            path = f"/apis/{api}/namespaces/{namespace}/{resource_of_kind(kind)}"
+            try:
+                answer = await read_path(self.client, path, self.deadline, may_be_absent=True)
+                items = listed(path, answer) if answer else []
+            except (StateUnavailable, OutOfTime) as error:
+                failures.append(str(error))
+                continue
+            found += [scaler for item in items if (scaler := _autoscaler(kind, item))]
+        return found, "; ".join(failures)
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
         """The workers that have Deployments in a listed namespace, but no spec."""
@@ -131,6 +154,18 @@ class ClusterReader:
             and not value_at(job, "metadata", "deletionTimestamp")
         ]
         return _replay_run(jobs[-1]) if jobs else ReplayRun(ReplayState.MISSING)
+
+
+def _autoscaler(kind: str, item: Manifest) -> Autoscaler | None:
+    """The autoscaler of a Deployment; None: it is being deleted, or it belongs to an autoscaler of KEDA."""
+    target_kind, target = (value_at(item, "spec", "scaleTargetRef", field) for field in ("kind", "name"))
+    owners = value_at(item, "metadata", "ownerReferences") or ()
+    is_owned = any(owner.get("kind") == SCALED_OBJECT.kind for owner in owners)
+    is_going = value_at(item, "metadata", "deletionTimestamp")
+    # without a kind, KEDA scales a Deployment
+    if target_kind not in {None, "Deployment"} or not target or is_owned or is_going:
+        return None
+    return Autoscaler(kind, item["metadata"]["name"], str(target))
 
 
 def _replay_run(job: Manifest) -> ReplayRun:

@@ -47,6 +47,8 @@ class Reading:
     """Makes a worker's reader of Prometheus; None: its metrics cannot be read."""
     count: Callable[[], None] = lambda: None
     """Called for each worker that was read."""
+    autoscalers: bool = False
+    """The autoscalers of Deployments are read too, for people."""
 
     @property
     def for_people(self) -> bool:
@@ -115,11 +117,17 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
     async with TaskGroup() as group:
         describing = group.create_task(temporal.deployment(for_routing=reading.for_routing))
         listing = group.create_task(cluster.deployments()) if cluster else None
+        lists = reading.cluster if reading.autoscalers else None
+        scaling = group.create_task(lists.autoscalers(spec.namespace)) if lists else None
     deployment, live = describing.result(), listing.result() if listing else None
     # if nothing is deployed, an unknown worker is a new one
     if not deployment and (live is None or live) and await reading.temporal.wait_until_remembered():
         deployment = await temporal.deployment(for_routing=reading.for_routing)
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
+    if scaling and live:
+        names, (autoscalers, why) = {item.name for item in live}, scaling.result()
+        own = tuple(item for item in autoscalers if item.deployment in names)
+        world = replace(world, autoscalers=own, autoscalers_unread=why)
     if not deployment:
         return world
     listed = {version.build_id: version for version in deployment.versions}

@@ -48,7 +48,7 @@ def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, 
 _WORKER_FIELDS = record_of(
     WorkerWorld,
     *("name", "temporal_namespace", "temporal", "worker_deployments"),
-    *("other_workers", "deployments", "pod_problems", "replay"),
+    *("other_workers", "deployments", "pod_problems", "replay", "autoscalers"),
     make=_worker_world,
     fields={"deployments": listing(_DEPLOYMENT, _place, "Deployment")},
 )
