@@ -1,5 +1,6 @@
 """A cluster that is not the one it should be, and a worker that is somebody else's."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,10 @@ def test_deployment_that_another_application_tracks_stops_everything() -> None:
 @pytest.mark.parametrize("annotations", [identity("twgen/prod/shop"), tracked("shop"), {}])
 def test_own_deployment_is_planned(annotations: dict[str, str]) -> None:
     assert plan(OURS, **annotations).workers
+
+
+def test_render_that_does_not_know_its_application_takes_what_any_application_tracks() -> None:
+    assert plan(replace(OURS, application=""), **tracked("shop")).workers
 
 
 def test_deployment_of_an_identity_in_adopt_from_is_taken_over() -> None:

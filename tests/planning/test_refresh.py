@@ -208,6 +208,7 @@ def again(traffic: Any, ago: timedelta = HOUR, target: dict[str, Any] | None = N
 def test_job_runs_again_when_its_target_has_lost_the_traffic_or_never_got_it() -> None:
     assert again(routing("v1"))
     assert again(routing("v1", ("v3", 5)))
+    assert again(routing("v1"), ago=10 * MINUTE)
     assert again(routing("v3", ("v1", 5)), target={"status": S.CURRENT})
 
 

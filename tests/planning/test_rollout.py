@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.planning.situations import NOW, RAMPS, live, planned, routing, situation, temporal, version
-from tests.planning.times import HOUR, MINUTE, SECOND
+from tests.planning.situations import MAIN, NOW, RAMPS, live, planned, routing, situation, temporal, version
+from tests.planning.times import HOUR, MINUTE, SECOND, ago
 from tests.strategies import specs, worlds
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -17,7 +17,7 @@ from twgen.model.reasons.routing import Until
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.status import RolloutStatus
-from twgen.model.temporal import GateRun, GateStatus, UpdateState, VersionStatus
+from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import (
@@ -93,6 +93,16 @@ def test_pause_of_a_step_is_slept_through_until_it_ends(
 def test_anything_may_change_a_plan_that_waits_for_more_than_time() -> None:
     assert only_time_passes_until(ramping(31 * MINUTE), NOW) is None
     assert only_time_passes_until(planned(situation(None, []), RAMPS), NOW) is None
+
+
+def test_wait_for_a_task_queue_that_has_a_limit_is_looked_at_before_it_is_over() -> None:
+    """A poll does not move the conflict token."""
+    busy = TaskQueue("bulk", TaskQueueType.ACTIVITY, pollers=True, has_tasks=True)
+    old = version("v1", VersionStatus.CURRENT, task_queues=(MAIN, busy))
+    says = temporal(old, version("v3", created_at=ago(MINUTE)), traffic=routing("v1"))
+    plan = planned(situation(says, [live("v1"), live("v3")]), RAMPS)
+    assert (plan.routing.reason, plan.routing.due_at) == (Reason.MISSING_TASK_QUEUE, NOW + 4 * MINUTE)
+    assert only_time_passes_until(plan, NOW) is None
 
 
 def test_pause_that_ends_this_very_second_is_not_looked_at_without_a_rest() -> None:

@@ -23,7 +23,7 @@ from twgen.model.analysis import (
 from twgen.model.marks import MarkKey
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.spec import Strategy, WorkerSpec
+from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.interventions import promote, resume
 from twgen.planning.reads import further_reads
@@ -87,6 +87,16 @@ def test_version_that_fails_is_paused_where_the_policy_says_so() -> None:
 def test_version_that_is_well_goes_on_when_its_pause_is_over() -> None:
     assert ramping(WELL).routing.action is RoutingAction.SET_CURRENT
     assert ramping(WELL, age=5 * MINUTE).routing.reason is Reason.RAMP_PAUSED
+
+
+def test_analysis_that_is_undecided_holds_no_share_that_does_not_grow() -> None:
+    down = ramping(UNKNOWN, percentage=30)
+    assert (down.routing.reason, down.routing.percentage) == (Reason.OFF_STEP, 25)
+    steps = (*RAMPS.rollout.steps, RolloutStep(100, MINUTE))
+    spec = replace(measuring(), rollout=replace(RAMPS.rollout, steps=steps))
+    has_all = ramping(UNKNOWN, percentage=100, spec=spec)
+    assert has_all.routing.action is RoutingAction.SET_CURRENT
+    assert ramping(UNKNOWN, percentage=25, spec=spec).routing.reason is Reason.ANALYSIS_UNDECIDED
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,19 @@ def test_version_that_lives_elsewhere_is_left_alone_whatever_this_server_says_of
     assert (old.status, old.action, old.replicas, old.protected) == (VersionStatus.INACTIVE, KEEP, 5, True)
 
 
+@pytest.mark.parametrize(
+    ("current", "status"), [("v1", VersionStatus.CURRENT), ("v3", VersionStatus.DRAINING)]
+)
+def test_version_that_lives_elsewhere_keeps_its_replicas_though_it_has_work_here(
+    current: str, status: VersionStatus
+) -> None:
+    """It was deployed for the other place, so the spec does not say how many pods it needs there."""
+    spec = changed(ConnectionChanges.TARGET, connection=NEW_ADDRESS)
+    says = temporal(version("v1", status), version("v3"), traffic=routing(current))
+    old = planned(situation(says, [live("v1", 0), live("v3")]), spec).versions.versions[0]
+    assert (old.reason, old.action, old.replicas) == ("LivesElsewhere", KEEP, 0)
+
+
 def test_version_of_another_worker_deployment_is_left_alone() -> None:
     foreign = live("v1", 5)
     (container,) = foreign["spec"]["template"]["spec"]["containers"]

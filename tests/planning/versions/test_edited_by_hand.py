@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
+from tests.planning.situations import SPEC, drained, live, planned, routing, situation, temporal, version
+from tests.planning.times import DAY
 from tests.planning.versions.running import KEEP, UPDATE, Manifest, container, plan, template, versions
 from tests.strategies import with_policy
 from twgen.model.plan import VersionAction
@@ -76,6 +77,14 @@ def test_version_that_is_put_right_gets_the_pods_that_its_work_needs(
     found = situation(says, [edited, live("v3")], {"v1": locked})
     old = versions(planned(found))["v1"]
     assert (old.reason, old.replicas) == ("EditedByHand", replicas)
+
+
+def test_version_whose_time_is_over_is_scaled_down_and_its_pods_are_not_put_right() -> None:
+    locked, edited = live("v1"), live("v1")
+    with_image(edited)
+    says = temporal(drained(DAY), version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
+    old = versions(planned(situation(says, [edited, live("v3")], {"v1": locked})))["v1"]
+    assert (old.action, old.reason) == (VersionAction.SCALE_DOWN, "DrainedPastScaledown")
 
 
 @pytest.mark.parametrize("edit", EDITS)
