@@ -246,6 +246,7 @@ gate_runs = st.builds(
     st.sampled_from(GateStatus),
     times,
     st.sampled_from(("", "no such shop")),
+    st.sampled_from(("", "Smoke", "Smokee")),
 )
 
 

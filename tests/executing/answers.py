@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
-from temporalio.api.common.v1 import Payload
+from temporalio.api.common.v1 import Payload, WorkflowType
 from temporalio.api.deployment.v1 import (
     RoutingConfig,
     VersionDrainageInfo,
@@ -135,7 +135,8 @@ def describe_workflow_execution(model: TemporalModel, request: Any, _: bytes) ->
         for run in version.gate_runs or ():
             if run.workflow_id == request.execution.workflow_id:
                 status = 2 if run.status is GateStatus.COMPLETED else 1
-                info = WorkflowExecutionInfo(status=status, start_time=_at(run.started_at))
+                kind = WorkflowType(name=run.workflow_type)
+                info = WorkflowExecutionInfo(status=status, start_time=_at(run.started_at), type=kind)
                 return DescribeWorkflowExecutionResponse(workflow_execution_info=info)
     return None
 
@@ -172,7 +173,9 @@ def update_worker_deployment_version_metadata(model: TemporalModel, request: Any
 
 
 def start_workflow_execution(model: TemporalModel, request: Any, _: bytes) -> None:
-    run = GateRun(request.task_queue.name, request.workflow_id, GateStatus.RUNNING, model.now)
+    kind = request.workflow_type.name
+    names = request.task_queue.name, request.workflow_id
+    run = GateRun(*names, GateStatus.RUNNING, model.now, workflow_type=kind)
     target = request.versioning_override.pinned.version.build_id
     model.start_gate(target, run, model.now + _GATE_TAKES, GateStatus.COMPLETED)
 

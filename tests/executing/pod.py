@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.executing.api_server import DEPLOYMENTS, EVENTS, INTENT, JOBS, PODS, STATUS
 from tests.executing.trouble import SLOW, Client
-from tests.planning.situations import live
+from tests.planning.situations import NOW, live
 from tests.strategies import SIZED_BY_HPA
 from twgen.clients.deadline import Deadline
 from twgen.cluster.deployments import live_deployments
@@ -18,7 +19,7 @@ from twgen.executing.unattended import Access, Unattended, carry_out
 from twgen.model.marks import MarkKey
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.plan import WorkerPlan
+from twgen.model.plan import RoutingPlan, WorkerPlan
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.world import LiveDeployment, World
 from twgen.reading.attached_objects import attached_objects
@@ -47,6 +48,8 @@ class Pod(Client):
     intent: Intent = None
     stood: bool = False
     """By the truth at the moment of its last read: its intent did, and nobody had annotated it."""
+    seen_at: datetime = NOW
+    """When it read its intent last, at a look or a glance."""
     was_alone: bool = False
     since: str = ""
     """When its Job was created."""
@@ -112,7 +115,7 @@ class Pod(Client):
         if trouble == "slow":
             await self.server.sleep(SLOW)
         if path == INTENT:
-            self.stood = self.sees_intent()
+            self.stood, self.seen_at = self.sees_intent(), self.server.model.now
         if method != "GET" and not path.startswith(JOBS):
             assert self.stood, f"{method} {path} after a newer intent, or while paused"
             assert self.was_alone, f"{method} {path} beside an older rollout"
@@ -131,6 +134,10 @@ class Pod(Client):
         if trouble == "lost answer":
             raise OutOfTime("nobody knows")
         return answer
+
+    async def route(self, change: RoutingPlan, conflict_token: str) -> None:
+        assert self.seen_at == self.server.model.now, "traffic, by an intent that was read some time ago"
+        await super().route(change, conflict_token)
 
     async def _write(self, name: str, apply: Any, conflict_token: str | None = None) -> None:
         assert self.stood, f"{name} after a newer intent, or while paused"
@@ -207,6 +214,12 @@ class Beside:
             case "lost request":
                 raise OutOfTime("nobody knows")
             case "slow":
+                await server.sleep(SLOW)
+            case "paused":
+                server.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
+                await server.sleep(SLOW)
+            case "newer":
+                server.apply("newer")
                 await server.sleep(SLOW)
         if path == INTENT:
             self.pod.sees_intent()

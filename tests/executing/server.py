@@ -161,4 +161,5 @@ class Server:
         if last and last.status.has_failed:
             _, _, number = last.workflow_id.rpartition("main")
             attempt = int(number.removeprefix("-") or 1) + 1
-            self.marks[MarkKey.GATE_ATTEMPT] = {"at": format_time(self.model.now), "attempt": attempt}
+            if stay := self._stay():
+                self.marks[MarkKey.GATE_ATTEMPT] = {"stay": format_time(stay), "attempt": attempt}

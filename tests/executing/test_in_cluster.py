@@ -80,6 +80,29 @@ def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_
     assert told.intent_uid == stands["uid"], "its status goes with an intent that was deleted"
 
 
+@pytest.mark.parametrize("trouble", ["paused", "newer"])
+@pytest.mark.parametrize("call", range(5))
+@pytest.mark.parametrize("driver", [Driver.JOB, Driver.HOOK])
+def test_no_step_is_taken_once_its_intent_was_frozen_or_replaced_however_slow_the_cluster_is(
+    driver: Driver, call: int, trouble: str
+) -> None:
+    cluster = Cluster(driver=driver)
+
+    async def story() -> None:
+        await cluster.sync("gated")
+        while "SetRamp v3 5" not in cluster.done:
+            await cluster.sleep(SECOND)
+        await cluster.sleep(2 * MINUTE - SECOND)
+        # the step is due, and its status is written first
+        cluster.beside += [*[""] * call, trouble]
+        await cluster.sleep(MINUTE)
+        cluster.end_job(cluster.job_name)
+
+    cluster.run(story())
+    assert not cluster.beside
+    assert "SetRamp v3 25" not in cluster.done
+
+
 class _WithoutStatus(ApiServer):
     """Refuses so many writes of the status."""
 

@@ -3,18 +3,33 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
-from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, temporal, version
+from tests.planning.situations import (
+    MAIN,
+    NOW,
+    RAMPS,
+    live,
+    routing,
+    situation,
+    target_in,
+    temporal,
+    version,
+)
+from tests.planning.times import DAY, MINUTE, ago
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.rollout import intervene
+from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
 from twgen.model.marks import MarkKey
-from twgen.model.plan import GateStart, RoutingPlan
-from twgen.model.temporal import UpdateState
+from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
+from twgen.model.spec import Gate, WorkerSpec
+from twgen.model.temporal import GateRun, GateStatus, Routing, UpdateState, WorkerDeployment
+from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
-from twgen.planning.interventions import abort, promote
+from twgen.planning.interventions import abort, promote, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
@@ -41,18 +56,37 @@ class Person:
     worlds: list[WorkerWorld]
     lost: str = ""
     """The write whose answer does not come."""
+    refused: str = ""
+    """The write that the server refuses."""
+    after: Routing | None = None
+    """The traffic after the change; None: the change was made."""
+    spec: WorkerSpec = RAMPS
     written: list[str] = field(default_factory=list)
+    marks: dict[str, Any] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    traffic: Routing = field(default_factory=Routing)
 
     async def look(self) -> Target:
-        return Target(RAMPS, self.worlds.pop(0), NOW, "me", "")
+        self.seen = self.worlds.pop(0)
+        return Target(self.spec, self.seen, NOW, "me", "")
+
+    async def glance(self) -> WorkerDeployment:
+        assert self.seen.temporal
+        return replace(self.seen.temporal, routing=self.traffic)
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
         self._write(f"manager {manager} by {conflict_token}")
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
+        share = change.percentage if change.action is RoutingAction.SET_RAMP else 0
+        self.traffic = self.after or routing("v1", ("v3", share) if share else None, age=MINUTE)
         self._write(f"{change.action} by {conflict_token}")
 
+    async def end_gate(self, workflow_id: str) -> None:
+        self._write(f"end {workflow_id}")
+
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
+        self.marks |= marks
         self._write(f"mark {build_id} {' '.join(marks)}")
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
@@ -60,12 +94,15 @@ class Person:
 
     def _write(self, what: str) -> None:
         self.written.append(what)
+        if self.refused and what.startswith(self.refused):
+            raise OwnedBySomebodyElse("nothing was changed")
         if self.lost and what.startswith(self.lost):
             raise OutOfTime(what)
 
 
 def does(person: Person, decide: Any) -> list[str]:
-    asyncio.run(intervene(person.look, decide, lambda _: person, lambda _: None))
+    writer = cast("Any", person)
+    asyncio.run(intervene(person.look, decide, lambda _: writer, person.glance, person.said.append))
     return person.written
 
 
@@ -103,7 +140,8 @@ def test_promotion_is_recorded_once_it_was_made_and_stands_when_that_fails() -> 
 def test_change_that_timed_out_and_was_made_is_done() -> None:
     made = seen("me", percentage=25)
     person = Person([seen("me"), made], lost="SetRamp")
-    assert does(person, lambda target: promote(target, full=False, skip_gate=False)) == ["SetRamp by old"]
+    written = does(person, lambda target: promote(target, full=False, skip_gate=False))
+    assert written == ["SetRamp by old", f"mark v3 {MarkKey.MOVED_BY}"]
 
 
 def test_change_that_timed_out_and_was_not_made_is_not_repeated() -> None:
@@ -111,6 +149,67 @@ def test_change_that_timed_out_and_was_not_made_is_not_repeated() -> None:
     with pytest.raises(OutOfTime):
         does(person, lambda target: promote(target, full=False, skip_gate=False))
     assert person.written == ["SetRamp by old"]
+
+
+FAILING = Analysis((Metric("stuck", ReportedProblems(0)),), OnFailure.ABORT, timedelta())
+STUCK = (Measurement("stuck", ago(DAY), stuck=StuckWorkflows(2, ("order-1",))),)
+
+
+def a_failing_ramp() -> Target:
+    """Its gate has not run, and its analysis fails."""
+    rollout, policy = replace(RAMPS.rollout, gate=Gate("Smoke")), replace(RAMPS.policy, analysis=FAILING)
+    known, told = (version("v1"), version("v3", measurements=STUCK)), {"conflict_token": "old"}
+    says = temporal(*known, traffic=routing("v1", ("v3", 5)), **told)
+    return target_in(
+        situation(says, [live("v1"), live("v3")]), replace(RAMPS, rollout=rollout, policy=policy)
+    )
+
+
+def test_refused_promotion_leaves_no_mark_that_would_make_the_rollout_faster() -> None:
+    target = a_failing_ramp()
+    person = Person([target.world], spec=target.spec, refused="SetRamp")
+    with pytest.raises(OwnedBySomebodyElse, match=r"^nothing was changed$"):
+        does(person, lambda target: promote(target, full=False, skip_gate=True))
+    assert (person.written, person.marks) == (["SetRamp by old"], {})
+
+
+def test_promotion_past_its_gate_and_a_failing_analysis_is_marked_together_with_the_change() -> None:
+    target = a_failing_ramp()
+    person = Person([target.world], spec=target.spec)
+    written = does(person, lambda target: promote(target, full=False, skip_gate=True))
+    assert written == ["SetRamp by old", f"mark v3 {MarkKey.MOVED_BY} {MarkKey.MEASURED_SINCE}"]
+    moved = person.marks[MarkKey.MOVED_BY]
+    assert (moved["percentage"], moved["gates"]) == (25, ["Smoke"])
+    assert moved["stay"] == format_time(ago(MINUTE)), "of the traffic after the change"
+
+
+def test_change_that_another_client_has_undone_since_is_not_recorded() -> None:
+    person = Person([seen("me")], after=routing("v1", ("v3", 3)))
+    written = does(person, lambda target: promote(target, full=False, skip_gate=False))
+    assert written == ["SetRamp by old"]
+    assert person.said[-1] == "could not record what moved v3: its traffic or its intent has changed since"
+
+
+@pytest.mark.parametrize(
+    ("worlds", "decide", "before"),
+    [
+        ([seen("me")], abort, f"v3 was marked ({MarkKey.ABORTED})"),
+        ([seen(), seen("me", "new")], abort, f"v3 was marked ({MarkKey.ABORTED}) and me became the manager"),
+    ],
+)
+def test_refusal_says_what_was_changed_before_it(worlds: list[WorkerWorld], decide: Any, before: str) -> None:
+    with pytest.raises(OwnedBySomebodyElse) as error:
+        does(Person(worlds, refused="ClearRamp"), decide)
+    assert str(error.value) == f"nothing was changed; before that, {before}"
+
+
+def test_retry_terminates_the_gate_that_cannot_complete_before_it_starts_another() -> None:
+    run = GateRun("main", "test-shop/payments:v3-main", GateStatus.RUNNING, ago(MINUTE), "not registered")
+    gated = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Smoke")))
+    says = temporal(version("v1"), version("v3", gate_runs=(run,)), traffic=routing("v1"))
+    target = target_in(situation(says, [live("v1"), live("v3")]), gated)
+    person = Person([target.world], spec=target.spec)
+    assert does(person, retry) == ["end test-shop/payments:v3-main", f"mark v3 {MarkKey.GATE_ATTEMPT}"]
 
 
 def test_what_is_refused_writes_nothing() -> None:

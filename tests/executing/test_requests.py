@@ -207,6 +207,20 @@ def test_whatever_call_fails_while_a_promotion_is_carried_out_it_is_made_at_most
     assert cluster.ends() == {"r1": 1}
 
 
+@pytest.mark.parametrize("trouble", ["paused", "newer"])
+@pytest.mark.parametrize("call", range(3))
+def test_request_gives_no_traffic_once_its_intent_was_frozen_or_replaced(call: int, trouble: str) -> None:
+    """However long the API server takes to write that the request is taken."""
+
+    async def told(cluster: Cluster) -> None:
+        await ask(cluster, Verb.PROMOTE)
+        await cluster.sleep(MINUTE)
+
+    cluster = story(told, beside=(*[""] * call, trouble))
+    assert not cluster.beside
+    assert "SetRamp v3 25" not in cluster.done
+
+
 def test_answered_request_that_comes_back_is_not_carried_out_again() -> None:
     async def told(cluster: Cluster) -> None:
         for _ in range(3):

@@ -20,6 +20,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 
 
@@ -60,9 +61,9 @@ def test_clock_that_is_set_back_does_not_lengthen_the_time_between_two_looks() -
     async def is_asked() -> bool:
         return False
 
-    async def conflict_token() -> str:
+    async def glance() -> WorkerDeployment:
         looked_at.append(server.model.now)
-        return await client.conflict_token()
+        return await client.glance()
 
     async def read() -> World:
         looked_at.append(server.model.now)
@@ -72,9 +73,7 @@ def test_clock_that_is_set_back_does_not_lengthen_the_time_between_two_looks() -
     def clock() -> datetime:
         return server.model.now - (HOUR if server.model.now > begin + 2 * MINUTE else 0 * HOUR)
 
-    rollout = replace(
-        client.rollout(), clock=clock, is_asked=is_asked, conflict_token=conflict_token, read=read
-    )
+    rollout = replace(client.rollout(), clock=clock, is_asked=is_asked, glance=glance, read=read)
     [ended] = server.run(roll_out(rollout, once=False))
     assert ended.routing.phase is Phase.SETTLED
     assert max(after - before for before, after in pairwise(looked_at)) <= 5 * MINUTE
@@ -98,6 +97,31 @@ def test_record_of_a_change_is_written_again_when_it_gets_lost_since_gates_run_a
     assert rolled_out(client).routing.phase is Phase.SETTLED
     assert sum(name.startswith("gate") for name in server.done) == gates
     assert any("could not record what moved v3" in line for line in client.said) == (lost == 2)
+
+
+@pytest.mark.parametrize("is_superseded", [True, False])
+def test_change_of_intent_or_traffic_during_a_slow_adjustment_is_seen_before_the_write(
+    *, is_superseded: bool
+) -> None:
+    """A freeze does not move the conflict token, and an API server may take a minute for each call."""
+    client = Client(server := Server(), RAMPS)
+    adjusted: list[int] = []  # how many changes there were before
+
+    async def adjust(*_: Any) -> bool:
+        adjusted.append(len(server.done))
+        await server.sleep(MINUTE)
+        if len(adjusted) == 2 and not is_superseded:
+            server.change(lambda: server.model.set_ramp("v3", 3), ELSE)
+        return True
+
+    async def glance() -> WorkerDeployment | None:
+        if len(adjusted) == 2 and is_superseded:
+            return None
+        return await client.glance()
+
+    server.run(roll_out(replace(client.rollout(), adjust=adjust, glance=glance), once=False))
+    assert adjusted[:3] == [0, 1, 1], "it looks again, and has changed nothing"
+    assert not any("trying again" in line for line in client.said)
 
 
 def test_pause_of_a_step_is_one_small_read_in_30_seconds() -> None:
@@ -126,9 +150,11 @@ def test_first_look_that_fails_ends_the_rollout(trouble: str, error: type[Except
         rolled_out(Client(Server(), RAMPS, troubles=[trouble]))
 
 
-@pytest.mark.parametrize("each_time", [["refused"], ["", "refused"]], ids=["looks", "changes"])
+@pytest.mark.parametrize(
+    "each_time", [["refused"], ["", "refused"], ["", "", "refused"]], ids=["looks", "glances", "changes"]
+)
 def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(each_time: list[str]) -> None:
-    client = Client(server := Server(), RAMPS, troubles=["", "", *each_time * 9])
+    client = Client(server := Server(), RAMPS, troubles=["", "", "", *each_time * 9])
     told: list[tuple[str, RoutingReason]] = []
 
     async def report_failure(failure: str, reason: RoutingReason) -> None:
@@ -140,7 +166,7 @@ def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(eac
 
 
 def test_claim_that_fails_is_told_with_a_reason_of_its_own_and_tried_again() -> None:
-    client = Client(server := Server(), RAMPS, troubles=["", "refused"] * 3)
+    client = Client(server := Server(), RAMPS, troubles=["", "", "refused"] * 3)
     told: list[tuple[str, RoutingReason]] = []
 
     async def report_failure(failure: str, reason: RoutingReason) -> None:
@@ -154,7 +180,7 @@ def test_claim_that_fails_is_told_with_a_reason_of_its_own_and_tried_again() -> 
 
 def test_claim_that_fails_at_the_only_look_ends_as_what_it_failed_by() -> None:
     with pytest.raises(StateUnavailable, match="could not become the manager: refused"):
-        rolled_out(Client(Server(), RAMPS, troubles=["", "refused"]), once=True)
+        rolled_out(Client(Server(), RAMPS, troubles=["", "", "refused"]), once=True)
 
 
 def test_worker_of_somebody_else_is_left_alone() -> None:

@@ -13,7 +13,7 @@ from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import RoutingPlan
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import VersionStatus
+from twgen.model.temporal import VersionStatus, WorkerDeployment
 from twgen.model.world import World
 
 S = VersionStatus
@@ -53,13 +53,16 @@ def test_replaced_ramp_ends_though_its_target_gets_no_gate_and_no_autoscaler(
     async def nothing(*_: Any) -> Any:
         return ""
 
+    async def nothing_new(says: WorkerDeployment) -> WorkerDeployment:
+        return says
+
     rollout = WorkerRollout(
         spec,
         Caller("me", forced=True),
         lambda: NOW,
         nothing,
         read,
-        nothing,
+        lambda: nothing_new(says),
         lambda _: cast("Any", Writer()),
         refuse,
         nothing,

@@ -55,10 +55,10 @@ class Client:
         self.read_last = found
         return situation(found, [live("v1"), live("v3")])
 
-    async def conflict_token(self) -> str:
+    async def glance(self) -> WorkerDeployment:
         self.glances += 1
         await self._trouble()
-        return self.server.described().conflict_token
+        return self.server.described()
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
         def apply() -> None:
@@ -106,7 +106,7 @@ class Client:
         told = self.read_last or WorkerDeployment()
         version = next((one for one in told.versions if one.build_id == self.spec.build_id), None)
         mark = read_mark(key, (version.metadata or {}).get(key)) if version else None
-        return bool(version and mark and is_in_force(mark, version, told, self.server.model.now))
+        return bool(version and mark and is_in_force(mark, version, told))
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         model = self.server.model
@@ -211,7 +211,7 @@ class Client:
             clock=lambda: self.server.model.now,
             sleep=self.server.sleep,
             read=self.read,
-            conflict_token=self.conflict_token,
+            glance=self.glance,
             writer=lambda identity: self if identity == self.identity else pytest.fail(identity),
             gate_input=gate_input,
             show=show,

@@ -22,7 +22,6 @@ MARK = {"by": "a person"}
 MARKS = {
     MarkKey.ABORTED: "aborted",
     MarkKey.GATE_ATTEMPT: "attempt",
-    MarkKey.GATE_SKIPPED: "gate skipped",
     MarkKey.PAUSED: "paused",
     MarkKey.RETIRED: "retired",
 }
@@ -94,9 +93,9 @@ NOT_PAUSED = "it is not paused"
 # promote; with --full; with --skip-gate; abort; retry; pause; resume
 OUTCOMES: Mapping[str, tuple[str, ...]] = {
     "not registered": (UNKNOWN,) * 7,
-    "gate not started": (*[NO_GATE] * 2, "gate skipped, 5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "gate running": (*[NO_GATE] * 2, "gate skipped, 5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "gate failed": (*[NO_GATE] * 2, "gate skipped, 5%", "aborted", "attempt 2", "paused", NOT_PAUSED),
+    "gate not started": (*[NO_GATE] * 2, "5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "gate running": (*[NO_GATE] * 2, "5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "gate failed": (*[NO_GATE] * 2, "5%", "aborted", "attempt 2", "paused", NOT_PAUSED),
     "gate passed": ("5%", "all", "5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
     "nobody's": ("claim, 5%", "claim, all", "claim, 5%", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
     "ramping at 5%": ("25%", "all", "25%", "aborted, no ramp", NONE_FAILED, "paused", NOT_PAUSED),

@@ -22,6 +22,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.spec import Gate, PodTemplate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, WorkerDeployment
 from twgen.model.temporal import VersionStatus as S
+from twgen.model.times import format_time
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
 from twgen.versioning.injection import with_task_queue
@@ -99,8 +100,10 @@ def test_gate_is_read_on_every_workflow_task_queue_until_the_target_is_current()
     says = temporal(version("v3"), CURRENT, traffic=routing("v1"))
     assert reads(says, spec=GATED).gate_runs == (("main", "test-shop/payments:v3-main"),)
     assert reads(says).gate_runs is None
-    skipped = temporal(version("v3", metadata={MarkKey.GATE_SKIPPED: mark()}), CURRENT, traffic=routing("v1"))
-    assert reads(skipped, spec=GATED).gate_runs is None
+    moved = mark(percentage=5, gates=["Smoke"], stay=format_time(ago(DAY)))
+    past_it = version("v3", metadata={MarkKey.MOVED_BY: moved})
+    ramps = temporal(past_it, CURRENT, traffic=routing("v1", ("v3", 5)))
+    assert reads(ramps, spec=GATED).gate_runs is None
     settled = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
     assert reads(settled, spec=GATED).gate_runs is None
 
@@ -198,5 +201,8 @@ def test_workflows_of_what_drains_with_pods_are_asked_for_by_people_alone() -> N
     for_people = further_reads(SPEC, world, NOW, for_routing=True, for_people=True)
     assert for_people.held == ("v1",)
     assert further_reads(SPEC, world, NOW, for_routing=True).held == ()
+    back = temporal(version("v3", S.DRAINING), version("v4", S.CURRENT), traffic=routing("v4"))
+    reverted = worker_world(SPEC, situation(back, [live("v3"), live("v4")]))
+    assert not further_reads(SPEC, reverted, NOW, for_routing=True, for_people=True).held, "not the target"
     unread = worker_world(SPEC, situation(says, None))
     assert further_reads(SPEC, unread, NOW, for_routing=True, for_people=True).held == ("v1", "v2", "v9")

@@ -10,13 +10,17 @@ from typing import Any
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
 
 from testing.faults import hanging
-from tests.planning.situations import SPEC
+from tests.executing import answers
+from tests.planning.situations import MAIN, SPEC
+from tests.planning.times import HOUR, MINUTE
 from tests.strategies import NOW
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
+from twgen.model.spec import Gate, Rollout, Strategy
+from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.world import World
 from twgen.planning.unread import unread_lines
 from twgen.reading.kubernetes import SharedLists
@@ -24,6 +28,7 @@ from twgen.reading.temporal.looks import Look
 from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_each, read_world
 from twgen.reporting.bugs import Bug
+from twgen.simulating.temporal import TemporalModel, server_of
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
 
@@ -72,6 +77,48 @@ def test_worker_that_is_refused_does_not_end_the_list_that_all_wait_for() -> Non
     names = {spec.worker_deployment for spec in SPECS}
     assert {name for name, _ in world.workers} == names - {SPECS[2].worker_deployment}
     assert failures == ["w2 is refused"]
+
+
+class Gated(Temporal):
+    """Has v1, which is current, and the target v3 with these runs of gates."""
+
+    def __init__(self, *runs: GateRun) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.model = TemporalModel(server_of("1.32.0"), NOW, HOUR, MINUTE)
+        for build_id in ("v1", "v3"):
+            self.model.polled(build_id, [MAIN])
+        self.model.set_current("v1")
+        self.model.versions["v3"] = replace(self.model.versions["v3"], gate_runs=runs)
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - it answers at once
+        if call.method == "describe_workflow_execution":
+            self.asked.append(call.request.execution.workflow_id)
+        return call.value(getattr(answers, call.method)(self.model, call.request, b"1"))
+
+
+def test_gate_is_looked_for_under_later_attempts_while_runs_are_of_another_workflow_type() -> None:
+    first = "test-shop/payments:v3-main"
+    spec = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
+
+    def read(*types: str) -> tuple[list[str], list[str]]:
+        names = (first, f"{first}-2", f"{first}-3")
+        runs = (
+            GateRun("main", name, GateStatus.COMPLETED, NOW, workflow_type=kind)
+            for name, kind in zip(names, types, strict=False)
+        )
+        temporal = Gated(*runs)
+        reading = Reading(SharedReads(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
+        [worker] = asyncio.run(read_world([spec], reading)).workers.values()
+        assert worker.temporal
+        target = next(version for version in worker.temporal.versions if version.build_id == "v3")
+        return temporal.asked, [run.workflow_type for run in target.gate_runs or ()]
+
+    assert read() == ([first], [])
+    assert read("Smoke") == ([first], ["Smoke"])
+    assert read("Smokee") == ([first, f"{first}-2"], ["Smokee"])
+    types = ["Smokee", "Proof", "Smoke"]
+    assert read(*types) == ([first, f"{first}-2", f"{first}-3"], types)
 
 
 class Forgetful(Temporal):

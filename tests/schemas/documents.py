@@ -223,7 +223,15 @@ VERSION = {
     "taskQueues": [
         {"name": "main", "type": "Workflow", "pollers": True, "silentSeconds": 3, "hasTasks": False}
     ],
-    "gateRuns": [{"taskQueue": "main", "workflowID": "i", "status": "Running", "startedAt": NOW}],
+    "gateRuns": [
+        {
+            "taskQueue": "main",
+            "workflowID": "i",
+            "status": "Running",
+            "startedAt": NOW,
+            "workflowType": "Smoke",
+        }
+    ],
     "measurements": [
         {
             "metric": "failures",

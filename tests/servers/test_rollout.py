@@ -82,6 +82,25 @@ def test_gate_that_fails_stops_the_rollout_until_a_person_retries(story: Story) 
     assert (skipped.code, story.shares()["v2"]) == (0, 100), skipped
 
 
+@on_both_servers
+def test_misspelt_gate_is_ended_by_a_retry_and_corrected_by_the_spec(story: Story) -> None:
+    becomes_current(story, "v1")
+    story.describe("v2", steps=(25,), gate="GateWorkflo")
+    story.start("v2")
+    gate = f"test-{story.worker.name}:v2-{story.worker.task_queue}"
+    assert "all of its workflow tasks fail" in story.run("rollout").stdout
+    retried = story.run("retry")
+    assert f"end {gate}, which cannot complete, and start its gate again (attempt 2)" in retried.stderr
+    assert "ended as Terminated" not in story.run("rollout").stdout, "another attempt runs"
+
+    story.describe("v2", steps=(25,), gate="GateWorkflow")
+    with story.rolling() as process:
+        lines = until(process, "it stays at 25%")
+    not_the_gate = f"{gate}-2 does not count: its workflow type is GateWorkflo, not GateWorkflow"
+    assert any(not_the_gate in line for line in lines)
+    assert any(f"started the gate {gate}-3 " in line for line in lines)
+
+
 @side_by_side
 def test_manual_runs_its_gate_and_never_routes_but_promote_does(story: Story) -> None:
     becomes_current(story, "v1")

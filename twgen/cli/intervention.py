@@ -5,6 +5,7 @@ With PATHs, they change Temporal themselves. With `worker/NAME`, they request it
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
 from twgen.cli.output import confirm, say, write
+from twgen.cli.rolling import glance_at
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
@@ -156,7 +158,8 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
                 write(f"{change}\n")
                 return None
             confirm(f"{change} ({asks})", yes=params["yes"], always=False)
-        intervention = await intervene(read_target, decide, writer, say)
+        glance = partial(glance_at, spec, settings, opened)
+        intervention = await intervene(read_target, decide, writer, glance, say)
         selectors = [replay_selector(spec.name)] if intervention.replays else []
         selectors += [rollout_selector(spec.name)] if intervention.goes_on else []
         client = opened.kubernetes

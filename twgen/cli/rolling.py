@@ -17,6 +17,7 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.reading.kubernetes import read_gate_input
@@ -26,6 +27,12 @@ from twgen.reading.temporal.reader import SharedReads, TemporalReader
 async def sleep(length: timedelta) -> None:
     """Let a length of time pass."""
     await asyncio.sleep(length.total_seconds())
+
+
+async def glance_at(spec: WorkerSpec, settings: Settings, opened: Connections) -> WorkerDeployment | None:
+    """The traffic and the versions of a worker, by one call; None: Temporal does not know it."""
+    shared = SharedReads(opened.temporal, settings.reading_deadline())
+    return await TemporalReader(spec, shared).deployment()
 
 
 def rollout_of(  # noqa: PLR0913 - values that all rollouts of a command share, and values of each
@@ -52,11 +59,11 @@ def rollout_of(  # noqa: PLR0913 - values that all rollouts of a command share, 
         # reading Git may take seconds
         return await asyncio.to_thread(recall, world)
 
-    async def conflict_token() -> str:
-        began, shared = monotonic(), SharedReads(opened.temporal, settings.reading_deadline())
-        temporal = await TemporalReader(spec, shared).deployment()
+    async def glance() -> WorkerDeployment | None:
+        began = monotonic()
+        temporal = await glance_at(spec, settings, opened)
         slowest.saw(temporal.routing.changed_at if temporal else None, began)
-        return temporal.conflict_token if temporal else ""
+        return temporal
 
     return WorkerRollout(
         spec=spec,
@@ -64,7 +71,7 @@ def rollout_of(  # noqa: PLR0913 - values that all rollouts of a command share, 
         clock=slowest,
         sleep=sleep,
         read=read,
-        conflict_token=conflict_token,
+        glance=glance,
         writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
         gate_input=lambda: read_gate_input(spec, opened.kubernetes, Deadline(settings.timeout)),
         show=show,

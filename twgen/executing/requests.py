@@ -7,7 +7,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, config_map_path
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType
-from twgen.executing.rollout import intervene
+from twgen.executing.rollout import Glance, intervene
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.values import dataclass
@@ -33,6 +33,7 @@ class Requests:
     temporal: Callable[[str], TemporalWriter]
     """Makes changes as a manager identity."""
     look: Callable[[], Awaitable[Target]]
+    glance: Glance
     replay_again: Callable[[], Awaitable[str]]
     """Starts the replay again; what was done or is left to do."""
     say: Callable[[str], None]
@@ -83,18 +84,10 @@ class Requests:
 
         async def look() -> Target:
             # it was decided by the first one
-            if first := next(looks, None):
-                return first
-            found = await self.look()
-            state = found.world.rollout
-            if state.is_superseded or state.is_paused or state.older_pods:
-                raise OutOfTime(
-                    f"{found.spec.worker_deployment}: its intent has changed while a request was carried out"
-                )
-            return found
+            return next(looks, None) or await self.look()
 
         try:
-            await intervene(look, lambda _: intervention, self.temporal, self.say)
+            await intervene(look, lambda _: intervention, self.temporal, self.glance, self.say)
             also = await self.replay_again() if intervention.replays else ""
         except OutOfTime:
             raise

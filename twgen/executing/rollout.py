@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from twgen.errors import OutOfTime, TwgenError
@@ -12,6 +13,7 @@ from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, Worker
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done, refuse_other_traffic
@@ -34,6 +36,9 @@ from twgen.planning.sentences import plain_percentage
 _AFTER_A_CHANGE = timedelta(seconds=1)
 _BETWEEN_REQUESTS = timedelta(seconds=4)
 """A person who requests something waits for at most 5 seconds until it is taken."""
+Glance = Callable[[], Awaitable[WorkerDeployment | None]]
+"""Reads the traffic and the conflict token, which changes with it, by few calls; None: the rollout may not
+continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,7 @@ class WorkerRollout:
     sleep: Callable[[timedelta], Awaitable[None]]
     read: Callable[[], Awaitable[World]]
     """Reads the state of the worker; raises TwgenError."""
-    conflict_token: Callable[[], Awaitable[str]]
-    """Reads the conflict token with as few calls as possible; it changes with the traffic and the manager."""
+    glance: Glance
     writer: Callable[[str], TemporalWriter]
     """Makes changes as a manager identity."""
     gate_input: Callable[[], Awaitable[bytes | None]]
@@ -73,8 +77,8 @@ class WorkerRollout:
 async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
     """Roll out until nothing is left to do or a person is needed; the last plan.
 
-    `once` reads, and changes, once; becoming the manager and marking a version do not count as the change. A
-    failure of the only read, or of the first, is raised; a later one is reported, and another read follows.
+    `once` changes once; becoming the manager and marking a version do not count as the change. A failure of
+    the only read, or of the first, is raised; a later one is reported, and another read follows.
     """
     is_first, failure = True, ""
     while True:
@@ -91,8 +95,12 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
                 continue
             is_done = takes_back(plan) or not rollout.adjust or await rollout.adjust(plan, worker.rollout)
             temporal = worker.temporal
-            write = next_write(plan) if temporal else None
-            if temporal and write:
+            due = next_write(plan) if temporal else None
+            # showing, answering and adjusting may have taken minutes
+            if temporal and due and not await _still_stands(rollout, temporal):
+                await rollout.sleep(_AFTER_A_CHANGE)
+                continue
+            if temporal and (write := due):
                 await _make(rollout, write, plan.identity, temporal.conflict_token)
             failure = ""
             if not isinstance(write, Claim | Mark) and (
@@ -107,14 +115,19 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             if once or (is_first and not rollout.is_unattended):
                 raise
             # it is also unknown whether a change that timed out was made: the next read shows it
-            if str(error) != failure:
-                failure = str(error)
-                rollout.say(f"{failure}; trying again")
-            if rollout.report_failure:
-                has_claimed = isinstance(write, Claim)
-                reason = RoutingReason.CLAIM_FAILED if has_claimed else RoutingReason.LOOK_FAILED
-                await rollout.report_failure(failure, reason)
+            await _report(rollout, str(error), failure, write)
+            failure = str(error)
             await rollout.sleep(FAILED_LOOK)
+
+
+async def _report(rollout: WorkerRollout, failure: str, before: str, write: Write | None) -> None:
+    """Report a failure of a read or of that write; the log gets it only if it is another one than before."""
+    if failure != before:
+        rollout.say(f"{failure}; trying again")
+    if rollout.report_failure:
+        is_claim = isinstance(write, Claim)
+        reason = RoutingReason.CLAIM_FAILED if is_claim else RoutingReason.LOOK_FAILED
+        await rollout.report_failure(failure, reason)
 
 
 async def _answered(rollout: WorkerRollout, plan: WorkerPlan, world: World) -> bool:
@@ -129,6 +142,12 @@ async def _answered(rollout: WorkerRollout, plan: WorkerPlan, world: World) -> b
             raise
         rollout.say(f"a request could not be answered: {error}")
         return False
+
+
+async def _still_stands(rollout: WorkerRollout, temporal: WorkerDeployment) -> bool:
+    """Nothing that forbids the next write has changed since that was read."""
+    seen = await rollout.glance()
+    return seen is not None and seen.conflict_token == temporal.conflict_token
 
 
 async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_token: str) -> None:
@@ -152,25 +171,30 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
         case RoutingPlan():
             await writer.route(write, conflict_token)
             rollout.say(f"{name}: {_change_sentence(write)} ({write.because})")
-            moved = moved_mark(write, rollout.spec, identity, rollout.clock(), rollout.cause)
-            await _record(writer, write, moved, rollout.say)
+            moved = partial(moved_mark, write, rollout.spec, identity, rollout.clock(), rollout.cause)
+            await _record(writer, write, rollout.glance, moved, rollout.say)
 
 
 async def _record(
-    writer: TemporalWriter, change: RoutingPlan, moved: Mapping[str, Any], say: Callable[[str], None]
+    writer: TemporalWriter,
+    change: RoutingPlan,
+    glance: Glance,
+    marks: Callable[[WorkerDeployment], Mapping[str, Any]],
+    say: Callable[[str], None],
 ) -> None:
-    """Write the cause of a change into the version's metadata; a failure does not undo the change."""
+    """Write the marks about a change, by the traffic after it; a failure does not undo the change."""
     if not change.build_id:
         return
-    failure: TwgenError
     # without the record the gates run again; to write it a second time changes nothing
     for _ in range(2):
+        failure = "its traffic or its intent has changed since"
         try:
-            await writer.mark(change.build_id, moved)
+            after = await glance()
+            if after and (known := marks(after)):
+                await writer.mark(change.build_id, known)
+                return
         except TwgenError as error:
-            failure = error
-        else:
-            return
+            failure = str(error)
     say(f"could not record what moved {change.build_id}: {failure}")
 
 
@@ -187,7 +211,7 @@ async def _wait(rollout: WorkerRollout, plan: WorkerPlan, world: WorkerWorld, no
             break
         # the clock may be set back in the meantime
         rest = min(rest - part, until - rollout.clock())
-        if rest > timedelta() and await rollout.conflict_token() != world.temporal.conflict_token:
+        if rest > timedelta() and not await _still_stands(rollout, world.temporal):
             break
 
 
@@ -211,32 +235,46 @@ async def intervene(
     read_target: Callable[[], Awaitable[Target]],
     decide: Callable[[Target], Intervention],
     writer: Callable[[str], TemporalWriter],
+    glance: Glance,
     say: Callable[[str], None],
 ) -> Intervention:
     """Announce and make the changes of a person's command; raises as deciding and writing do.
 
-    The marks come first, so that no rollout undoes the change of traffic.
+    `glance` is as in a WorkerRollout.
     """
     target = await read_target()
     intervention = decide(target)
     say(f"{target.spec.worker_deployment}: will {intervention.will}")
-    temporal_writer = writer(target.identity)
+    change, temporal_writer, done = intervention.change, writer(target.identity), list[str]()
     try:
-        if intervention.marks:
-            await temporal_writer.mark(target.build_id, intervention.marks)
-        if change := intervention.change:
-            if change.claim_manager:
-                await temporal_writer.set_manager(target.identity, target.temporal.conflict_token)
-                # as in a rollout: the token in the answer of a claim is not used
-                decided_on, target = target, await read_target()
-                refuse_other_traffic(decided_on, target)
+        for workflow_id in intervention.ends:
+            await temporal_writer.end_gate(workflow_id)
+            done.append(f"{workflow_id} was terminated")
+        if intervention.first_marks:
+            await temporal_writer.mark(target.build_id, intervention.first_marks)
+            done.append(f"{target.build_id} was marked ({', '.join(intervention.first_marks)})")
+        if change and change.claim_manager:
+            await temporal_writer.set_manager(target.identity, target.temporal.conflict_token)
+            done.append(f"{target.identity} became the manager")
+            # as in a rollout: the token in the answer of a claim is not used
+            decided_on, target = target, await read_target()
+            refuse_other_traffic(decided_on, target)
+        if change and await glance() is None:
+            raise OutOfTime(f"{target.spec.worker_deployment}: its intent changed while this was carried out")
+        if change:
             await temporal_writer.route(change, target.temporal.conflict_token)
-            moved = moved_mark(change, target.spec, target.identity, target.now, {})
-            await _record(temporal_writer, change, moved, say)
-    except OutOfTime:
+    except TwgenError as error:
         # it may have been done, and is not repeated
-        if not is_done(await read_target(), intervention):
-            raise
+        if not isinstance(error, OutOfTime) or not is_done(await read_target(), intervention):
+            before = " and ".join(done)
+            raise type(error)("; before that, ".join(filter(None, (str(error), before)))) from error
+
+    def marks(after: WorkerDeployment) -> Mapping[str, Any]:
+        moved = moved_mark(change, target.spec, target.identity, target.now, {}, after) if change else {}
+        return {**moved, **intervention.last_marks} if moved else {}
+
+    if change:
+        await _record(temporal_writer, change, glance, marks, say)
     return intervention
 
 

@@ -109,6 +109,19 @@ class TemporalWriter:
         )
         await self._write("start_workflow_execution", request)
 
+    async def end_gate(self, workflow_id: str) -> None:
+        """Terminate a gate workflow."""
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.workflowservice.v1 import TerminateWorkflowExecutionRequest
+
+        request = TerminateWorkflowExecutionRequest(
+            namespace=self._spec.temporal_namespace,
+            workflow_execution=WorkflowExecution(workflow_id=workflow_id),
+            reason="twgen retry: none of its workflow tasks succeeds",
+            identity=self._identity,
+        )
+        await self._write("terminate_workflow_execution", request)
+
     async def start_batch(self, batch: Batch, reason: str) -> None:
         """Start a batch operation on the workflows that its query finds; the server runs it by itself."""
         from google.protobuf.field_mask_pb2 import FieldMask

@@ -21,6 +21,7 @@ from twgen.model.requests import Answer, AnswerState, PendingRequest
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
+from twgen.model.temporal import WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.attached_status import AttachedRead, attached_to_read
@@ -194,11 +195,11 @@ class _Reads:
             state = await self._access.state()
         return world.with_rollout(self._rollout.spec.key, state)
 
-    async def conflict_token(self) -> str:
-        """The conflict token; empty: it may not continue."""
+    async def glance(self) -> WorkerDeployment | None:
+        """Its traffic; None: it may not continue."""
         with self._journal.asking(self._now()):
-            token, state = await self._rollout.conflict_token(), await self._access.state()
-        return "" if state.is_superseded or state.is_paused else token
+            temporal, state = await self._rollout.glance(), await self._access.state()
+        return None if state.is_stopped else temporal
 
     async def target(self) -> Target:
         """Its target by a new look."""
@@ -238,6 +239,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         cluster=writer,
         temporal=usual.writer,
         look=reads.target,
+        glance=reads.glance,
         replay_again=access.replay_again,
         say=unattended.say,
     )
@@ -247,7 +249,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
     rollout = replace(
         usual,
         read=reads.world,
-        conflict_token=reads.conflict_token,
+        glance=reads.glance,
         show=show,
         adjust=adjustments.make,
         report_failure=report_failure,

@@ -42,12 +42,10 @@ class MarkKey(StrEnum):
     """`twgen abort`, or a rollout that failed: the version loses its share and gets none."""
     RETIRED = "twgen.io/retired", Lifetime.RETIREMENT
     """`twgen retire`: workers without a version keep the traffic."""
-    GATE_SKIPPED = "twgen.io/gate-skipped", Lifetime.STAY
-    """`twgen promote --skip-gate`: the version needs neither the gate of its spec nor a replay."""
     GATE_ATTEMPT = "twgen.io/gate-attempt", Lifetime.STAY
     """`twgen retry`, or a gate of a step that failed: the attempt at its gates that counts (`attempt`)."""
     MOVED_BY = "twgen.io/moved-by", Lifetime.STAY
-    """Every change of traffic: its author, the new share (`percentage`) and the `gates` that had passed."""
+    """Every change of traffic: its author, the new share (`percentage`) and the `gates` that it is past."""
     MEASURED_SINCE = "twgen.io/measured-since", Lifetime.STAY
     """`twgen retry`, `resume` or `promote` after a failed analysis: earlier measurements no longer count."""
     DRAINED_BY = "twgen.io/drained-by", Lifetime.DRAINAGE
@@ -71,8 +69,6 @@ class Mark:
     """The version had a share of the traffic then; only where it says of which stay it is."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Other entries of a mark with this key."""
-    is_ours: bool = True
-    """It has the form in which twgen writes marks."""
 
     @property
     def made_in(self) -> datetime | None:
@@ -89,7 +85,7 @@ def read_mark(key: MarkKey, value: Any) -> Mark | None:
     if value is None or value is False:
         return None
     if not isinstance(value, Mapping):
-        return Mark(key, is_ours=False)
+        return Mark(key)
     by, because = (text if isinstance(text := value.get(name), str) else "" for name in ("by", "because"))
     details = {name: detail for name, detail in value.items() if name not in _OWN_FIELDS}
     at, stay = (_moment(value.get(name)) for name in ("at", "stay"))

@@ -74,3 +74,8 @@ class RolloutInCluster:
     """The Jobs of earlier rollouts of the worker, also those that have ended."""
     older_pods: tuple[str, ...] = ()
     """The Pods of earlier rollouts of the worker that have not ended."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """It may change nothing now."""
+        return self.is_superseded or self.is_paused or bool(self.older_pods)

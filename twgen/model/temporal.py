@@ -127,6 +127,8 @@ class GateRun:
     """When it started. A run from before the version's createdAt does not count, one without a time does."""
     failure: str = ""
     """The failure of the workflow. While it runs: the failure of each of its workflow tasks."""
+    workflow_type: str = ""
+    """Its workflow type. A run of another type than the gate's does not count. Absent: it is the gate's."""
 
 
 @dataclass(frozen=True, slots=True)

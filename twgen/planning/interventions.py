@@ -11,26 +11,48 @@ from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import metrics_sentence
-from twgen.planning.routing.gates import asked_gates, first_not_passed, gate_attempt, gate_failures
+from twgen.planning.rollout import is_made
+from twgen.planning.routing.gates import (
+    asked_gates,
+    first_not_passed,
+    gate_failures,
+    hopeless_gates,
+    next_attempt,
+)
 from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import ignores_missing_queues, missing_queue, polls_until
-from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
+from twgen.planning.sentences import listed, plain_percentage, spoken
 
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """The changes of a person's command: marks in the metadata of the target, and then traffic."""
+    """The changes of a person's command: marks in the metadata of the target, and traffic."""
 
     will: str
     """Its effect as an order, to follow the name of the worker."""
     marks: Mapping[str, Any]
     """By key; False: the mark no longer counts."""
     change: RoutingPlan | None = None
+    ends: tuple[str, ...] = ()
+    """The workflow IDs of gates that are terminated first."""
     replays: bool = False
     """It starts the replay again."""
     goes_on: bool = False
     """The rollout continues after it: if its Job has ended, it is started again."""
+
+    @property
+    def first_marks(self) -> Mapping[str, Any]:
+        """The marks to write before the change: those that keep a rollout from undoing it.
+
+        Next to a change that gives traffic, marks make the rollout faster: a refused change must leave none.
+        """
+        return {} if self.change and self.change.build_id else self.marks
+
+    @property
+    def last_marks(self) -> Mapping[str, Any]:
+        """The marks to write after the change."""
+        return {} if self.first_marks else self.marks
 
 
 def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
@@ -61,12 +83,10 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     if failing := metrics_sentence(target.judgements, Verdict.FAILS):
         will = f"{will}, although its analysis fails ({failing})"
     marks = _measured_from_now(target, because=failing) if failing else {}
-    if not waits_for:
-        return Intervention(will, marks, change, goes_on=True)
-    # once a step has begun, its gate no longer counts
-    is_of_step = missing is not None and missing.percentage is not None and not replay
-    skips = marks if is_of_step else target.new_mark(MarkKey.GATE_SKIPPED) | marks
-    return Intervention(f"{will}, without its {'gate' if missing else 'replay'}", skips, change, goes_on=True)
+    if waits_for:
+        # the mark about the change says that the target is past its gates
+        will = f"{will}, without its {'gate' if missing else 'replay'}"
+    return Intervention(will, marks, change, goes_on=True)
 
 
 def abort(target: Target) -> Intervention:
@@ -85,9 +105,10 @@ def abort(target: Target) -> Intervention:
 
 
 def retry(target: Target) -> Intervention:
-    """Another attempt after an abort or a failed gate."""
+    """Another attempt after an abort, or after a gate that failed or cannot complete."""
     _refuse_foreign_or_unknown(target)
-    failed, replays = bool(gate_failures(target)), may_replay_again(target)
+    ends, replays = [gate.workflow_id for gate in hopeless_gates(target)], may_replay_again(target)
+    failed = bool(ends or gate_failures(target))
     if not target.is_aborted and not failed and not replays:
         of_replay = "neither its gate nor its replay" if target.spec.policy.replay else "no gate"
         raise refused(target, f"it is not aborted, and {of_replay} failed")
@@ -97,13 +118,14 @@ def retry(target: Target) -> Intervention:
         marks = {key.value: False for key in (MarkKey.ABORTED, MarkKey.PAUSED) if key in target.marks}
         marks |= _measured_from_now(target)
     actions = [f"let the rollout of {target.build_id} continue"] if target.is_aborted else []
+    actions += [f"end {listed(ends)}, which cannot complete,"] if ends else []
     if failed:
-        attempt = gate_attempt(target) + 1
+        attempt = next_attempt(target)
         marks |= target.new_mark(MarkKey.GATE_ATTEMPT, attempt=attempt)
         actions.append(f"start its gate again (attempt {attempt})")
     if replays:
         actions.append("replay histories on it again")
-    return Intervention(" and ".join(actions), marks, replays=replays, goes_on=True)
+    return Intervention(" and ".join(actions), marks, ends=tuple(ends), replays=replays, goes_on=True)
 
 
 def pause(target: Target) -> Intervention:
@@ -178,18 +200,11 @@ def refuse_other_traffic(decided_on: Target, target: Target) -> None:
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:
-    """Temporal has all changes of the intervention, as far as a new look at the target shows."""
+    """Temporal has its change, and the marks before it, as far as a new look at the target shows."""
     metadata = (target.version.metadata or {}) if target.version else {}
-    if any(metadata.get(key) != value for key, value in intervention.marks.items()):
+    if any(metadata.get(key) != value for key, value in intervention.first_marks.items()):
         return False
-    if not (change := intervention.change):
-        return True
-    if change.action is RoutingAction.SET_CURRENT:
-        return target.current == (change.build_id or None)
-    if change.action is RoutingAction.SET_RAMP:
-        live = rounded_percentage(target.ramp.percentage) if target.ramp else None
-        return live == change.percentage
-    return target.ramp is None and target.other_ramp is None
+    return not intervention.change or is_made(intervention.change, target.temporal.routing)
 
 
 def refuse_other_manager(target: Target) -> None:

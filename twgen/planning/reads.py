@@ -90,8 +90,6 @@ def further_reads(
     # the reads depend neither on the identity nor on the fate of a target without Deployment
     target = Target(spec, world, now, identity="", not_created="")
     deciding = _deciding_on_traffic(spec, target.temporal)
-    # even for a rollback: when the plan is made, the window of the rollback may be over
-    gates = () if target.is_current else gates_up_to(target, target.next_percentage)
     is_missing = _seems_not_to_poll(target)
     queues = {
         queue
@@ -108,9 +106,7 @@ def further_reads(
         tasks_of=tuple((target.current, queue) for queue in missing_queues(target))
         if target.current and not target.is_current
         else (),
-        gate_runs=tuple((on_queue.task_queue, on_queue.workflow_id) for on_queue in on_queues(target, gates))
-        if gates
-        else None,
+        gate_runs=gate_runs_to_read(target),
         metrics=target.analysis.metrics if target.analysis else (),
         measured_since=target.measured_since,
         worker_deployments=world.temporal is None and is_missing,
@@ -127,6 +123,17 @@ def further_reads(
         and (not target.is_current or spec.policy.replay.before is not ReplayBefore.RAMP),
         held=tuple(_draining_with_pods(target)) if for_people else (),
     )
+
+
+def gate_runs_to_read(target: Target) -> tuple[tuple[str, str], ...] | None:
+    """Task queue and workflow ID of each gate, by the runs that are known; None: gates decide nothing.
+
+    If a known run is of another workflow type, it is the ID of the next attempt.
+    """
+    # even for a rollback: when the plan is made, the window of the rollback may be over
+    gates = () if target.is_current else gates_up_to(target, target.next_percentage)
+    names = tuple((on_queue.task_queue, on_queue.workflow_id) for on_queue in on_queues(target, gates))
+    return names if gates else None
 
 
 def _seems_not_to_poll(target: Target) -> bool:

@@ -12,12 +12,14 @@ from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.reasons.routing import Until
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
+from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
 from twgen.model.times import parse_time
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.gates import gates_before
+from twgen.planning.routing.stays import stay_began
 from twgen.planning.routing.table import is_updating
-from twgen.planning.sentences import untimed
+from twgen.planning.sentences import rounded_percentage, untimed
 
 FAILED_LOOK = timedelta(seconds=5)
 """The time until the next look, after a look that failed."""
@@ -75,18 +77,42 @@ def takes_back(plan: WorkerPlan) -> bool:
     return is_back or bool(routing.marks)
 
 
-def moved_mark(
-    change: RoutingPlan, spec: WorkerSpec, by: str, at: datetime, cause: Mapping[str, str]
-) -> Mapping[str, Any]:
-    """The mark about the identity that gave a version its share, the cause, and the gates before it.
+def is_made(change: RoutingPlan, routing: Routing) -> bool:
+    """The traffic is as the change wants it."""
+    current, ramp = routing.current, routing.ramping
+    match change.action:
+        case RoutingAction.SET_CURRENT:
+            return (current.build_id if current else "") == change.build_id
+        case RoutingAction.SET_RAMP:
+            live = (ramp.build_id, rounded_percentage(ramp.percentage)) if ramp else None
+            return live == (change.build_id, change.percentage)
+    return ramp is None
 
-    Empty texts of the cause are unknown, and left out.
+
+def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
+    change: RoutingPlan,
+    spec: WorkerSpec,
+    by: str,
+    at: datetime,
+    cause: Mapping[str, str],
+    after: WorkerDeployment,
+) -> Mapping[str, Any]:
+    """The mark about who gave a version its share, the cause, the gates before it, and the stay.
+
+    `after` is the worker after the change. Empty: it shows other traffic, so the stay is unknown. Empty texts
+    of the cause are unknown, and left out.
     """
+    if not is_made(change, after.routing):
+        return {}
+    build_id = change.build_id or ""
+    listed = (version for version in after.versions if version.build_id == build_id)
+    stay = stay_began(next(listed, Version(build_id, VersionStatus.UNSPECIFIED)), after)
     share = _ALL if change.percentage is None else change.percentage
     gates = [gate.name for gate in gates_before(spec, share)]
     known_causes = {name: text for name, text in cause.items() if text}
     details = {**known_causes, "percentage": share, **({"gates": gates} if gates else {})}
-    return {MarkKey.MOVED_BY.value: write_mark(VersionMark(MarkKey.MOVED_BY, by, at, details=details))}
+    mark = VersionMark(MarkKey.MOVED_BY, by, at, stay=stay, details=details)
+    return {mark.key.value: write_mark(mark)}
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, TypeVar
 from twgen.clients.temporal import Busy
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.spec import WorkerKey, WorkerSpec
-from twgen.model.temporal import TaskQueue
+from twgen.model.temporal import GateRun, TaskQueue
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.reads import further_reads, versions_to_describe
+from twgen.planning.reads import further_reads, gate_runs_to_read, versions_to_describe
 from twgen.planning.routing.registration import may_be_called
+from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring
-from twgen.reading.temporal.reader import SharedReads, TemporalReader
+from twgen.reading.temporal.reader import SharedReads, TemporalReader, all_of
 from twgen.reporting.bugs import Bug
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         if queue_to_explain := reads.task_queue_of_variables:
             polling[queue_to_explain] = start(_explained(temporal.pollers(queue_to_explain), reading))
         asking = {(name, queue): start(temporal.has_tasks(name, queue)) for name, queue in reads.tasks_of}
-        gates = [start(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
+        gates = start(_gate_runs(spec, world, reading, reads.gate_runs or ()))
         target = _measuring(spec, world, reading, reads.measured_since)
         measuring = [start(target.measure(metric)) for metric in reads.metrics] if target else []
         neighbours = None
@@ -173,7 +174,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
     if deployment := world.temporal:
         tasks = {version_queue: task.result() for version_queue, task in asking.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
-        runs = tuple(run for task in gates if (run := task.result()))
+        runs = gates.result()
         measurements = tuple(task.result() for task in measuring)
         pinned = {build_id: task.result() for build_id, task in counting_pinned.items()}
         counted = {**{name: count.number for name, count in pinned.items()}, **counting.result()}
@@ -213,6 +214,24 @@ def _measuring(
         return None
     current = routing.current.build_id if routing.current else None
     return Measuring(spec, target, current, reading.temporal, since, reading.prometheus, reading.now)
+
+
+async def _gate_runs(
+    spec: WorkerSpec, world: WorkerWorld, reading: Reading, names: tuple[tuple[str, str], ...]
+) -> tuple[GateRun, ...]:
+    """The runs of these gates; after a run of another workflow type, also the run of the next attempt."""
+    reader, asked, runs = TemporalReader(spec, reading.temporal), set(names), tuple[GateRun, ...]()
+    while names and world.temporal:
+        runs += tuple(filter(None, await all_of([reader.gate_run(*name) for name in names])))
+        versions = tuple(
+            replace(version, gate_runs=runs) if version.build_id == spec.build_id else version
+            for version in world.temporal.versions
+        )
+        known = replace(world, temporal=replace(world.temporal, versions=versions))
+        target = Target(spec, known, reading.now, identity="", not_created="")
+        names = tuple(name for name in gate_runs_to_read(target) or () if name not in asked)
+        asked.update(names)
+    return runs
 
 
 async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:

@@ -163,8 +163,9 @@ class SimulatedWorker:
                     self.temporal.mark(build_id, marks)
                 case RoutingPlan() as change:
                     self._route(change)
+                    after = self.temporal.described() or WorkerDeployment()
                     if change.build_id in self.temporal.versions:
-                        moved = moved_mark(change, self.spec, plan.identity, self.now, {})
+                        moved = moved_mark(change, self.spec, plan.identity, self.now, {}, after)
                         self.temporal.mark(change.build_id, moved)
             plan = self.plan()
         return plan
@@ -261,7 +262,9 @@ class SimulatedWorker:
         temporal = self.temporal.described() or WorkerDeployment()
         stay = stay_began(self.temporal.versions[self.spec.build_id], temporal)
         began = max(self.now, stay or self.now)
-        run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, began)
+        run = GateRun(
+            gate.task_queue, gate.workflow_id, GateStatus.RUNNING, began, workflow_type=gate.workflow_type
+        )
         self.temporal.start_gate(self.spec.build_id, run, *gate_end(self.now, self.assumed))
 
     def _route(self, change: RoutingPlan) -> None:

@@ -7,18 +7,33 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import MAIN, SPEC, live, mark, planned, routing, situation, temporal, version
+from tests.planning.situations import (
+    MAIN,
+    SPEC,
+    live,
+    mark,
+    planned,
+    routing,
+    situation,
+    target_in,
+    temporal,
+    version,
+)
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
+from twgen.errors import NegativeAnswer
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
+from twgen.model.times import format_time
+from twgen.planning.interventions import retry
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
 BILLING = TaskQueue("billing", TaskQueueType.WORKFLOW, pollers=True)
 CHORES = TaskQueue("chores", TaskQueueType.ACTIVITY, pollers=True)
 OLD = version("v1", VersionStatus.CURRENT, task_queues=None)
 COMPLETED = GateStatus.COMPLETED
+SECOND_ATTEMPT = mark(attempt=2, stay=format_time(ago(HOUR)))
 
 
 def run(
@@ -97,13 +112,64 @@ def test_gate_whose_workflow_tasks_fail_blocks_and_says_why() -> None:
     assert (plan.routing.reason, plan.routing.phase) == (RoutingReason.GATE_RUNNING, Phase.BLOCKED)
     assert plan.routing.because == (
         "the gate runs on task queue main, but all of its workflow tasks fail (Smoke is not registered):"
-        " test-shop/payments:v3-main; commit a build whose worker can run it"
+        " test-shop/payments:v3-main; commit a build whose worker can run it, or end it with `twgen retry`"
     )
+
+
+def of_type(workflow_type: str, **told: Any) -> GateRun:
+    return replace(run(**told), workflow_type=workflow_type)
+
+
+@pytest.mark.parametrize("status", [*GateStatus])
+@pytest.mark.parametrize("failure", ["", "Smokee is not registered"])
+def test_run_of_another_workflow_type_is_not_the_gate_which_starts_under_the_next_attempt(
+    status: GateStatus, failure: str
+) -> None:
+    wrong = replace(of_type("Smokee", status=status), failure=failure)
+    plan = gated(wrong, of_type("Smoke", queue="billing"))
+    assert started(plan) == [("main", "test-shop/payments:v3-main-2", "Smoke")]
+    assert (plan.routing.reason, plan.routing.phase) == (RoutingReason.GATE_RUNNING, Phase.WAITING)
+    assert plan.routing.because == (
+        "the gate has not completed on every task queue (billing and main); test-shop/payments:v3-main does"
+        " not count: its workflow type is Smokee, not Smoke"
+    )
+    right = of_type("Smoke", attempt="-2")
+    assert moves(gated(wrong, right, of_type("Smoke", queue="billing")))
+    again = of_type("Smoke", attempt="-2", status=GateStatus.RUNNING)
+    assert (
+        "; test-shop/payments:v3-main-2 is running; " in gated(wrong, again, run("billing")).routing.because
+    )
+
+
+def test_run_of_an_unknown_workflow_type_is_the_gate() -> None:
+    assert moves(gated(of_type(""), of_type("Smoke", queue="billing")))
+
+
+def test_attempt_after_a_failure_has_an_id_that_no_other_workflow_type_has_used() -> None:
+    failed = of_type("Smoke", attempt="-2", status=GateStatus.FAILED)
+    facts = {"gate_runs": (of_type("Smokee"), failed)}
+    says = temporal(OLD, version(**facts), traffic=routing("v1"))
+    done = retry(target_in(situation(says, [live("v3"), live("v1")]), GATED))
+    assert done.marks["twgen.io/gate-attempt"]["attempt"] == 3
+
+
+def test_retry_ends_a_gate_whose_workflow_tasks_all_fail_and_starts_it_again() -> None:
+    hopeless = replace(run(status=GateStatus.RUNNING), failure="Smoke is not registered")
+    says = temporal(OLD, version(gate_runs=(hopeless,)), traffic=routing("v1"))
+    done = retry(target_in(situation(says, [live("v3"), live("v1")]), GATED))
+    assert done.ends == ("test-shop/payments:v3-main",)
+    assert done.marks["twgen.io/gate-attempt"]["attempt"] == 2
+    assert done.will == (
+        "end test-shop/payments:v3-main, which cannot complete, and start its gate again (attempt 2)"
+    )
+    running = temporal(OLD, version(gate_runs=(replace(hopeless, failure=""),)), traffic=routing("v1"))
+    with pytest.raises(NegativeAnswer, match="no gate failed"):
+        retry(target_in(situation(running, [live("v3"), live("v1")]), GATED))
 
 
 def test_retry_starts_the_next_attempt_and_forgets_the_failed_one() -> None:
     plan = gated(
-        run("main", GateStatus.FAILED), run("billing"), metadata={"twgen.io/gate-attempt": mark(attempt=2)}
+        run("main", GateStatus.FAILED), run("billing"), metadata={"twgen.io/gate-attempt": SECOND_ATTEMPT}
     )
     assert [workflow for _, workflow, _ in started(plan)] == [
         "test-shop/payments:v3-billing-2",
@@ -114,14 +180,13 @@ def test_retry_starts_the_next_attempt_and_forgets_the_failed_one() -> None:
 
 def test_later_attempt_that_completed_lets_traffic_through() -> None:
     runs = run("main", GateStatus.FAILED), run("main", attempt="-2"), run("billing", attempt="-2")
-    assert moves(gated(*runs, metadata={"twgen.io/gate-attempt": mark(attempt=2)}))
+    assert moves(gated(*runs, metadata={"twgen.io/gate-attempt": SECOND_ATTEMPT}))
 
 
 @pytest.mark.parametrize("attempt", ["2", 0, -1, None, 2.5])
 def test_attempt_that_is_no_number_from_1_counts_as_the_first(attempt: Any) -> None:
-    assert moves(
-        gated(run("main"), run("billing"), metadata={"twgen.io/gate-attempt": mark(attempt=attempt)})
-    )
+    marked = SECOND_ATTEMPT | {"attempt": attempt}
+    assert moves(gated(run("main"), run("billing"), metadata={"twgen.io/gate-attempt": marked}))
     assert moves(gated(run("main"), run("billing"), metadata={"twgen.io/gate-attempt": attempt}))
 
 
@@ -137,34 +202,22 @@ def test_run_started(age: timedelta | None, *, counts: bool) -> None:
     assert moves(gated(run("main", age=age), run("billing"))) is counts
 
 
-@pytest.mark.parametrize(
-    ("told", "skips"),
-    [
-        (mark(), True),
-        ({"by": "alice"}, False),
-        (mark(-HOUR), False),
-        ("false", False),
-        ("no", False),
-        (0, False),
-        (True, False),
-    ],
-)
-def test_gate_is_skipped_by_the_mark_of_a_person_alone(told: Any, *, skips: bool) -> None:
-    assert moves(gated(metadata={"twgen.io/gate-skipped": told})) is skips
+def moved(**details: Any) -> dict[str, Any]:
+    """The mark of a change of traffic in the stay that began with the ramp, a day ago."""
+    return mark(stay=format_time(ago(DAY)), **details)
 
 
 @pytest.mark.parametrize(
     ("told", "percentage", "asked"),
     [
-        (mark(percentage=5, gates=["Smoke"]), 5, False),
-        (mark(2 * DAY, percentage=5, gates=["Smoke"]), 5, True),
-        (mark(percentage=5, gates=["Another"]), 5, True),
-        (mark(percentage=5, gates="Smoke"), 5, True),
-        (mark(percentage=25, gates=["Smoke"]), 5, True),
-        (mark(), 5, True),
+        (moved(percentage=5, gates=["Smoke"]), 5, False),
+        (moved(percentage=5, gates=["Another"]), 5, True),
+        (moved(percentage=5, gates="Smoke"), 5, True),
+        (moved(percentage=25, gates=["Smoke"]), 5, True),
+        (moved(), 5, True),
         (None, 5, True),
         (True, 5, True),
-        (mark(percentage=0), 0, True),
+        (moved(percentage=0), 0, True),
     ],
 )
 def test_gate_that_temporal_has_forgotten_does_not_run_again_after_traffic_was_moved(
@@ -180,7 +233,7 @@ def test_gate_that_temporal_remembers_counts_also_after_traffic_was_moved(status
     plan = gated(
         run(status=status),
         traffic=routing("v1", ("v3", 5)),
-        metadata={"twgen.io/moved-by": mark(percentage=5)},
+        metadata={"twgen.io/moved-by": moved(percentage=5)},
     )
     assert not moves(plan)
 

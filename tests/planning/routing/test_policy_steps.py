@@ -27,6 +27,7 @@ from twgen.model.policy import PolicyStep
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Gate, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, VersionStatus
+from twgen.model.times import format_time
 from twgen.planning.interventions import promote, resume, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads
@@ -142,7 +143,8 @@ def test_person_who_promotes_before_the_gate_of_the_next_step_has_passed_must_sa
     skipped = promote(target, full=False, skip_gate=True)
     assert skipped.change
     assert (skipped.change.percentage, skipped.marks) == (25, {}), "the gate of the spec is not skipped by it"
-    moved = target_at(25, MINUTE, metadata={MarkKey.MOVED_BY: mark(percentage=25, gates=["SmokeAt25@25"])})
+    passed = mark(percentage=25, gates=["SmokeAt25@25"], stay=format_time(ago(MINUTE)))
+    moved = target_at(25, MINUTE, metadata={MarkKey.MOVED_BY: passed})
     assert promote(moved, full=False, skip_gate=False).change, "it is behind that gate"
     with pytest.raises(NegativeAnswer, match="before 25%"):
         promote(target_at(25, MINUTE), full=False, skip_gate=False)
@@ -150,16 +152,11 @@ def test_person_who_promotes_before_the_gate_of_the_next_step_has_passed_must_sa
         promote(target_at(0, HOUR), full=True, skip_gate=False)
 
 
-def test_gate_of_the_spec_that_is_skipped_is_marked_as_before() -> None:
-    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Smoke")))
-    skipped = promote(target_at(0, HOUR, spec), full=False, skip_gate=True)
-    assert skipped.marks.keys() == {MarkKey.GATE_SKIPPED}
-
-
 def test_runs_of_the_gate_of_the_next_step_are_read_before_its_pause_is_over() -> None:
     def read(percentage: float) -> Any:
         gates = ["SmokeAt25@25"] if percentage == 25 else []
-        moved = {MarkKey.MOVED_BY: mark(percentage=percentage, gates=gates)}
+        stay = format_time(ago(MINUTE))
+        moved = {MarkKey.MOVED_BY: mark(percentage=percentage, gates=gates, stay=stay)}
         found = world_at(percentage, MINUTE, metadata=moved)
         return further_reads(GATED, worker_world(GATED, found), NOW, for_routing=True).gate_runs
 

@@ -10,7 +10,6 @@ from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import BatchAction, DrainingAction
 from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
-from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -126,9 +125,10 @@ def test_person_goes_on_without_it_by_name_alone() -> None:
         promote(target(FAILED), full=False, skip_gate=False)
     done = promote(target(FAILED), full=False, skip_gate=True)
     assert done.will == "send 5% of the new workflows to v3, without its replay"
-    skipped = version("v3", metadata={MarkKey.GATE_SKIPPED: done.marks[MarkKey.GATE_SKIPPED]})
-    says = temporal(version("v1", S.CURRENT), skipped, traffic=routing("v1"))
-    assert routed(FAILED, says).reason is Reason.FIRST_STEP
+    assert done.change
+    assert not done.marks, "a share is all that it needs"
+    says = temporal(version("v1", S.CURRENT), version(), traffic=routing("v1", ("v3", 5)))
+    assert routed(FAILED, says).reason is Reason.NEXT_STEP
 
 
 def test_retry_replays_once_more_what_failed_and_nothing_else() -> None:

@@ -10,7 +10,9 @@ from tests.planning.situations import MAIN, SPEC, live, routed, routing, situati
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.spec import Rollout, Strategy, WorkerSpec
+from twgen.model.policy import PolicyStep
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
     Routing,
     TaskQueue,
@@ -25,6 +27,7 @@ from twgen.model.world import World
 NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
 SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP
 STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+LATER = (RolloutStep(50, 10 * MINUTE), RolloutStep(75, HOUR))
 MANUAL = replace(STEPWISE, rollout=replace(STEPWISE.rollout, strategy=Strategy.MANUAL))
 S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
@@ -391,12 +394,36 @@ def test_target_does_not_take_all_at_once_from_a_version_that_says_it_has_traffi
     assert told(routed(serving(says), STEPWISE)) == ramp(5)
 
 
-@pytest.mark.parametrize(
-    ("live_percentage", "told_of"), [(32, "the next lower step is 5%"), (1, "the first step is 5%")]
-)
-def test_percentage_of_no_step_says_where_it_goes_on(live_percentage: float, told_of: str) -> None:
-    plan = routed(after(version("v3", S.RAMPING), routing("v1", ("v3", live_percentage))), STEPWISE)
-    assert plan.because == f"its share of {live_percentage}% matches no step; {told_of}"
+def test_share_between_two_steps_goes_down_to_the_lower_one() -> None:
+    plan = routed(after(version("v3", S.RAMPING), routing("v1", ("v3", 32))), STEPWISE)
+    assert (told(plan), plan.reason) == (ramp(5), Reason.OFF_STEP)
+    assert plan.because == "its share of 32% matches no step; the next lower step is 5%"
+
+
+@pytest.mark.parametrize(("share", "steps"), [(5, LATER), (1, STEPS), (25, LATER)])
+def test_share_below_the_first_step_waits_for_the_pause_of_that_step(
+    share: float, steps: tuple[RolloutStep, ...]
+) -> None:
+    """As after an edit of the steps: a percentage of one minute is no step that was passed."""
+    spec = replace(STEPWISE, rollout=replace(STEPWISE.rollout, steps=steps))
+
+    def after_minutes(number: float) -> RoutingPlan:
+        traffic = routing("v1", ("v3", share), age=number * MINUTE)
+        return routed(after(version("v3", S.RAMPING), traffic), spec)
+
+    early, late = after_minutes(1), after_minutes(10.1)
+    assert (told(early), early.reason, early.due_at) == (WAITS, Reason.RAMP_PAUSED, NOW + 9 * MINUTE)
+    assert early.because == f"it stays at {share}% for 9m more"
+    assert (told(late), late.reason) == (ramp(steps[0].percentage), Reason.NEXT_STEP)
+    assert late.because == f"its 10m at {share}% are over"
+
+
+def test_share_below_the_first_step_waits_for_its_pause_and_no_person() -> None:
+    """A step that only a person ends has not begun."""
+    policy = replace(STEPWISE.policy, steps=(PolicyStep(50, until_promoted=True),))
+    spec = replace(STEPWISE, rollout=replace(STEPWISE.rollout, steps=LATER), policy=policy)
+    plan = routed(after(version("v3", S.RAMPING), routing("v1", ("v3", 5))), spec)
+    assert plan.reason is Reason.NEXT_STEP
 
 
 def test_ramp_of_unknown_age_needs_a_person() -> None:

@@ -190,9 +190,9 @@ class RoutingReason(StrEnum):
     """The gate has not completed on every workflow task queue.
 
     Nothing at first: `twgen rollout` starts it and waits for it. If its workflow tasks all fail, it is
-    Blocked: the worker may not have registered the workflow type. Commit a build that can run it. It is also
-    Blocked if no worker has polled for workflows after five minutes. Deploy one that does, or remove the
-    gate.
+    Blocked: the worker may not have registered the workflow type. Correct the type in the spec, or commit a
+    build that can run it; `twgen retry` ends the run. It is also Blocked if no worker has polled for
+    workflows after five minutes. Deploy one that does, or remove the gate.
     """
     MISSING_TASK_QUEUE = "MissingTaskQueue", Until.READINESS
     """The target does not poll a task queue of the current version that has tasks or may get some.
@@ -222,12 +222,12 @@ class RoutingReason(StrEnum):
     Nothing. It gets the share of the first step.
     """
     OFF_STEP = "OffStep", Until.NOTHING
-    """The current percentage does not match any step.
+    """The current percentage is between two steps.
 
-    Nothing. The rollout continues from the next lower step, or from the first.
+    Nothing. The rollout continues from the next lower step.
     """
     RAMP_PAUSED = "RampPaused", Until.TIME
-    """The pause of the step is not over.
+    """The pause of the step is not over. Below the first step, it is the pause of that step.
 
     Nothing. The sentence says when it ends. If Temporal does not report when the pause began, it is Blocked:
     run `twgen promote`.

@@ -42,7 +42,7 @@ def schedules(
         version.build_id: tuple(_without_repeated_twice(list(_schedule(spec, version, now))))
         for version in temporal.versions
         if status_of(version.build_id, version, temporal) is VersionStatus.DRAINING
-        and (version.build_id != spec.build_id or is_retired(version, temporal, now))
+        and (version.build_id != spec.build_id or is_retired(version, temporal))
     }
     return {build_id: schedule for build_id, schedule in by_build_id.items() if schedule}
 

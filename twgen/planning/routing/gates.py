@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from itertools import count
 
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart
@@ -23,13 +24,16 @@ class Gate:
     percentage: float | None = None
     """The share of the policy's step that follows it; None: the gate of the spec, before all steps."""
 
-    def workflow_id(self, target: Target, task_queue: str) -> str:
+    def workflow_id(self, target: Target, task_queue: str, attempt: int) -> str:
         """The ID of its run on one task queue: the controller's own for the gate of a spec."""
         # the name of a namespace never contains an @
         at_step = f"@{plain_percentage(self.percentage)}" if self.percentage is not None else ""
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
-        attempt = gate_attempt(target)
         return first if attempt == 1 else f"{first}-{attempt}"
+
+    def is_run_by(self, run: GateRun) -> bool:
+        """The run is of its workflow type, as far as known."""
+        return run.workflow_type in {"", self.workflow_type}
 
     @property
     def name(self) -> str:
@@ -50,9 +54,12 @@ class GateOnQueue:
 
     gate: Gate
     task_queue: str
+    attempt: int
     workflow_id: str
     run: GateRun | None
     """The run that counts; None: the gate has not started."""
+    passed_over: tuple[GateRun, ...] = ()
+    """The runs of another workflow type, which have the IDs of earlier attempts."""
 
     @property
     def has_failed(self) -> bool:
@@ -60,16 +67,27 @@ class GateOnQueue:
         return self.run is not None and self.run.status.has_failed
 
     @property
+    def cannot_complete(self) -> bool:
+        """It runs, but all of its workflow tasks fail."""
+        return self.run is not None and self.run.status is GateStatus.RUNNING and bool(self.run.failure)
+
+    @property
     def has_passed(self) -> bool:
         """It has completed."""
         return self.run is not None and self.run.status is GateStatus.COMPLETED
 
 
-def gate_attempt(target: Target) -> int:
-    """The number of the attempt that counts: 1, then one more for each `retry`."""
+def _first_attempt(target: Target) -> int:
+    """The number of the first attempt that counts: 1, or the one that a mark names."""
     mark = target.marks.get(MarkKey.GATE_ATTEMPT)
     attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
+
+
+def next_attempt(target: Target) -> int:
+    """The number of an attempt that no run of its gates has used."""
+    used = (on_queue.attempt for on_queue in on_queues(target, asked_gates(target)))
+    return max(used, default=_first_attempt(target)) + 1
 
 
 def asked_gates(target: Target, percentage: float | None = None) -> tuple[Gate, ...]:
@@ -90,8 +108,14 @@ def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
             runs.setdefault((run.task_queue, run.workflow_id), []).append(run)
     for gate in gates:
         for queue in target.workflow_task_queues:
-            name = gate.workflow_id(target, queue)
-            yield GateOnQueue(gate, queue, name, worst(runs.get((queue, name), ())))
+            passed_over: tuple[GateRun, ...] = ()
+            for attempt in count(_first_attempt(target)):
+                name = gate.workflow_id(target, queue, attempt)
+                found = worst(runs.get((queue, name), ()))
+                if found is None or gate.is_run_by(found):
+                    yield GateOnQueue(gate, queue, attempt, name, found, passed_over)
+                    break
+                passed_over += (found,)
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
@@ -123,6 +147,11 @@ def gate_failures(target: Target) -> list[GateOnQueue]:
     return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.has_failed]
 
 
+def hopeless_gates(target: Target) -> list[GateOnQueue]:
+    """The gates that run, and cannot complete."""
+    return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.cannot_complete]
+
+
 def failed_gate_sentence(target: Target) -> str:
     """The status and the failure of the last failed gate; there must be one."""
     failed = gate_failures(target)[-1]
@@ -133,12 +162,12 @@ def failed_gate_sentence(target: Target) -> str:
 
 def failing_gate_sentence(target: Target) -> str:
     """The gate that runs but cannot end, because all of its workflow tasks fail; empty: there is none."""
-    for on_queue in on_queues(target, asked_gates(target)):
-        if on_queue.run and on_queue.run.status is GateStatus.RUNNING and on_queue.run.failure:
-            return (
-                f"the {on_queue.gate} runs on task queue {on_queue.task_queue}, but all of its workflow tasks"
-                f" fail ({on_queue.run.failure}): {on_queue.workflow_id}"
-            )
+    for on_queue in hopeless_gates(target):
+        failure = on_queue.run.failure if on_queue.run else ""
+        return (
+            f"the {on_queue.gate} runs on task queue {on_queue.task_queue}, but all of its workflow tasks"
+            f" fail ({failure}): {on_queue.workflow_id}"
+        )
     return ""
 
 
@@ -147,12 +176,19 @@ def open_gate_sentence(target: Target) -> str:
     gate = first_not_passed(target, asked_gates(target))
     names = target.workflow_task_queues
     queues = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
-    runs = [on_queue.run for on_queue in on_queues(target, [gate] if gate else [])]
+    gates = list(on_queues(target, [gate] if gate else []))
+    runs = [on_queue.run for on_queue in gates]
     running = [run.workflow_id for run in runs if run and run.status is GateStatus.RUNNING]
     sentence = f"the {gate} has not completed on {queues}"
     if running:
-        return f"{sentence}; {listed(running)} {'is' if len(running) == 1 else 'are'} running"
-    return sentence
+        sentence = f"{sentence}; {listed(running)} {'is' if len(running) == 1 else 'are'} running"
+    others = (
+        f"; {run.workflow_id} does not count: its workflow type is {run.workflow_type}, not"
+        f" {on_queue.gate.workflow_type}"
+        for on_queue in gates
+        for run in on_queue.passed_over
+    )
+    return sentence + "".join(others)
 
 
 def first_not_passed(target: Target, gates: Iterable[Gate]) -> Gate | None:
@@ -180,8 +216,4 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[Gate, ...]:
 def gates_up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
     """The gates before a share that are still ahead of the target, even if a rollback needs none."""
     behind = target.gates_behind
-    return tuple(
-        gate
-        for gate in gates_before(target.spec, percentage)
-        if gate.name not in behind and not (gate.percentage is None and target.skips_gate)
-    )
+    return tuple(gate for gate in gates_before(target.spec, percentage) if gate.name not in behind)

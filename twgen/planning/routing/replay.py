@@ -27,7 +27,7 @@ def missing_replay(target: Target) -> ReplayRun | None:
     # a version that ramps has histories of its own, and open workflows of older versions are pinned there
     is_first = not target.is_current and not target.ramp and not target.is_rollback
     replay = target.spec.policy.replay
-    if not replay or replay.before is ReplayBefore.MOVE or not is_first or target.skips_gate:
+    if not replay or replay.before is ReplayBefore.MOVE or not is_first:
         return None
     run = _run(target)
     return None if run.state is ReplayState.PASSED else run

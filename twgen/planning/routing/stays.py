@@ -15,8 +15,6 @@ _SAME_CHANGE = timedelta(seconds=5)
 """Two times that differ by no more belong to one change of routing."""
 _SAME_MOMENT = timedelta(seconds=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""
-_WRITTEN_WITHIN = timedelta(seconds=30)
-"""twgen writes the mark about a change of traffic within this time of the change."""
 _ALL = 100
 """Percent."""
 
@@ -32,16 +30,14 @@ def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
     return max(filter(None, moments), default=None)
 
 
-def is_retired(version: Version, temporal: WorkerDeployment, now: datetime) -> bool:
+def is_retired(version: Version, temporal: WorkerDeployment) -> bool:
     """A person has retired the worker of this version, by a mark that still counts."""
     mark = read_mark(MarkKey.RETIRED, (version.metadata or {}).get(MarkKey.RETIRED))
-    return mark is not None and is_in_force(mark, version, temporal, now)
+    return mark is not None and is_in_force(mark, version, temporal)
 
 
-def is_in_force(
-    mark: Mark, version: Version, temporal: WorkerDeployment, now: datetime, apart: timedelta = timedelta()
-) -> bool:
-    """Whether the mark of a version still counts; `apart` is how far apart clocks may be."""
+def is_in_force(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
+    """Whether the mark of a version still counts."""
     if mark.key.lifetime is Lifetime.RETIREMENT:
         # `retire` writes the mark before it takes the traffic away
         has_traffic = temporal.routing.current or temporal.routing.ramping
@@ -51,16 +47,8 @@ def is_in_force(
         return False
     if mark.key.lifetime is Lifetime.RETURN:
         return not _has_returned(mark, version, temporal)
-    # these marks make a rollout faster: they count only as twgen writes them, and not from the future
-    if not mark.is_ours or mark.made_in is None or mark.made_in > now + CLOCKS_DIFFER:
-        return False
-    if mark.key is MarkKey.MOVED_BY:
-        ramp = _ramp(version, temporal)
-        since = ramp.percentage_since if ramp else None
-        return bool(since and mark.at and mark.at >= since - _WRITTEN_WITHIN - apart)
-    # a gate also makes its version drain, but a skipped gate has not started
-    is_over = mark.key is MarkKey.GATE_SKIPPED and _has_drained_since(version, mark.made_in)
-    return not is_over and _is_of_stay(mark, stay_began(version, temporal))
+    # these marks may make a rollout faster: they count only as twgen writes them, with their stay
+    return _names_stay(mark, stay_began(version, temporal))
 
 
 def recently_current(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
@@ -91,19 +79,21 @@ def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment)
     return _together(version.last_deactivated_at, current.since)
 
 
-def _is_of_stay(mark: Mark, stay: datetime | None) -> bool:
-    """It was made in the stay that began then; for a mark without a stay its own time decides."""
-    if stay is None:
-        return True
-    if mark.stay:
-        return abs(mark.stay - stay) <= _SAME_MOMENT
-    return mark.at is not None and mark.at >= stay
+def _names_stay(mark: Mark, stay: datetime | None) -> bool:
+    """It says that it was made in the stay that began then."""
+    return mark.stay is not None and stay is not None and abs(mark.stay - stay) <= _SAME_MOMENT
+
+
+def _may_be_of_stay(mark: Mark, stay: datetime | None) -> bool:
+    """Nothing shows that it was made before that stay; for a mark without a stay its own time decides."""
+    is_by_time = not mark.stay and mark.at is not None and stay is not None and mark.at >= stay
+    return stay is None or is_by_time or _names_stay(mark, stay)
 
 
 def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
     """After the mark, the version became current, or lost a share and got another one."""
     made_in = mark.made_in
-    if made_in is None or _is_of_stay(mark, stay_began(version, temporal)):
+    if made_in is None or _may_be_of_stay(mark, stay_began(version, temporal)):
         return False
     after = made_in + _SAME_MOMENT
     became_current = _became_current(version, temporal) or _was_made_current(version)
@@ -147,14 +137,7 @@ def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | 
 def _was_made_current(version: Version) -> datetime | None:
     """When twgen made it current, by its own mark: a server before 1.30 does not report it."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
-    return mark.at if mark and mark.details.get("percentage") == _ALL else None
-
-
-def _has_drained_since(version: Version, moment: datetime) -> bool:
-    drainage = version.drainage
-    if not drainage or drainage.status is not VersionStatus.DRAINED:
-        return False
-    return drainage.changed_at is not None and drainage.changed_at > moment
+    return mark.stay if mark and mark.details.get("percentage") == _ALL else None
 
 
 def _together(first: datetime | None, second: datetime | None) -> bool:

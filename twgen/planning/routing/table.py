@@ -29,8 +29,8 @@ from twgen.planning.routing.gates import (
     failed_gate_sentence,
     failing_gate_sentence,
     first_not_passed,
-    gate_attempt,
     gate_failures,
+    next_attempt,
     open_gate_sentence,
 )
 from twgen.planning.routing.registration import why_unregistered
@@ -45,7 +45,7 @@ from twgen.planning.routing.task_queues import (
     polls_until,
 )
 from twgen.planning.row import Row, first_match
-from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, shares_sentence, spoken
+from twgen.planning.sentences import listed, plain_percentage, shares_sentence, spoken
 from twgen.planning.version_status import IN_ROUTING, shares
 
 _UPDATE_LIMIT = timedelta(minutes=2)
@@ -153,14 +153,15 @@ TABLE: _Table = (
         lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
         and any(failure.gate.percentage is not None for failure in gate_failures(t)),
         lambda t: _take_back(t, failed_gate_sentence(t), t.on_failure,
-                             t.new_mark(MarkKey.GATE_ATTEMPT, attempt=gate_attempt(t) + 1))),
+                             t.new_mark(MarkKey.GATE_ATTEMPT, attempt=next_attempt(t)))),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
         lambda t: _none(f"{failed_gate_sentence(t)}; to continue, run `twgen retry` or commit a new build",
                         _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: first_not_passed(t, asked_gates(t)) is not None,
-        lambda t: _none(f"{failing}; commit a build whose worker can run it", _BLOCKED)
+        lambda t: _none(f"{failing}; commit a build whose worker can run it, or end it with `twgen retry`",
+                        _BLOCKED)
         if (failing := failing_gate_sentence(t))
         else _none(open_gate_sentence(t)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue is known yet",
@@ -188,13 +189,12 @@ TABLE: _Table = (
         lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
     Row(Reason.ANALYSIS_UNDECIDED,
         lambda t: t.may_go_up and bool(metrics_sentence(t.judgements, Verdict.UNDECIDED)),
-        lambda t: _none(("its pause is over, but " if t.live_percentage >= t.step.percentage else "")
-                        + "its analysis holds the ramp: "
+        lambda t: _none("its pause is over, but its analysis holds the ramp: "
                         + metrics_sentence(t.judgements, Verdict.UNDECIDED))),
     Row(Reason.OFF_STEP,
-        lambda t: t.live_percentage != rounded_percentage(t.step.percentage),
+        lambda t: t.is_above_its_step,
         lambda t: _set_ramp(t, t.step, f"its share of {plain_percentage(t.live_percentage)}% matches no step;"
-                                       f" {_place_of_step(t)} is {plain_percentage(t.step.percentage)}%")),
+                                       f" the next lower step is {plain_percentage(t.step.percentage)}%")),
     Row(Reason.RAMP_PAUSED,
         lambda t: (ends := t.step_ends) is None or t.now <= ends,
         lambda t: _wait_for_pause(t)),
@@ -296,13 +296,8 @@ def _until_queues_are_known(target: Target, because: str, advice: str) -> Wanted
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
 
-def _place_of_step(target: Target) -> str:
-    is_lower = rounded_percentage(target.step.percentage) < target.live_percentage
-    return "the next lower step" if is_lower else "the first step"
-
-
 def _wait_for_pause(target: Target) -> WantedChange:
-    ends, stays = target.step_ends, f"it stays at {plain_percentage(target.step.percentage)}%"
+    ends, stays = target.step_ends, f"it stays at {plain_percentage(target.live_percentage)}%"
     if not ends:
         return _none(
             f"{stays}: Temporal does not report when this step began; run `twgen promote` to continue",
@@ -314,7 +309,7 @@ def _wait_for_pause(target: Target) -> WantedChange:
 
 
 def _next_step(target: Target) -> WantedChange:
-    over = f"its {spoken(target.step.pause)} at {plain_percentage(target.step.percentage)}% are over"
+    over = f"its {spoken(target.step.pause)} at {plain_percentage(target.live_percentage)}% are over"
     if target.following_step:
         return _set_ramp(target, target.following_step, over)
     return _set_current(target, f"{over}, and this was the last step")

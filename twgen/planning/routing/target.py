@@ -122,7 +122,7 @@ class Target:
 
     @cached_property
     def step_ends(self) -> datetime | None:
-        """When the pause of its step is over; None: it is unknown when it began."""
+        """When the pause of its step, or of the first one above its share, is over; None: unknown."""
         since = self.ramp.percentage_since if self.ramp else None
         return later(since, self.step.pause) if since else None
 
@@ -134,10 +134,15 @@ class Target:
             return 100
         if not self.live_percentage:
             return steps[0].percentage
-        if self.live_percentage != rounded_percentage(self.step.percentage):
+        if self.is_above_its_step:
             return self.step.percentage
         is_over = self.step_ends is not None and self.now > self.step_ends
         return self.next_percentage if is_over else None
+
+    @property
+    def is_above_its_step(self) -> bool:
+        """Another client, or an edit of the steps, left it between two steps."""
+        return self.live_percentage > rounded_percentage(self.step.percentage)
 
     @property
     def next_percentage(self) -> float:
@@ -149,13 +154,14 @@ class Target:
         """It may get more traffic now: its steps allow it, and none of them waits for a person."""
         due = self.due_percentage
         goes_up = due is not None and rounded_percentage(due) > self.live_percentage
-        return goes_up and (due == self.step.percentage or not self.waits_for_a_person)
+        return goes_up and not self.waits_for_a_person
 
     @property
     def waits_for_a_person(self) -> bool:
-        """The policy lets only a person end its step."""
+        """The policy lets only a person end its step, which it has reached."""
         policy_step = self.spec.policy.step(self.step.percentage)
-        return policy_step is not None and policy_step.until_promoted
+        has_reached = self.live_percentage >= rounded_percentage(self.step.percentage)
+        return has_reached and policy_step is not None and policy_step.until_promoted
 
     @property
     def has_all_traffic(self) -> bool:
@@ -169,10 +175,7 @@ class Target:
         if not version or not version.metadata:
             return {}
         marks = (read_mark(key, version.metadata.get(key)) for key in MarkKey)
-        apart = self.world.clocks_apart
-        return {
-            mark.key: mark for mark in marks if mark and is_in_force(mark, version, temporal, self.now, apart)
-        }
+        return {mark.key: mark for mark in marks if mark and is_in_force(mark, version, temporal)}
 
     @property
     def is_aborted(self) -> bool:
@@ -210,11 +213,6 @@ class Target:
         return f" ({mark.because})" if mark and mark.because else ""
 
     @property
-    def skips_gate(self) -> bool:
-        """A person continued without its gate."""
-        return MarkKey.GATE_SKIPPED in self.marks
-
-    @property
     def is_foreign(self) -> bool:
         """Another manager owns the worker, and the policy does not adopt workers from that manager."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
@@ -227,9 +225,7 @@ class Target:
     @property
     def is_held(self) -> bool:
         """Its rollout may give it no traffic: another rollout, another manager or a person must act first."""
-        rollout = self.world.rollout
-        belongs_to_others = self.is_foreign or rollout.is_superseded or bool(rollout.older_pods)
-        return belongs_to_others or rollout.is_paused or self.is_paused
+        return self.is_foreign or self.world.rollout.is_stopped or self.is_paused
 
     @cached_property
     def obstacle(self) -> Obstacle | None:

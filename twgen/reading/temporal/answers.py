@@ -204,7 +204,8 @@ def gate_run(
     info = answer.workflow_execution_info
     # a workflow without a final status is still open, also a paused one
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
-    run = GateRun(task_queue, workflow_id, status, moment(info, "start_time"))
+    began, workflow_type = moment(info, "start_time"), info.type.name
+    run = GateRun(task_queue, workflow_id, status, began, workflow_type=workflow_type)
     return run, answer.pending_workflow_task.attempt >= _FAILING_ATTEMPT
 
 
