@@ -24,13 +24,15 @@ from twgen.model.plan import (
 )
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
-from twgen.model.temporal import GateStatus, TaskQueue, TaskQueueType
+from twgen.model.temporal import GateStatus, TaskQueue, TaskQueueType, WorkerDeployment
+from twgen.model.times import format_time
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.interventions import Intervention
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, moved_mark, next_write
 from twgen.planning.rollout import Mark as Write
+from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.stays import CLOCKS_DIFFER
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import shares
@@ -43,6 +45,8 @@ SOON = 3
 MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False)
 LISTED = timedelta(minutes=5)
 """How long Temporal tells of a poller."""
+MISSPELT = "Smokee"
+"""A workflow type of a gate that no worker knows."""
 Health = Literal["well", "failing", "unmeasured"]
 STOPS = frozenset({MarkKey.PAUSED, MarkKey.ABORTED, MarkKey.RETIRED})
 """What stops a rollout may go on stopping it when another tool gives its version a share again."""
@@ -65,8 +69,6 @@ class Past:
     """When it lost a share last."""
     earned: float = 0.0
     """The most that it was given by right in its present stay."""
-    skips_gate: bool = False
-    """A person went on without its gate, in its present stay."""
     marks: dict[str, Mark] = field(default_factory=dict)
 
     @property
@@ -83,6 +85,8 @@ class LivingWorker(SimulatedWorker):
     is_frozen: bool = False
     is_forgotten: bool = False
     """Temporal does not answer for it at this look."""
+    clock: timedelta = timedelta()
+    """How far the clocks of those who write marks are ahead of Temporal's."""
     health: Health = "well"
     queues: tuple[TaskQueue, ...] = (MAIN,)
     """Those that the code of a new version polls."""
@@ -120,20 +124,39 @@ class LivingWorker(SimulatedWorker):
     def target(self) -> Target:
         """The target as a person's command sees it."""
         world = self.world()
-        return Target(self.spec, world, self.now, acting_identity(self.spec, world, self.caller), "")
+        identity = acting_identity(self.spec, world, self.caller)
+        return Target(self.spec, world, self.now, identity, "")
 
     def command(self, decide: Callable[[Target], Intervention]) -> None:
         """Do what a person's command does; raises as deciding does."""
         target = self.target()
         wanted = decide(target)
-        if wanted.marks:
-            self.temporal.mark(target.build_id, wanted.marks)
+        for workflow_id in wanted.ends:
+            self.end_gate(target.build_id, workflow_id, GateStatus.TERMINATED)
+        if wanted.first_marks:
+            self.temporal.mark(target.build_id, self.dated(wanted.first_marks))
         self.observe()
-        past = self.pasts[target.build_id]
-        past.skips_gate = past.skips_gate or MarkKey.GATE_SKIPPED in wanted.marks
         if wanted.change:
             self.temporal.manager = target.identity
             self._route(wanted.change)
+        if wanted.last_marks:
+            self.temporal.mark(target.build_id, self.dated(wanted.last_marks))
+            self.observe()
+
+    def dated(self, marks: Mapping[str, Any]) -> dict[str, Any]:
+        """The same marks by the clock of their author."""
+        at = {"at": format_time(self.now + self.clock)}
+        return {key: mark and mark | at for key, mark in marks.items()}
+
+    def end_gate(self, build_id: str, workflow_id: str, status: GateStatus) -> None:
+        """End the run of a gate that cannot complete."""
+        version = self.temporal.versions[build_id]
+        self.temporal.gate_ends.pop((build_id, workflow_id))
+        runs = (
+            replace(run, status=status) if run.workflow_id == workflow_id else run
+            for run in version.gate_runs or ()
+        )
+        self.temporal.versions[build_id] = replace(version, gate_runs=tuple(runs))
 
     def crash(self, build_id: str, length: timedelta) -> None:
         """No pod of the version serves for so long."""
@@ -286,8 +309,9 @@ class LivingWorker(SimulatedWorker):
         assert not held, f"{held}, {why}"
         if self.is_rollback():
             return
-        first = spec.rollout.gate and not past.earned and not past.skips_gate
-        assert not first or self.has_passed(f"test-{spec.worker_deployment}:{build_id}"), f"ungated, {why}"
+        gate, name = spec.rollout.gate, f"test-{spec.worker_deployment}:{build_id}"
+        first = gate and not past.earned and gate.workflow_type
+        assert not first or self.has_passed(name, first), f"ungated, {why}"
         steps = [] if spec.rollout.strategy is Strategy.ALL_AT_ONCE else list(spec.rollout.steps)
         if not steps:
             return
@@ -303,9 +327,11 @@ class LivingWorker(SimulatedWorker):
         for step in steps:
             told = spec.policy.step(step.percentage)
             if told and told.gate and past.earned < step.percentage <= wanted:
-                gate = f"test@{step.percentage:g}-{spec.worker_deployment}:{build_id}"
-                assert self.has_passed(gate), f"ungated at {step.percentage:g}%, {why}"
+                at_step = f"test@{step.percentage:g}-{spec.worker_deployment}:{build_id}"
+                assert self.has_passed(at_step, told.gate), f"ungated at {step.percentage:g}%, {why}"
         if not reached:
+            waited = not past.share or self.now - past.since > steps[0].pause
+            assert waited, f"steps were edited, and its first pause is not over, {why}"
             return
         assert past.share == reached[-1].percentage, f"off its step, {why}"
         assert self.now - past.since > reached[-1].pause, f"its pause is not over, {why}"
@@ -371,7 +397,7 @@ class LivingWorker(SimulatedWorker):
         """What the target polls, or has polled."""
         return self.temporal.versions[self.spec.build_id].task_queues or ()
 
-    def has_passed(self, gate: str) -> bool:
+    def has_passed(self, gate: str, workflow_type: str) -> bool:
         """Runs of the gate have completed on every task queue for workflows that the target polls."""
         version = self.temporal.versions[self.spec.build_id]
         carry = {queue.name for queue in self.polled() if queue.type is TaskQueueType.WORKFLOW}
@@ -380,7 +406,7 @@ class LivingWorker(SimulatedWorker):
             for queue in carry
             for run in version.gate_runs or ()
             if re.fullmatch(rf"{re.escape(gate)}-{queue}(-\d+)?", run.workflow_id)
-            and run.status is GateStatus.COMPLETED
+            and (run.status, run.workflow_type) == (GateStatus.COMPLETED, workflow_type)
         }
         return bool(carry) and passed == carry
 
@@ -398,7 +424,6 @@ class LivingWorker(SimulatedWorker):
             is_active = is_current or build_id == ramping
             if is_current and not past.was_current:
                 past.marks = dict.fromkeys(past.marks, "over")
-                past.skips_gate = False
                 self._end_retirements()
             elif is_active and not past.is_active:
                 past.marks = {
@@ -407,7 +432,7 @@ class LivingWorker(SimulatedWorker):
                 }
             elif past.is_active and not is_active:
                 past.marks = {key: "left" if mark == "new" else mark for key, mark in past.marks.items()}
-                past.earned, past.skips_gate, past.lost = 0.0, False, self.now
+                past.earned, past.lost = 0.0, self.now
             if past.was_current and not is_current:
                 past.left = self.now
             if share != past.share:
@@ -430,10 +455,23 @@ class LivingWorker(SimulatedWorker):
         past.marks.pop(MarkKey.DRAINED_BY, None)
         self.seen_metadata[build_id] = metadata
 
+    def _start_gate(self, gate: GateStart) -> None:
+        super()._start_gate(gate)
+        if gate.workflow_type != MISSPELT:
+            return
+        # no worker has registered the type
+        build_id = self.spec.build_id
+        version = self.temporal.versions[build_id]
+        *others, run = version.gate_runs or ()
+        failing = replace(run, failure=f"{MISSPELT} is not registered")
+        self.temporal.versions[build_id] = replace(version, gate_runs=(*others, failing))
+        self.temporal.gate_ends[build_id, run.workflow_id] = (self.now + GATE_TIMEOUT, GateStatus.TIMED_OUT)
+
     def _route(self, change: RoutingPlan) -> None:
         super()._route(change)
         self.observe(by_right=True)
         if change.build_id:
-            moved = moved_mark(change, self.spec, self.caller.identity, self.now, {})
-            self.temporal.mark(change.build_id, moved)
+            after = self.temporal.described() or WorkerDeployment()
+            moved = moved_mark(change, self.spec, self.caller.identity, self.now, {}, after)
+            self.temporal.mark(change.build_id, self.dated(moved))
             self.observe()

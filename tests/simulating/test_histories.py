@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.simulating.history import MAIN, Health, LivingWorker, Past
+from tests.simulating.history import MAIN, MISSPELT, Health, LivingWorker, Past
 from tests.simulating.workers import ASSUMED, DAY, HOUR, ME, MINUTE, SECOND
 from tests.strategies import AUTOSCALER, BUDGET, NOW, a_spec, with_policy, world
 from twgen.errors import TwgenError
@@ -140,6 +140,17 @@ class Histories(RuleBasedStateMachine):
         self.worker.spec = replace(self.worker.spec, rollout=Rollout(Strategy(strategy), STEPS[steps], gate))
         self.time_passes(32 * SECOND, looks)
 
+    @rule(name=st.sampled_from((None, "Smoke", "Smoke", "Proof", MISSPELT)))
+    def name_another_gate(self, name: str | None) -> None:
+        """The workflow type of the gate is misspelt, corrected or changed, or there is no gate any more."""
+        rollout = replace(self.worker.spec.rollout, gate=Gate(name) if name else None)
+        self.worker.spec = replace(self.worker.spec, rollout=rollout)
+
+    @rule(ahead=st.sampled_from((timedelta(), timedelta(), -HOUR, -MINUTE, MINUTE, HOUR)))
+    def set_clocks(self, ahead: timedelta) -> None:
+        """The clocks of people and Jobs are ahead of Temporal's, or behind it."""
+        self.worker.clock = ahead
+
     @rule(name=st.sampled_from(sorted(POLICIES)))
     def change_policy(self, name: str) -> None:
         self.worker.spec = with_policy(self.worker.spec, **POLICIES[name])
@@ -177,6 +188,8 @@ class Histories(RuleBasedStateMachine):
         if ramping and ramping.build_id == bad:
             # nothing is known to take its share
             return self.current not in worker.cluster.serving()
+        if ramping and ramping.build_id == spec.build_id:
+            return True  # a server forgets when a version was replaced, once it has a share again
         # what was never current, or long ago, takes all of the steps again, and was stopped for a reason
         if past.left is None:
             return True

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
+from tests.simulating.history import MISSPELT
 from tests.simulating.test_histories import Histories
 from tests.simulating.workers import HOUR, MINUTE, SECOND
+from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.temporal import GateStatus
 
 STEPS = ("Progressive", "5, 50")
 ALL_AT_ONCE = ("AllAtOnce", "none")
@@ -103,7 +107,64 @@ def test_step_that_is_edited_below_the_live_share_waits_for_its_gate(history: Hi
         history.commit_a_new_build(*STEPS, 2, is_gated=False)
         assert history.past("v1").share == 5
         history.edit("Progressive", "50, 75", 1, is_gated=False)
+        history.time_passes(31 * MINUTE, 2)
+        assert not history.past("v1").share, "its gate failed"
+
+
+def test_steps_that_are_edited_above_the_live_share_wait_for_the_first_of_their_pauses(
+    history: Histories,
+) -> None:
+    history.commit_a_new_build(*STEPS, 2, is_gated=False)
+    assert history.past("v1").share == 5
+    history.edit("Progressive", "50, 75", 3, is_gated=False)
+    assert history.past("v1").share == 5
+    history.time_passes(31 * MINUTE, 1)
+    assert history.past("v1").share == 50
+
+
+@pytest.mark.parametrize("ahead", [-HOUR, 0 * HOUR, HOUR], ids=["behind", "right", "ahead"])
+def test_gate_of_the_stay_before_does_not_count_for_a_share_that_another_tool_gives_within_seconds(
+    history: Histories, ahead: timedelta
+) -> None:
+    history.set_clocks(ahead)
+    history.commit_a_new_build(*STEPS, 3, is_gated=True)
+    assert history.past("v1").share == 5
+    with failing_gates(history):
+        history.forget()
+        history.stop("abort")
+        history.move_by_hand(
+            manager="me", number=list(history.worker.temporal.versions).index("v1"), percentage=5.0
+        )
+        history.time_passes(2 * MINUTE, 3)
         assert history.past("v1").share == 5
+        assert history.worker.plan().routing.reason is Reason.GATE_FAILED
+
+
+def test_gate_whose_name_is_corrected_runs_beside_the_misspelt_one(history: Histories) -> None:
+    history.commit_a_new_build(*STEPS, 0, is_gated=True)
+    history.name_another_gate(MISSPELT)
+    history.time_passes(10 * SECOND, 3)
+    stuck = history.worker.plan().routing
+    assert (stuck.reason, stuck.phase) == (Reason.GATE_RUNNING, Phase.BLOCKED)
+    history.name_another_gate("Smoke")
+    history.time_passes(32 * SECOND, 3)
+    assert history.past("v1").share == 5
+    runs = history.worker.temporal.versions["v1"].gate_runs or ()
+    assert [(run.workflow_type, run.status) for run in runs] == [
+        (MISSPELT, GateStatus.RUNNING),
+        ("Smoke", GateStatus.COMPLETED),
+    ]
+
+
+def test_retry_ends_a_gate_that_no_worker_can_complete(history: Histories) -> None:
+    history.commit_a_new_build(*STEPS, 0, is_gated=True)
+    history.name_another_gate(MISSPELT)
+    history.time_passes(10 * SECOND, 3)
+    history.change_ones_mind("retry")
+    history.time_passes(10 * SECOND, 1)
+    runs = history.worker.temporal.versions["v1"].gate_runs or ()
+    assert [run.status for run in runs] == [GateStatus.TERMINATED, GateStatus.RUNNING]
+    history.name_another_gate("Smoke")
 
 
 def test_gate_of_a_version_that_was_never_active_starts_once(history: Histories) -> None:
