@@ -7,6 +7,7 @@ import pytest
 from tests.specs.parsing import CONNECTION, budget, parsed, policy, told, worker
 from twgen.cluster.marks import recorded_annotations
 from twgen.specs.hooks import hooks_beside_jobs
+from twgen.versioning.names import REQUEST_ANNOTATIONS
 
 POD = {"containers": [{"name": "w", "image": "payments:v3"}]}
 
@@ -89,3 +90,13 @@ def test_object_of_helm_test_is_in_no_sync_and_so_keeps_none_waiting(
 def test_hook_of_a_recorded_deployment_is_not_rendered_again() -> None:
     hook = {"argocd.argoproj.io/hook": "Sync", "helm.sh/hook": "test", "team": "shop"}
     assert recorded_annotations({"metadata": {"annotations": hook}}) == {"team": "shop"}
+
+
+@pytest.mark.parametrize("name", REQUEST_ANNOTATIONS)
+def test_request_to_a_rollout_in_a_manifest_is_refused(name: str) -> None:
+    metadata = {"name": "payments-rollout-status", "namespace": "shop", "annotations": {name: "{}"}}
+    status = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    expected = f"metadata.annotations['{name}']: is a request to a rollout, which a manifest cannot make"
+    for documents in ([status], [worker(), CONNECTION, {**status, "kind": "Secret"}]):
+        [problem] = told(parsed(*documents).problems)
+        assert problem == f"{expected}: remove it"

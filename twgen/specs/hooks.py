@@ -8,7 +8,7 @@ from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.specs.deployments import RESOURCE_POLICY, why_not_of_versions
 from twgen.specs.kinds import WORKER_KINDS
-from twgen.versioning.names import HELM_HOOK, HOOK, SYNC_WAVE
+from twgen.versioning.names import HELM_HOOK, HOOK, REQUEST_ANNOTATIONS, SYNC_WAVE
 
 _TESTS = {"test", "test-success"}
 """The hooks of `helm test`: today's name, and the name in Helm 2."""
@@ -34,6 +34,16 @@ def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
             # an annotation that only acts on Deployments does nothing in other kinds
             if (is_worker or name == RESOURCE_POLICY) and (why := why_not_of_versions(name)):
                 yield Problem.at(document, join_path(path, name), why)
+
+
+def requests_in(passthrough: Iterable[Document]) -> Iterator[Problem]:
+    """A problem for each request to a rollout: applied again and again, nobody would have made it."""
+    for document in passthrough:
+        annotations = value_at(document.value, "metadata", "annotations")
+        for name in REQUEST_ANNOTATIONS:
+            if isinstance(annotations, dict) and name in annotations:
+                why = "is a request to a rollout, which a manifest cannot make: remove it"
+                yield Problem.at(document, join_path("metadata.annotations", name), why)
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from twgen.specs.attached import ATTACHED, parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.doubts import warn_of_claims
-from twgen.specs.hooks import hooks_on_versions, marks_on_versions
+from twgen.specs.hooks import hooks_on_versions, marks_on_versions, requests_in
 from twgen.specs.neighbours import warnings_of_neighbours
 from twgen.specs.policies import default_policy, parse_policy, warn_of_idle_replicas
 from twgen.specs.policy_steps import check_steps
@@ -121,6 +121,7 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
             *sorted_documents.problems,
             *(item for spec in specs for item in spec.located(spec.findings.problems)),
             *hooks_on_versions(first_ones.values()),
+            *requests_in(sorted_documents.passthrough),
             *collisions(
                 (item for spec in reversed(first_ones.values()) for item in target_objects(spec, drivers)),
                 sorted_documents.passthrough,

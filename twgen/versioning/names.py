@@ -77,6 +77,10 @@ PAUSED = MarkKey.PAUSED.value
 """On an intent: it freezes the whole rollout, including changes that take a share back."""
 REQUEST = "twgen.io/request"
 """On the status of a rollout: what a person requests, as JSON. Whoever answers it removes it."""
+ABORT_REQUEST = "twgen.io/abort-request"
+"""The same for an abort, which has its own annotation, so that no other request can take its place."""
+REQUEST_ANNOTATIONS = (ABORT_REQUEST, REQUEST)
+"""In the order in which they are answered."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
