@@ -27,6 +27,12 @@ class Terminal:
     process: "subprocess.Popen[bytes]"
     reading: Thread
     written: bytearray
+    keyboard: int
+    """The file descriptor that a person types into."""
+
+    def types(self, text: str) -> None:
+        """A person types this."""
+        os.write(self.keyboard, text.encode())
 
     def end(self) -> int:
         """Wait until it has ended and all of its text is here; how it ended."""
@@ -70,7 +76,7 @@ def terminal(
     command: Sequence[str | Path], folder: Path, columns: int, environment: Mapping[str, str] | None = None
 ) -> Iterator[Terminal]:
     """The program on a terminal with that many columns and 50 rows; its stderr goes there too."""
-    with _opened(columns) as (theirs, reading, written):
+    with _opened(columns) as (ours, theirs, reading, written):
         process = subprocess.Popen(
             command,
             cwd=folder,
@@ -82,7 +88,7 @@ def terminal(
         )
         os.close(theirs)
         try:
-            yield Terminal(process, reading, written)
+            yield Terminal(process, reading, written, ours)
         finally:
             process.kill()
             process.wait()
@@ -90,7 +96,7 @@ def terminal(
 
 def twgen_on_terminal(arguments: Sequence[str], folder: Path, columns: int) -> tuple[int, str]:
     """How a fork of twgen ends, and all that it writes to such a terminal."""
-    with _opened(columns) as (theirs, _, written):
+    with _opened(columns) as (_ours, theirs, _reading, written):
         forked = forker().start("twgen.__main__:main", arguments, folder, _variables(), [theirs] * 3)
         os.close(theirs)
         try:
@@ -106,15 +112,15 @@ def without_colours(text: str) -> str:
 
 
 @contextmanager
-def _opened(columns: int) -> Iterator[tuple[int, Thread, bytearray]]:
-    """The end of a program, and what it has written when nobody has that end open any longer."""
+def _opened(columns: int) -> Iterator[tuple[int, int, Thread, bytearray]]:
+    """The ends of a person and of a program, and what that has written once nobody has its end open."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     written = bytearray()
     reading = Thread(target=_read, args=(ours, written))
     reading.start()
     try:
-        yield theirs, reading, written
+        yield ours, theirs, reading, written
     finally:
         reading.join()
         os.close(ours)

@@ -17,10 +17,10 @@ from twgen.cli.main import twgen
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.errors import NegativeAnswer
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
-from twgen.versioning.names import ROLLOUT
+from twgen.versioning.names import ABORT_REQUEST, ROLLOUT
 
 MINE = Request("r1", Verb.ABORT, "v2", NOW, "ana")
-OTHERS = Request("r2", Verb.RESUME, "v2", NOW, "ben")
+OTHERS = Request("r2", Verb.ABORT, "v3", NOW, "ben")
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,25 @@ OTHERS = Request("r2", Verb.RESUME, "v2", NOW, "ben")
     [
         (None, None, "somebody took the request back"),
         (None, Answer(OTHERS._replace(id="r0"), AnswerState.DONE, "done"), "somebody took the request back"),
-        (None, Answer(OTHERS, AnswerState.DONE, "done"), "what came of it is unknown: Resume of v2"),
-        (PendingRequest(OTHERS, "", None, "7"), None, "what came of it is unknown: Resume of v2"),
+        (None, Answer(OTHERS, AnswerState.DONE, "done"), "what came of it is unknown: Abort of v3"),
+        (
+            PendingRequest(ABORT_REQUEST, OTHERS, "", None, "7"),
+            None,
+            "what came of it is unknown: Abort of v3",
+        ),
     ],
 )
 def test_request_after_which_another_came_is_not_called_taken_back(
     monkeypatch: pytest.MonkeyPatch, pending: PendingRequest | None, answer: Answer | None, message: str
 ) -> None:
     async def status(*_: Any) -> Any:
-        return replace(MOVING, pending=pending, answer=answer)
+        return replace(MOVING, pending=(pending,) if pending else (), answers=(answer,) if answer else ())
 
     monkeypatch.setattr(by_name, "_status", status)
     monkeypatch.setattr(by_name, "_BETWEEN_LOOKS", 0)
     unused: Any = None
-    waits = by_name._answer(unused, by_name.Named("shop", "pay"), unused, by_name._Sent(MINE, "r0", ""))  # noqa: SLF001
+    sent = by_name._Sent(MINE, frozenset({"r0"}), "")  # noqa: SLF001
+    waits = by_name._answer(unused, by_name.Named("shop", "pay"), unused, sent)  # noqa: SLF001
     with pytest.raises(NegativeAnswer, match=message):
         asyncio.run(waits)
 

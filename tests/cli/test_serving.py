@@ -21,6 +21,7 @@ from twgen.model.plan import Phase
 from twgen.model.requests import PendingRequest, Verb
 from twgen.model.requests import Request as Asked
 from twgen.model.status import RolloutStatus
+from twgen.versioning.names import ABORT_REQUEST
 
 SECOND = timedelta(seconds=1)
 SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW, {})
@@ -63,8 +64,8 @@ def test_times_in_rows_are_at_most_a_minute_old(board: Board) -> None:
 
 def test_request_of_a_person_is_news(board: Board) -> None:
     _, tag, _, _ = shown(board)
-    pending = PendingRequest(Asked("r1", Verb.ABORT, "v2", NOW, "ana"), "", None, "7")
-    board.show([replace(SETTLED, pending=pending)], NOW + SECOND)
+    pending = PendingRequest(ABORT_REQUEST, Asked("r1", Verb.ABORT, "v2", NOW, "ana"), "", None, "7")
+    board.show([replace(SETTLED, pending=(pending,))], NOW + SECOND)
     number, _, _, body = shown(board, HTTP_IF_NONE_MATCH=tag)
     assert (number, b"requested by ana" in body) == (200, True)
 

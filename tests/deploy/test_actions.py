@@ -13,8 +13,8 @@ from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import PendingRequest, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import offered
-from twgen.records.requests import parse_pending
-from twgen.versioning.names import REQUEST
+from twgen.records.requests import annotation_of, parse_pending
+from twgen.versioning.names import ABORT_REQUEST, REQUEST, REQUEST_ANNOTATIONS
 from twgen.yaml.reader import read_documents
 
 [CONFIG] = read_documents((Path(__file__).parents[2] / "deploy" / "actions" / "argocd-cm.yaml").read_text())
@@ -87,9 +87,10 @@ def test_argo_cd_and_the_page_offer_the_same(permits: str) -> None:
             kept = RolloutStatus("shop/payments", phase, reason, "", "v2", None, None, NOW, {})
             kept = replace(kept, permits=verbs, resource_version="4711")
             assert enabled(manifest) == {verb.lower() for verb in offered(kept)}, (phase, reason)
-            waits = replace(kept, pending=PendingRequest(None, "", None, "4711"))
-            asked = status(phase.value, reason.value, permits, **{REQUEST: "{}"})
-            assert enabled(asked) == {verb.lower() for verb in offered(waits)}, (phase, reason)
+            for name in REQUEST_ANNOTATIONS:
+                waits = replace(kept, pending=(PendingRequest(name, None, "", None, "4711"),))
+                asked = status(phase.value, reason.value, permits, **{name: "{}"})
+                assert enabled(asked) == {verb.lower() for verb in offered(waits)}, (phase, reason)
 
 
 def test_abort_can_be_pressed_in_every_state_in_which_a_rollout_moves_traffic() -> None:
@@ -114,25 +115,41 @@ def test_other_config_map_has_no_buttons(manifest: dict[str, Any]) -> None:
     assert run(ACTIONS["discovery.lua"], manifest) == {}
 
 
+SCRIPTS = {action["name"].removeprefix("twgen-"): action["action.lua"] for action in ACTIONS["definitions"]}
+
+
 @pytest.mark.parametrize("verb", list(Verb))
 def test_button_makes_a_request_that_a_rollout_reads(verb: Verb) -> None:
-    scripts = {action["name"]: action["action.lua"] for action in ACTIONS["definitions"]}
     for manifest in (status("Waiting", "RampPaused"), status("Waiting", "RampPaused", other="kept")):
-        pressed = run(scripts[f"twgen-{verb.lower()}"], manifest)
-        pending = parse_pending(pressed)
-        assert pending
-        assert pending.wrong == ""
+        pressed = run(SCRIPTS[verb.lower()], manifest)
+        [pending] = parse_pending(pressed)
+        assert (pending.wrong, pending.annotation) == ("", annotation_of(verb))
         request = pending.request
         assert request
-        assert (request.id, request.verb, request.target) == ("argocd-4711", verb, "v2.0.1-c656")
+        expected = (f"argocd-{verb.lower()}-4711", verb, "v2.0.1-c656", "RampPaused")
+        assert (request.id, request.verb, request.target, request.reason) == expected
         assert request.by == "Argo CD"
-        others = {name for name in pressed["metadata"]["annotations"] if name != "twgen.io/request"}
+        others = {name for name in pressed["metadata"]["annotations"] if name != pending.annotation}
         assert others == set(manifest["metadata"].get("annotations", ()))
 
 
-def test_while_a_request_waits_only_an_abort_takes_its_place() -> None:
-    scripts = {action["name"]: action["action.lua"] for action in ACTIONS["definitions"]}
-    pressed = run(scripts["twgen-pause"], status("Waiting", "RampPaused"))
+@pytest.mark.parametrize("verb", list(Verb))
+@pytest.mark.parametrize("waiting", list(Verb))
+def test_while_a_request_waits_every_other_button_than_abort_is_an_error(verb: Verb, waiting: Verb) -> None:
+    pressed = run(SCRIPTS[waiting.lower()], status("Waiting", "RampPaused"))
+    before = pressed["metadata"]["annotations"]
+    if verb is not Verb.ABORT:
+        with pytest.raises(lua51.LuaError, match=r"^a request waits for its answer"):
+            run(SCRIPTS[verb.lower()], pressed)
+        return
+    after = run(SCRIPTS["abort"], pressed)["metadata"]["annotations"]
+    assert set(after) == {*before, ABORT_REQUEST}
+    if waiting is not Verb.ABORT:
+        assert after[REQUEST] == before[REQUEST], "its answer must find it"
+
+
+def test_buttons_say_that_a_request_waits() -> None:
+    pressed = run(SCRIPTS["pause"], status("Waiting", "RampPaused"))
     actions = run(ACTIONS["discovery.lua"], pressed)
     assert {action["displayName"] for action in actions.values()} == {
         f"{verb} (a request waits)" for verb in Verb

@@ -17,7 +17,7 @@ from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
 from twgen import errors
 from twgen.model.marks import MarkKey
 from twgen.model.status import RolloutStatus
-from twgen.records.requests import ANSWER_ENTRY
+from twgen.records.requests import ANSWER_ENTRIES
 from twgen.specs.attached import KINDS
 from twgen.versioning import names
 from twgen.yaml.reader import read_documents
@@ -83,9 +83,9 @@ def test_page_names_the_objects_of_a_rollout_and_the_entries_of_its_status() -> 
     named = set(re.findall(r"`(payments-rollout[\w-]*)`", PAGE))
     assert named - rendered == {names.rollout_status_name("payments")}
     assert {name for name in rendered if "rollout" in name} <= named
-    entries = {field.name for field in fields(RolloutStatus) if field.compare} - {"document", "answer"} | {
+    entries = {field.name for field in fields(RolloutStatus) if field.compare} - {"document", "answers"} | {
         "status.json",
-        ANSWER_ENTRY,
+        *ANSWER_ENTRIES.values(),
     }
     [told] = re.findall(
         r"^The ConfigMap `payments-rollout-status` says.*?\.\s", PAGE, re.MULTILINE | re.DOTALL

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from twgen.clients.kubernetes import MergePatch
-from twgen.records.requests import ANSWER_ENTRY
+from twgen.records.requests import ANSWER_ENTRIES
 
 Manifest = dict[str, Any]
 INTENT = "/api/v1/namespaces/shop/configmaps/payments-rollout"
@@ -106,13 +106,15 @@ class ApiServer:
 
     def _patched(self, found: Manifest, body: Mapping[str, Any]) -> Manifest:
         if isinstance(body, MergePatch):
-            if text := body.get("data", {}).get(ANSWER_ENTRY):
-                self.answers.append(json.loads(text))
+            data = body.get("data", {})
+            self.answers += [json.loads(data[name]) for name in ANSWER_ENTRIES.values() if name in data]
             return _merged(found, body)
         parts = {
             "spec": {**found.get("spec", {}), **body.get("spec", {})},
             # what another field manager has stays
-            "data": {name: text for name, text in found.get("data", {}).items() if name == ANSWER_ENTRY}
+            "data": {
+                name: text for name, text in found.get("data", {}).items() if name in ANSWER_ENTRIES.values()
+            }
             | body.get("data", {}),
         }
         before = found.get("metadata", {})

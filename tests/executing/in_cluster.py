@@ -25,10 +25,10 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.times import format_time
 from twgen.records.intent import Intent, write_intent
-from twgen.records.requests import write_request
+from twgen.records.requests import annotation_of, write_request
 from twgen.versioning.names import (
     INTENT_HASH,
-    REQUEST,
+    REQUEST_ANNOTATIONS,
     attached_resource_name,
     rollout_labels,
     rollout_selector,
@@ -253,7 +253,7 @@ class Cluster(Server):
             return ""  # nothing to annotate, or a version whose metadata is not modelled
         self.requested += 1
         request = Request(f"r{self.requested}", verb, "v3", self.model.now, "a person")
-        self.api.annotate(STATUS, **{REQUEST: write_request(request)})
+        self.api.annotate(STATUS, **{annotation_of(verb): write_request(request)})
         return request.id
 
     def taken(self, verb: Verb) -> set[str]:
@@ -288,7 +288,7 @@ class Cluster(Server):
         await self.sleep(10 * MINUTE)
         self.api.annotate(INTENT, **{MarkKey.PAUSED: None})
         if STATUS in self.api.objects:
-            self.api.annotate(STATUS, **{REQUEST: None})
+            self.api.annotate(STATUS, **dict.fromkeys(REQUEST_ANNOTATIONS))
         # what people did to a rollout that had ended, or made it end; each gate may fail once more
         for _ in range(2 + len(self.gates_end_as)):
             for deed in ("resume", "retry", "release"):

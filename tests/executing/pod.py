@@ -23,7 +23,7 @@ from twgen.model.plan import RoutingPlan, WorkerPlan
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.world import LiveDeployment, World
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_request, read_status
+from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH
 
@@ -176,13 +176,13 @@ class Pod(Client):
         kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
 
         async def is_asked() -> bool:
-            return await read_request(beside, intent, Deadline(9)) is not None
+            return bool(await read_requests(beside, intent, Deadline(9)))
 
         return Access(
             rollout=self.rollout(),
             state=self.state,
             attached=lambda: attached_objects(self, replace(intent, attached_kinds=kinds), Deadline(9)),
-            pending=lambda: read_request(beside, intent, Deadline(9)),
+            pending=lambda: read_requests(beside, intent, Deadline(9)),
             is_asked=is_asked,
             replay_again=self._replays_nothing,
         )

@@ -1,6 +1,5 @@
 """Requests to a rollout in a cluster: each is taken soon, by the rules of its command, and once."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +16,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.times import format_time
 from twgen.planning.requests import not_permitted
-from twgen.records.requests import write_answer, write_request
+from twgen.records.requests import ANSWER_ENTRIES, annotation_of, write_answer, write_request
 from twgen.versioning.names import REQUEST
 
 RAMPING = 30 * SECOND
@@ -54,15 +53,26 @@ def share(cluster: Cluster) -> float:
 
 
 def answer(cluster: Cluster) -> tuple[str, str]:
-    found = json.loads(cluster.api.objects[STATUS]["data"]["request.json"])
+    found = cluster.api.answers[-1]
     assert "conflictToken" not in found
     return found["state"], found["message"]
+
+
+def annotations(cluster: Cluster) -> dict[str, str]:
+    return dict(cluster.api.objects[STATUS]["metadata"]["annotations"])
+
+
+def answered(cluster: Cluster, answer: Answer) -> None:
+    """Let the status have this answer, as another process wrote it."""
+    found = cluster.api.objects[STATUS]
+    entry = {ANSWER_ENTRIES[annotation_of(answer.request.verb)]: write_answer(answer)}
+    cluster.api.put(STATUS, {**found, "data": {**found["data"], **entry}})
 
 
 async def ask(cluster: Cluster, verb: Verb, **changes: Any) -> None:
     request = Request("r1", verb, "v3", cluster.model.now, "ana")._replace(**changes)
     cluster.requested += 1
-    cluster.api.annotate(STATUS, **{REQUEST: write_request(request)})
+    cluster.api.annotate(STATUS, **{annotation_of(verb): write_request(request)})
 
 
 def test_request_is_taken_within_five_seconds_although_a_step_pauses() -> None:
@@ -78,7 +88,7 @@ def test_request_is_taken_within_five_seconds_although_a_step_pauses() -> None:
         "no longer send 5% of new workflows to v3, until `twgen retry` or a new build ID",
     )
     assert share(cluster) == 0
-    assert REQUEST not in cluster.api.objects[STATUS]["metadata"]["annotations"]
+    assert not annotations(cluster)
     [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestDone"]
     assert event["message"].startswith("Abort of v3, requested by ana: no longer send 5%")
 
@@ -238,7 +248,7 @@ def test_annotation_that_is_no_request_is_reported_and_removed(text: str) -> Non
         await cluster.sleep(10 * SECOND)
 
     cluster = story(told)
-    assert REQUEST not in cluster.api.objects[STATUS]["metadata"]["annotations"]
+    assert not annotations(cluster)
     [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
     assert event["message"].startswith("its annotation twgen.io/request cannot be read: ")
     assert share(cluster) == 5
@@ -270,10 +280,8 @@ def test_request_that_was_only_taken_is_not_called_done_when_it_can_no_longer_be
     async def told(cluster: Cluster) -> None:
         taken = Answer(Request("r1", verb, "v3", cluster.model.now), AnswerState.TAKEN, "do it", "1")
         token = f"{cluster.token}" if verb is Verb.PROMOTE else ""
-        entry = write_answer(taken._replace(conflict_token=token))
-        found = cluster.api.objects[STATUS]
         cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
-        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        answered(cluster, taken._replace(conflict_token=token))
         await ask(cluster, verb)
         await cluster.sleep(40 * SECOND)
 
@@ -312,11 +320,9 @@ def test_request_that_was_interrupted_does_not_undo_what_a_person_did_after_it(k
 
     async def told(cluster: Cluster) -> None:
         request = Request("r1", verb, "v3", cluster.model.now, "ana")
-        entry = write_answer(Answer(request, AnswerState.TAKEN, "let the rollout of v3 continue"))
-        found = cluster.api.objects[STATUS]
         await cluster.sleep(MINUTE)
         cluster.marks[key] = {"by": "ben", "at": format_time(cluster.model.now)}
-        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
+        answered(cluster, Answer(request, AnswerState.TAKEN, "let the rollout of v3 continue"))
         await ask(cluster, verb, at=request.at)
         await cluster.sleep(10 * SECOND)
         assert cluster.marks[key]
@@ -360,8 +366,7 @@ def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_
         await cluster.sync("newer")
         await cluster.sleep(MINUTE)
         assert share(cluster) == 25, "of v4"
-        found = cluster.api.objects[STATUS]
-        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": write_answer(taken)}})
+        answered(cluster, taken)
         await ask(cluster, Verb.PROMOTE, at=request.at)
         await cluster.sleep(10 * SECOND)
 
@@ -374,13 +379,13 @@ def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None
     async def told(cluster: Cluster) -> None:
         await ask(cluster, Verb.PAUSE)
         await cluster.sleep(10 * SECOND)
-        await ask(cluster, Verb.ABORT)
+        await ask(cluster, Verb.RESUME)
         await cluster.sleep(10 * SECOND)
 
     cluster = story(told)
-    assert share(cluster) == 5
+    assert cluster.marks[MarkKey.PAUSED]
     [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
-    assert event["message"] == "Abort of v3, requested by ana: its ID r1 is that of an answered request"
+    assert event["message"] == "Resume of v3, requested by ana: its ID r1 is that of an answered request"
 
 
 def test_end_of_the_ramp_of_another_version_is_not_called_done_while_it_ramps() -> None:
@@ -389,8 +394,7 @@ def test_end_of_the_ramp_of_another_version_is_not_called_done_while_it_ramps() 
         cluster.change(lambda: cluster.model.set_ramp("v1", 10), "somebody/else")
         request = Request("r1", Verb.PROMOTE, "v3", cluster.model.now, "ana")
         taken = Answer(request, AnswerState.TAKEN, "end the ramp to v1", "0", 100)
-        found = cluster.api.objects[STATUS]
-        cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": write_answer(taken)}})
+        answered(cluster, taken)
         await ask(cluster, Verb.PROMOTE)
         await cluster.sleep(5 * SECOND)
 
@@ -412,14 +416,39 @@ def test_request_that_cannot_be_answered_does_not_hold_up_a_revert(monkeypatch: 
     story(told)
 
 
-def test_newer_request_takes_the_place_of_one_that_is_not_taken_yet() -> None:
+@pytest.mark.parametrize("verb", list(Verb))
+def test_request_that_a_manifest_has_is_ignored_and_left_alone(verb: Verb) -> None:
+    fields = {"f:metadata": {"f:annotations": {f"f:{annotation_of(verb)}": {}}}}
+    applied = {"manager": "flux", "operation": "Apply", "fieldsV1": fields}
+
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PROMOTE)
-        await ask(cluster, Verb.ABORT, id="r2")
-        await cluster.sleep(5 * SECOND)
+        await ask(cluster, verb)
+        found = cluster.api.objects[STATUS]
+        metadata = {**found["metadata"], "managedFields": [applied]}
+        cluster.api.put(STATUS, {**found, "metadata": metadata})
+        await cluster.sleep(20 * SECOND)
 
     cluster = story(told)
-    assert (share(cluster), cluster.ends()) == (0, {"r2": 1})
+    assert (share(cluster), cluster.api.answers) == (5, [])
+    assert list(annotations(cluster)) == [annotation_of(verb)]
+
+
+def test_request_that_a_backup_brings_back_after_another_answer_is_not_carried_out_again() -> None:
+    async def told(cluster: Cluster) -> None:
+        at = cluster.model.now
+        for number, verb in enumerate((Verb.PAUSE, Verb.RESUME, Verb.PROMOTE)):
+            await ask(cluster, verb, id=f"r{number}")
+            await cluster.sleep(10 * SECOND)
+        assert share(cluster) == 25
+        for number, verb in enumerate((Verb.PAUSE, Verb.RESUME, Verb.PROMOTE)):
+            await ask(cluster, verb, id=f"r{number}", at=at)
+            await cluster.sleep(10 * SECOND)
+            assert not annotations(cluster)
+        assert not cluster.marks[MarkKey.PAUSED]
+
+    cluster = story(told)
+    assert (share(cluster), cluster.promotions) == (25, 1)
+    assert cluster.ends() == {"r0": 1, "r1": 1, "r2": 1}
 
 
 def test_request_of_yesterday_says_nothing_about_the_target_of_today() -> None:

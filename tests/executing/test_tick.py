@@ -32,7 +32,7 @@ from twgen.planning.rollout import not_begun
 from twgen.planning.unread import Unread
 from twgen.records.intent import Intent, intent_of
 from twgen.reporting.bugs import Bug
-from twgen.versioning.names import attached_resource_name
+from twgen.versioning.names import REQUEST, attached_resource_name
 
 KEY = SPEC.key
 
@@ -61,10 +61,11 @@ def look(
         assert records
         records(status)
 
-    async def answer(_: Intent, answer: Answer, over: str) -> None:
+    async def answer(_: Intent, *answered: tuple[PendingRequest, Answer]) -> None:
         assert answers
-        assert over == "7"
-        answers(answer)
+        assert answered[0][0].resource_version == "7"
+        for _, each in answered:
+            answers(each)
 
     async def story() -> TickResult:
         return await asyncio.wait_for(Tick(read, delete, record, answer, print, memory()).act(workers), 30)
@@ -294,8 +295,8 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
 
     spec = with_policy(SPEC, driver=driver)
     status = not_begun(None, spec.worker_deployment, spec.build_id, "", NOW)
-    pending = PendingRequest(request_, "", None, "7")
-    status = replace(status, phase=phase, pending=pending)
+    pending = PendingRequest(REQUEST, request_, "", None, "7")
+    status = replace(status, phase=phase, pending=(pending,))
     asked = worker("shop", spec=spec)._replace(ended=ended, status=status)
     policy = {"spec": {"driver": driver.value}}
     asked = asked._replace(intent=replace(asked.intent, documents=(policy,)))
@@ -358,8 +359,10 @@ def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() ->
         raise Forbidden("configmaps is forbidden")
 
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(ABORT._replace(target="v0"), "", None, "7")
-    asked = worker("shop")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
+    pending = PendingRequest(REQUEST, ABORT._replace(target="v0"), "", None, "7")
+    asked = worker("shop")._replace(
+        ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,))
+    )
     said: list[str] = []
     warned: list[str] = []
     tick = Tick(read, _unasked, _unasked, answer, said.append, memory())
@@ -378,8 +381,10 @@ def test_request_that_was_answered_is_left_to_the_job() -> None:
         return empty(specs), []
 
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(ABORT, "", Answer(ABORT, AnswerState.DONE, "done"), "7")
-    asked = worker("shop")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
+    pending = PendingRequest(REQUEST, ABORT, "", Answer(ABORT, AnswerState.DONE, "done"), "7")
+    asked = worker("shop")._replace(
+        ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,))
+    )
     assert look(read, asked).failures == []
 
 
@@ -447,8 +452,8 @@ def test_statuses_that_cannot_be_written_hold_up_no_other_namespace_of_their_ser
     workers = [worker(f"n{number}", spec=spec) for number in range(8)]
     workers = [one._replace(intent=replace(one.intent, documents=(by_hand,))) for one in workers]
     status = not_begun(None, "z/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(ABORT._replace(target="v0"), "", None, "7")
-    asked = worker("z")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending))
+    pending = PendingRequest(REQUEST, ABORT._replace(target="v0"), "", None, "7")
+    asked = worker("z")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,)))
     tick = Tick(read, _unasked, record, answer, print, memory())
     asyncio.run(asyncio.wait_for(tick.act([*workers, asked]), 30))
     assert answered.is_set()
@@ -461,8 +466,8 @@ def test_request_that_a_rollout_by_tick_did_not_answer_before_its_end_begins_it_
         return empty(specs), []
 
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(ABORT, "", None, "7")
-    known = worker("shop")._replace(status=replace(status, phase=Phase.BLOCKED, pending=pending))
+    pending = PendingRequest(REQUEST, ABORT, "", None, "7")
+    known = worker("shop")._replace(status=replace(status, phase=Phase.BLOCKED, pending=(pending,)))
     by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
     for ended, number in ((None, 0), (EndedJob(JobReference("", ""), NOW), 1)):
         tick = Tick(read, _unasked, _unasked, _unasked, print, memory(), begin_again=begun.append)

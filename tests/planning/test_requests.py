@@ -1,15 +1,35 @@
-"""Which requests are refused by the state of a rollout alone."""
+"""Which requests a rollout takes, which are refused by its state alone, and which are offered."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from tests.planning.routing.test_replay import FAILED, PASSED
+from tests.planning.routing.test_replay import target as replaying
+from tests.planning.situations import mark
+from tests.planning.test_interventions import MARK, STATES, a_target
+from tests.planning.times import MINUTE, SECOND
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
-from twgen.planning.requests import advised, refused_at_once, refused_without_job
+from twgen.planning.interventions import Intervention
+from twgen.planning.requests import (
+    advised,
+    after_interruption,
+    behind,
+    decided,
+    has_ended,
+    is_in_effect,
+    offered,
+    refused_at_once,
+    refused_without_job,
+    same_that_waits,
+)
+from twgen.planning.routing.target import Target
+from twgen.versioning.names import ABORT_REQUEST, REQUEST
 
 MOVING = RolloutStatus(
     "shop/pay",
@@ -25,28 +45,40 @@ MOVING = RolloutStatus(
 )
 
 
+FASTER = (Verb.PROMOTE, Verb.RETRY)
+
+
+def asked(verb: Verb, target: str = "v2", **facts: object) -> Request:
+    return Request("r1", verb, target, NOW, "ana")._replace(**facts)  # type: ignore[arg-type]
+
+
+def waits(request: Request | None, answer: Answer | None = None, wrong: str = "") -> PendingRequest:
+    is_abort = request is not None and request.verb is Verb.ABORT
+    return PendingRequest(ABORT_REQUEST if is_abort else REQUEST, request, wrong, answer, "7")
+
+
 @pytest.mark.parametrize("verb", list(Verb))
 def test_rollout_that_moves_may_take_every_request(verb: Verb) -> None:
-    assert refused_at_once(MOVING, verb) == ""
+    assert refused_at_once(MOVING, asked(verb)) == ""
 
 
 @pytest.mark.parametrize("verb", list(Verb))
 def test_settled_rollout_takes_none_and_an_abort_is_told_the_way_back(verb: Verb) -> None:
     settled = replace(MOVING, phase=Phase.SETTLED, reason=Reason.SETTLED)
-    why = refused_at_once(settled, verb)
+    why = refused_at_once(settled, asked(verb))
     assert why.startswith("the rollout of v2 is settled")
     assert ("commit the spec of an older version" in why) == (verb is Verb.ABORT)
 
 
 @pytest.mark.parametrize("verb", list(Verb))
 def test_only_what_makes_faster_needs_the_operator(verb: Verb) -> None:
-    why = refused_at_once(replace(MOVING, permits=()), verb)
-    assert ("`rollout.requests` of the OperatorConfig" in why) == (verb in {Verb.PROMOTE, Verb.RETRY})
+    why = refused_at_once(replace(MOVING, permits=()), asked(verb))
+    assert ("`rollout.requests` of the OperatorConfig" in why) == (verb in FASTER)
 
 
 def test_aborted_rollout_takes_what_lets_it_continue() -> None:
     aborted = replace(MOVING, phase=Phase.BLOCKED, reason=Reason.ABORTED)
-    refused = {verb for verb in Verb if refused_at_once(aborted, verb)}
+    refused = {verb for verb in Verb if refused_at_once(aborted, asked(verb))}
     assert refused == {Verb.ABORT, Verb.PAUSE}
 
 
@@ -69,25 +101,93 @@ def test_advice_is_what_continues_a_rollout_that_needs_a_person(reason: Reason, 
     assert advised(replace(status, permits=())) is (Verb.RESUME if verb is Verb.RESUME else None)
     assert advised(replace(status, resource_version="")) is None, "no rollout is in a cluster"
     assert advised(replace(status, phase=Phase.SETTLED)) is None
-    waiting = PendingRequest(Request("r1", Verb.RETRY, "v2", NOW, "ana"), "", None, "7")
-    assert advised(replace(status, pending=waiting)) is None
+    assert advised(replace(status, pending=(waits(asked(Verb.RETRY)),))) is None
 
 
+@pytest.mark.parametrize("waiting", [asked(Verb.ABORT), asked(Verb.PROMOTE), asked(Verb.PAUSE)])
 @pytest.mark.parametrize("verb", list(Verb))
-def test_abort_that_waits_gives_way_only_to_another_abort(verb: Verb) -> None:
-    abort = Request("r1", Verb.ABORT, "v2", NOW, "ana")
-    waiting = PendingRequest(abort, "", None, "7")
-    why = refused_at_once(replace(MOVING, pending=waiting), verb)
-    assert ("Abort of v2, requested by ana" in why) == (verb is not Verb.ABORT)
-    answered = waiting._replace(answer=Answer(abort, AnswerState.REFUSED, "no"))
-    of_another_target = waiting._replace(request=abort._replace(target="v1"))
-    for pending in (answered, of_another_target, waiting._replace(request=None)):
-        assert refused_at_once(replace(MOVING, pending=pending), verb) == ""
+def test_while_a_request_waits_only_an_abort_is_taken(verb: Verb, waiting: Request) -> None:
+    pending = waits(waiting)
+    why = refused_at_once(replace(MOVING, pending=(pending,)), asked(verb))
+    assert (f"{waiting} waits for its answer" in why) == (verb is not Verb.ABORT)
+    status = replace(MOVING, pending=(pending,), resource_version="7")
+    assert offered(status) == (Verb.ABORT,)
+    others = (
+        pending._replace(answer=Answer(waiting, AnswerState.REFUSED, "no")),
+        pending._replace(request=waiting._replace(target="v1")),
+        pending._replace(request=waiting._replace(at=NOW - timedelta(days=1))),
+        pending._replace(request=None),
+    )
+    for one in others:
+        assert refused_at_once(replace(MOVING, pending=(one,)), asked(verb)) == ""
+
+
+def test_request_that_a_manifest_has_takes_no_button_away() -> None:
+    status = replace(MOVING, resource_version="7")
+    ignored = waits(None)._replace(is_ignored=True)
+    assert offered(replace(status, pending=(ignored,))) == offered(status)
+
+
+@pytest.mark.parametrize(
+    ("pending", "answers", "is_taken"),
+    [
+        ((), (), False),
+        ((waits(asked(Verb.RETRY)),), (), True),
+        ((), (Answer(asked(Verb.RETRY), AnswerState.DONE, "done"),), True),
+        ((), (Answer(asked(Verb.RETRY), AnswerState.REFUSED, "no"),), False),
+        ((), (Answer(asked(Verb.ABORT), AnswerState.DONE, "done"),), False),
+    ],
+)
+def test_aborted_version_is_aborted_again_only_if_somebody_may_have_retried_it(
+    pending: tuple[PendingRequest, ...], answers: tuple[Answer, ...], *, is_taken: bool
+) -> None:
+    aborted = replace(MOVING, phase=Phase.BLOCKED, reason=Reason.ABORTED, pending=pending, answers=answers)
+    why = refused_at_once(aborted, asked(Verb.ABORT, id="r2"))
+    assert why == ("" if is_taken else "v2 is already aborted")
+    assert (Verb.ABORT in offered(replace(aborted, resource_version="7"))) == bool(pending)
+
+
+def test_request_for_a_target_that_was_replaced_is_refused_when_it_is_judged_again() -> None:
+    assert refused_at_once(replace(MOVING, target="v3"), asked(Verb.ABORT)) == "its target is v3 now"
+
+
+def test_request_that_waits_already_is_not_made_twice() -> None:
+    mine = asked(Verb.PROMOTE, id="mine")
+    others = asked(Verb.PROMOTE, by="ben")
+    assert same_that_waits(replace(MOVING, pending=(waits(others),)), mine) == others
+    for other in (asked(Verb.PROMOTE, full=True), asked(Verb.PAUSE), asked(Verb.PROMOTE, "v1")):
+        assert same_that_waits(replace(MOVING, pending=(waits(other),)), mine) is None
+    answered = waits(others, Answer(others, AnswerState.DONE, "done"))
+    assert same_that_waits(replace(MOVING, pending=(answered,)), mine) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        (Reason.RAMP_PAUSED, False),
+        (Reason.PAUSED, False),
+        (Reason.GATE_FAILED, True),
+        (Reason.ABORTED, True),
+        (Reason.ROLLOUT_ENDED, True),
+        (Reason.ROLLOUT_NOT_BEGUN, False),
+    ],
+)
+def test_job_has_ended_if_its_rollout_needs_a_person_or_was_left(reason: Reason, *, expected: bool) -> None:
+    assert has_ended(replace(MOVING, reason=reason)) is expected
+
+
+def test_failed_version_is_not_offered_for_promotion() -> None:
+    for reason in (Reason.GATE_FAILED, Reason.STEP_GATE_FAILED, Reason.REPLAY_FAILED):
+        failed = replace(MOVING, reason=reason, resource_version="7")
+        assert offered(failed) == (Verb.ABORT, Verb.RETRY)
+    aborted = replace(MOVING, reason=Reason.ABORTED, resource_version="7")
+    assert offered(aborted) == (Verb.RETRY,)
+    assert offered(replace(MOVING, resource_version="7")) == (Verb.PAUSE, Verb.ABORT, Verb.PROMOTE)
 
 
 def test_reason_of_another_release_refuses_nothing_that_stops_a_rollout() -> None:
     other = replace(MOVING, reason="NewReason")
-    assert not any(refused_at_once(other, verb) for verb in (Verb.PAUSE, Verb.ABORT))
+    assert not any(refused_at_once(other, asked(verb)) for verb in (Verb.PAUSE, Verb.ABORT))
 
 
 def test_request_for_another_target_is_refused_without_a_job() -> None:
@@ -100,3 +200,99 @@ def test_request_for_another_target_is_refused_without_a_job() -> None:
     assert why == "its Job cannot carry out its intent: it was edited by hand"
     of_hook = refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=True)
     assert "only a sync starts it again" in of_hook
+
+
+def test_abort_of_the_target_refuses_whatever_waits_with_it() -> None:
+    target, abort = STATES["ramping at 5%"], asked(Verb.ABORT, "v3")
+    for verb in set(Verb) - {Verb.ABORT}:
+        other = asked(verb, "v3", id="r2")
+        for answer in (None, Answer(other, AnswerState.TAKEN, "do it")):
+            pending = waits(other, answer)
+            [(refused, end)] = behind(abort, [pending], target)
+            assert (refused, end.request, end.state) == (pending, other, AnswerState.REFUSED)
+            assert "an abort was requested too" in end.message
+        assert behind(abort, [waits(other, Answer(other, AnswerState.DONE, "done"))], target) == []
+        assert behind(other, [waits(abort)], target) == []
+        assert behind(asked(Verb.ABORT, "v2"), [waits(other)], target) == [], "it aborts another version"
+
+
+def ended_as(request: Request, target: Target, *, taken: bool = True) -> Answer | Intervention:
+    answer = Answer(request, AnswerState.TAKEN, "do it", "1") if taken else None
+    return decided(request, waits(request, answer), target, FASTER)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_retried"),
+    [("aborted", False), ("aborted, still ramping", False), ("gate failed", False), ("gate passed", True)],
+)
+def test_retry_is_in_effect_once_nothing_is_left_to_retry(state: str, *, is_retried: bool) -> None:
+    assert is_in_effect(asked(Verb.RETRY, "v3"), STATES[state]) is is_retried
+
+
+def test_retry_is_not_in_effect_while_a_replay_has_failed() -> None:
+    assert not is_in_effect(asked(Verb.RETRY, "v3"), replaying(FAILED))
+    assert is_in_effect(asked(Verb.RETRY, "v3"), replaying(PASSED))
+
+
+def test_retry_that_was_taken_is_done_only_if_the_version_is_no_longer_aborted() -> None:
+    request = asked(Verb.RETRY, "v3", at=NOW + MINUTE)
+    done = ended_as(request, STATES["aborted once, retried"])
+    assert isinstance(done, Answer)
+    assert (done.state, done.message) == (AnswerState.DONE, "do it")
+    foreign = ended_as(request, a_target(manager="somebody/else", aborted=MARK))
+    assert isinstance(foreign, Answer)
+    assert foreign.state is AnswerState.REFUSED
+
+
+@pytest.mark.parametrize("reason", ["", Reason.ABORTED, Reason.GATE_FAILED, Reason.RAMP_PAUSED])
+def test_retry_by_who_has_not_seen_the_abort_does_not_undo_it(reason: str) -> None:
+    end = ended_as(asked(Verb.RETRY, "v3", reason=reason), STATES["aborted"], taken=False)
+    assert isinstance(end, Intervention) == (reason in {"", Reason.ABORTED})
+    if isinstance(end, Answer):
+        assert "it was aborted before its status said so" in end.message
+    seen = ended_as(asked(Verb.RETRY, "v3", reason=Reason.GATE_FAILED), STATES["gate failed"], taken=False)
+    assert isinstance(seen, Intervention)
+
+
+@pytest.mark.parametrize("verb", [Verb.RESUME, Verb.RETRY])
+def test_interrupted_request_for_an_earlier_target_is_not_ended_by_a_stop_of_the_present_one(
+    verb: Verb,
+) -> None:
+    stopped = a_target(paused=mark(SECOND))
+    for target, expected in (("v3", "do it: somebody stopped it again since then"), ("v2", None)):
+        request = asked(verb, target, at=NOW - MINUTE)
+        end = after_interruption(Answer(request, AnswerState.TAKEN, "do it"), stopped)
+        assert (end.message if end else None) == expected
+
+
+def test_share_of_a_current_version_beside_a_ramp_is_what_the_ramp_leaves() -> None:
+    request = asked(Verb.PROMOTE, "v3")
+    taken = Answer(request, AnswerState.TAKEN, "end the ramp", "an earlier token", 100)
+    end = after_interruption(taken, STATES["current, another ramps"])
+    assert end
+    assert end.state is AnswerState.REFUSED
+    assert end.message.endswith("its share is 90% now")
+    done = after_interruption(taken, STATES["current"])
+    assert done
+    assert done.state is AnswerState.DONE
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_request_whose_last_answer_is_unknown_is_repeated_only_if_it_slows(verb: Verb) -> None:
+    request = asked(verb, "v3")
+    end = decided(request, waits(request, wrong="the answer cannot be read"), STATES["ramping at 5%"], FASTER)
+    assert isinstance(end, Intervention) == verb.slows
+    if isinstance(end, Answer):
+        assert end.message == "the answer cannot be read: see how it stands, and request it again"
+
+
+def test_request_that_comes_back_after_other_answers_is_answered_already() -> None:
+    newest = None
+    for number in range(40):
+        request = asked(Verb.RESUME, id=f"r{number}")
+        newest = Answer(request, AnswerState.DONE, "done").after(newest)
+    assert newest
+    assert len(newest.earlier) == 30
+    back = waits(asked(Verb.RESUME, id="r20"), newest)
+    assert (back.waiting, back.answer_to_it) == (None, None)
+    assert waits(asked(Verb.RESUME, id="r40"), newest).waiting

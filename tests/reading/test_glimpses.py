@@ -58,6 +58,15 @@ def test_intents_by_tick_are_seen_with_their_requests_from_any_page() -> None:
     ]
 
 
+def test_abort_is_seen_and_a_request_that_a_manifest_has_is_not() -> None:
+    intent = config_map("pay-rollout", intent_hash="abc", driver="Tick")
+    status = config_map("pay-rollout-status", abort_request="{}")
+    assert seen(Client([intent, status]))[0].request == "twgen.io/abort-request: {}"
+    fields = {"f:metadata": {"f:annotations": {"f:twgen.io/abort-request": {}}}}
+    status["metadata"]["managedFields"] = [{"manager": "helm", "operation": "Apply", "fieldsV1": fields}]
+    assert seen(Client([intent, status]))[0].request == ""
+
+
 def test_request_to_another_worker_is_not_this_ones() -> None:
     intent = config_map("pay-rollout", intent_hash="abc", driver="Tick")
     client = Client([intent, config_map("mail-rollout-status", "mail", request="{}")])

@@ -15,9 +15,16 @@ from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, V
 from twgen.model.status import RolloutStatus
 from twgen.reporting.page.pages import fleet_page
 from twgen.reporting.status.document import rollout_status
-from twgen.reporting.status.fleet import fleet_document, fleet_lines, request_phrase, stray_lines
+from twgen.reporting.status.fleet import (
+    fleet_document,
+    fleet_lines,
+    request_phrase,
+    stray_lines,
+    when_answered,
+)
 from twgen.reporting.status.rollout_trees import fleet_text
 from twgen.reporting.status.trees import Layout
+from twgen.versioning.names import ABORT_REQUEST, REQUEST
 
 RAMPS = RolloutStatus(
     worker="shop/pay",
@@ -80,15 +87,14 @@ def test_request_is_shown_from_the_press_to_an_hour_after_its_answer(
 ) -> None:
     answered = Answer(ASKED, answer, "why") if answer else None
     is_open = answer in {None, AnswerState.TAKEN}
-    pending = PendingRequest(ASKED, "", answered, "7") if is_open else None
-    status = replace(RAMPS, pending=pending, answer=answered)
+    pending = PendingRequest(ABORT_REQUEST, ASKED, "", answered, "7")
+    status = replace(RAMPS, pending=(pending,) if is_open else (), answers=(answered,) if answered else ())
     assert request_phrase(status, NOW) == phrase
     assert (phrase in fleet_lines([status], NOW)[0]) == is_open
     [worker] = fleet_document([status], NOW)["workers"]
     assert (worker["request"]["state"], worker["request"]["by"]) == (state, "ana")
-    ahead = replace(
-        status, answer=answered and answered._replace(request=ASKED._replace(at=NOW + timedelta(9)))
-    )
+    in_future = ASKED._replace(at=NOW + timedelta(9))
+    ahead = replace(status, answers=(answered._replace(request=in_future),) if answered else ())
     assert bool(request_phrase(ahead, NOW)) == is_open
     later = NOW + timedelta(hours=2)
     assert bool(request_phrase(status, later)) == is_open
@@ -97,9 +103,33 @@ def test_request_is_shown_from_the_press_to_an_hour_after_its_answer(
     assert phrase in fleet_page([status], NOW)
 
 
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("RampPaused", "its Job has not taken it yet"),
+        ("RolloutNotBegun", "its Job answers once it has begun"),
+        (
+            "GateFailed",
+            "its Job has ended: `twgen tick` takes the request, or run `twgen abort worker/pay -n shop`",
+        ),
+        (
+            "RolloutEnded",
+            "its Job has ended: `twgen tick` takes the request, or run `twgen abort worker/pay -n shop`",
+        ),
+    ],
+)
+def test_request_that_waits_says_what_it_waits_for(reason: str, says: str) -> None:
+    pending = PendingRequest(ABORT_REQUEST, ASKED, "", None, "7")
+    status = replace(RAMPS, reason=reason, pending=(pending,))
+    assert request_phrase(status, NOW) == f"Abort of v2, requested by ana 3s ago: {says}"
+    assert when_answered(status, Verb.ABORT) == says.replace("has not taken it yet", "answers within seconds")
+    taken = pending._replace(answer=Answer(ASKED, AnswerState.TAKEN, "do it"))
+    assert request_phrase(replace(status, pending=(taken,)), NOW).endswith("it is being carried out")
+
+
 def test_annotation_that_is_no_request_is_shown_as_what_it_is() -> None:
     wrong = "its annotation twgen.io/request cannot be read: it must be JSON"
-    status = replace(RAMPS, pending=PendingRequest(None, wrong, None, "7"))
+    status = replace(RAMPS, pending=(PendingRequest(REQUEST, None, wrong, None, "7"),))
     assert request_phrase(status, NOW) == wrong
 
 

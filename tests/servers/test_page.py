@@ -29,7 +29,7 @@ from twgen.model.status import RolloutStatus
 from twgen.records.requests import parse_pending
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.page.pages import fleet_page
-from twgen.versioning.names import REQUEST, rollout_labels, rollout_status_name
+from twgen.versioning.names import rollout_labels, rollout_status_name
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
@@ -335,15 +335,14 @@ def test_button_requests_what_it_says_and_no_other_site_can_press_it(
             sent = {"Content-Type": "application/json", **headers}
             answer = request("POST", url, body=json.dumps(body), headers=sent, retries=False)
             assert answer.status == code, (headers, body, answer.data)
-        assert REQUEST not in cluster.api.get(path)["metadata"].get("annotations", {})
+        assert parse_pending(cluster.api.get(path)) == ()
         driver.execute_script("setTimeout(() => document.querySelector('button[data-verb=Abort]').click())")
         question = WebDriverWait(driver, 60).until(alert_is_present())
         assert question.text.startswith(f"Abort {status.worker}: end the ramp of v3")
         question.accept()
 
         def requested() -> Request | None:
-            pending = parse_pending(cluster.api.get(path))
-            return pending.request if pending else None
+            return next((each.request for each in parse_pending(cluster.api.get(path))), None)
 
         found = eventually(requested)
         assert found

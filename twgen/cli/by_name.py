@@ -13,16 +13,16 @@ from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.cli.worker_name import KIND, Named, is_worker_name, named_worker
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import Conflict, KubernetesClient
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, TwgenError
 from twgen.executing.cluster import restart_job
 from twgen.executing.requests import send
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
-from twgen.planning.requests import refused_at_once
-from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.requests import has_ended, refused_at_once, same_that_waits
 from twgen.planning.sentences import spoken
 from twgen.reading.rollouts import names_of_rollouts, read_intent, read_rollout_status, specs_of
+from twgen.records.requests import annotation_of
 from twgen.reporting.json_text import json_text
 from twgen.reporting.printable import printable
 from twgen.specs.parse import Specs
@@ -103,10 +103,25 @@ def request(
     return True
 
 
-def request_by(settings: Settings, verb: Verb, target: str, *, full: bool = False) -> Request:
-    """A new request of the person who runs the command."""
+def request_by(settings: Settings, verb: Verb, status: RolloutStatus, *, full: bool = False) -> Request:
+    """A new request of the person who runs the command, and sees this status."""
     identity = settings.planning_caller.identity.removeprefix("twgen/")
-    return Request(uuid4().hex[:16], verb, target, clock(), identity, full)
+    return Request(uuid4().hex[:16], verb, status.target, clock(), identity, full, str(status.reason))
+
+
+async def refused_or_sent(
+    client: KubernetesClient, named: Named, request: Request, status: RolloutStatus, settings: Settings
+) -> str:
+    """Send a request if the status allows it, and judge again if that has changed; why it is refused."""
+    deadline = Deadline(settings.timeout)
+    while not (why := refused_at_once(status, request)):
+        try:
+            await send(client, status, request, deadline)
+        except Conflict:
+            status = await _status(client, named, settings)
+        else:
+            return ""
+    return why
 
 
 class _Wanted(NamedTuple):
@@ -119,11 +134,11 @@ class _Wanted(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """A request that was sent."""
+    """A request that waits for its answer."""
 
     request: Request
-    answered_before: str
-    """The ID of the request that had been answered last."""
+    answered_before: frozenset[str]
+    """The IDs of the requests that had been answered last."""
     restarted: str
     """What became of the Job, if it had ended."""
 
@@ -132,24 +147,33 @@ async def _requested(opened: Connections, settings: Settings, named: Named, want
     """The answer to the request that was sent; None: it was only said what would be sent."""
     client = opened.cluster_for(f"{KIND}{named.worker}")
     status = await _status(client, named, settings)
-    request = request_by(settings, wanted.verb, status.target, full=wanted.full)
-    if why := refused_at_once(status, wanted.verb):
-        return Answer(request, AnswerState.REFUSED, f"{status.worker}: {why}")
+    request = request_by(settings, wanted.verb, status, full=wanted.full)
+    same = same_that_waits(status, request)
+    if not same and (why := refused_at_once(status, request)):
+        return _refused(request, status, why)
     share = "" if status.percentage is None else f" at {status.percentage:g}%"
     change = f"request {wanted.verb} of {status.target}, now {status.phase}{share}"
     if wanted.is_dry:
         say(f"would {change}")
         return None
-    if wanted.full:
-        confirm(f"{status.worker}: {change}, with all traffic at once", yes=wanted.yes, always=False)
-    await send(client, *named, request, Deadline(settings.timeout))
-    say(f"{status.worker}: requested {wanted.verb} of {status.target}")
+    if same:
+        say(f"{status.worker}: {same} waits already")
+    else:
+        if wanted.full:
+            confirm(f"{status.worker}: {change}, with all traffic at once", yes=wanted.yes, always=False)
+        if why := await refused_or_sent(client, named, request, status, settings):
+            return _refused(request, status, why)
+        say(f"{status.worker}: requested {wanted.verb} of {status.target}")
     restarted = ""
-    if not needs_a_rollout(status.phase, status.reason):
+    if has_ended(status):
         selector, deadline = rollout_selector(named.worker), Deadline(settings.timeout)
         restarted = await restart_job(client, named.namespace, selector, deadline)
-    before = status.answer.request.id if status.answer else ""
-    return await _answer(client, named, settings, _Sent(request, before, restarted))
+    before = frozenset(answer.request.id for answer in status.answers)
+    return await _answer(client, named, settings, _Sent(same or request, before, restarted))
+
+
+def _refused(request: Request, status: RolloutStatus, why: str) -> Answer:
+    return Answer(request, AnswerState.REFUSED, f"{status.worker}: {why}")
 
 
 def answer_document(named: Named, answer: Answer) -> dict[str, Any]:
@@ -180,22 +204,30 @@ def _no_rollout(named: Named) -> NegativeAnswer:
 
 async def _answer(client: KubernetesClient, named: Named, settings: Settings, sent: _Sent) -> Answer:
     """The answer, once it is final; raises OutOfTime if no Job takes the request."""
-    wanted = sent.request
+    wanted, own, asked_at = sent.request, annotation_of(sent.request.verb), clock()
     while True:
         await asyncio.sleep(_BETWEEN_LOOKS)
         status = await _status(client, named, settings)
-        answer, pending = status.answer, status.pending
-        if answer and answer.request.id == wanted.id and answer.state is not AnswerState.TAKEN:
+        pending = [each.request for each in status.pending if each.request]
+        # another person's, which asks for the same, may have taken its place
+        wanted = next((each for each in pending if each.asks_for == wanted.asks_for), wanted)
+        answer = next((each for each in status.answers if each.request.id == wanted.id), None)
+        if answer and answer.is_final:
             return answer
-        other = pending.request if pending else answer.request if answer else None
-        if other and other.id not in {wanted.id, sent.answered_before}:
+        known = {wanted.id, sent.request.id, *sent.answered_before}
+        others = [
+            each
+            for each in (*pending, *(answer.request for answer in status.answers))
+            if annotation_of(each.verb) == own and each.id not in known
+        ]
+        if others:
             raise NegativeAnswer(
                 f"{status.worker}: another request came after it or in its place, so what came of it is"
-                f" unknown: {other}; `twgen status worker/{named.worker} -n {named.namespace}` shows it"
+                f" unknown: {others[0]}; `twgen status worker/{named.worker} -n {named.namespace}` shows it"
             )
-        if not pending and not (answer and answer.request.id == wanted.id):
+        if wanted not in pending and not answer:
             raise NegativeAnswer(f"{status.worker}: somebody took the request back")
-        if clock() - wanted.at > _TAKEN_WITHIN:
+        if clock() - asked_at > _TAKEN_WITHIN:
             look = f"kubectl get jobs,pods -n {named.namespace} -l {rollout_selector(named.worker)}"
             raise OutOfTime(
                 f"{status.worker}: nothing has answered within {spoken(_TAKEN_WITHIN)} ({status.message})."

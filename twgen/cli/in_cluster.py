@@ -1,6 +1,6 @@
 """`twgen rollout --intent`: one worker's rollout as a Job in its own cluster."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from twgen.model.requests import PendingRequest
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_request, read_status, specs_of
+from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_status, specs_of
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_SECRETS, replay_selector
@@ -92,11 +92,11 @@ def unattended(  # noqa: PLR0913, PLR0917 - what all rollouts of a process share
         async def show(plan: Plan, world: World) -> None:
             pass
 
-        async def pending() -> PendingRequest | None:
-            return await read_request(client, intent, Deadline(timeout))
+        async def pending() -> Sequence[PendingRequest]:
+            return await read_requests(client, intent, Deadline(timeout))
 
         async def is_asked() -> bool:
-            return await pending() is not None
+            return bool(await pending())
 
         return Access(
             rollout=rollout_of(spec, intent.caller, settings, servers, connections, show=show, say=say),

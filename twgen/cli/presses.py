@@ -8,19 +8,20 @@ from contextlib import suppress
 from queue import Empty, Queue
 from typing import NamedTuple
 
-from twgen.cli.by_name import request_by
+from twgen.cli.by_name import refused_or_sent, request_by
 from twgen.cli.live import Connections, Servers
 from twgen.cli.serving import Answer, Request
 from twgen.cli.settings import Settings
+from twgen.cli.worker_name import Named
 from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import NegativeAnswer, TwgenError
-from twgen.executing.requests import send
 from twgen.model.diagnosis import Account, Need, Right, Severity
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
-from twgen.planning.requests import offered
+from twgen.planning.requests import offered, same_that_waits
 from twgen.reading.installation.api_server import refused_to_caller
 from twgen.reporting.printable import printable
+from twgen.reporting.status.fleet import when_answered
 from twgen.versioning.names import rollout_status_name
 
 _PATIENCE = 30.0
@@ -36,6 +37,8 @@ class Press(NamedTuple):
     verb: Verb
     target: str
     """The build ID that the page showed."""
+    reason: str
+    """The reason that the page showed."""
 
 
 class Presses:
@@ -80,7 +83,9 @@ class Presses:
             return _text("415 Unsupported Media Type", "a press is JSON")
         try:
             value = json.loads(request["wsgi.input"].read())
-            press = Press(str(value["worker"]), Verb(value["verb"]), str(value["target"]))
+            press = Press(
+                str(value["worker"]), Verb(value["verb"]), str(value["target"]), str(value.get("reason", ""))
+            )
         except (ValueError, KeyError, TypeError, RecursionError):
             return _text("400 Bad Request", "a press has a worker, a verb and a target")
         done: Future[str] = Future()
@@ -109,15 +114,18 @@ class Presses:
             raise NegativeAnswer(
                 f"{press.worker}: its state has changed, and {press.verb} makes no sense now"
             )
-        wanted = request_by(self._settings, press.verb, status.target)
-        namespace, _, worker = status.worker.partition("/")
+        wanted = request_by(self._settings, press.verb, status)._replace(reason=press.reason)
+        if same := same_that_waits(status, wanted):
+            return f"{status.worker}: {same} waits already: {when_answered(status, press.verb)}"
+        named = Named(*status.worker.split("/", 1))
 
-        async def request(opened: Connections) -> None:
-            client, deadline = opened.cluster_for("dashboard"), Deadline(self._settings.timeout)
-            await send(client, namespace, worker, wanted, deadline)
+        async def request(opened: Connections) -> str:
+            client = opened.cluster_for("dashboard")
+            return await refused_or_sent(client, named, wanted, status, self._settings)
 
-        self._servers.run((), request)
-        return f"requested {press.verb} of {status.worker}: its Job answers within seconds"
+        if why := self._servers.run((), request):
+            raise NegativeAnswer(f"{press.verb} of {status.worker} was not requested: {why}")
+        return f"requested {press.verb} of {status.worker}: {when_answered(status, press.verb)}"
 
 
 def _need(worker: str) -> Need:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -149,8 +149,8 @@ class RolloutsByTick:
         async def is_asked() -> bool:
             return self.tasks.is_asked(glimpse)
 
-        async def pending() -> PendingRequest | None:
-            return await access.pending() if self.tasks.is_asked(glimpse) else None
+        async def pending() -> Sequence[PendingRequest]:
+            return await access.pending() if self.tasks.is_asked(glimpse) else ()
 
         return access._replace(rollout=replace(rollout, read=read), pending=pending, is_asked=is_asked)
 

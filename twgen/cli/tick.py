@@ -293,9 +293,7 @@ async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[Rollout
         record=lambda intent, status: ClusterWriter(client, intent, timeout, _FIELD_MANAGER).record(
             write_rollout_status(status), over=status.resource_version
         ),
-        answer=lambda intent, answer, version: ClusterWriter(client, intent, timeout).answer(
-            answer, over=version
-        ),
+        answer=lambda intent, *answers: ClusterWriter(client, intent, timeout).answer(*answers),
         say=_print,
         memory=checks.memory,
         begin_again=checks.rollouts.begin_again if checks.rollouts else None,

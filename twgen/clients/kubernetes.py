@@ -81,6 +81,17 @@ class Forbidden(StateUnavailable):
     """The account lacks a right."""
 
 
+class Conflict(StateUnavailable):
+    """The object has changed since it was read."""
+
+
+def error_of(status: int) -> type[StateUnavailable]:
+    """The error for an answer with this status."""
+    if status == HTTPStatus.CONFLICT:
+        return Conflict
+    return Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
+
+
 class Part(StrEnum):
     """The part of each object in a list, as the kind of the answer."""
 
@@ -304,5 +315,5 @@ def _refusal(subject: str, resource: str, answer: Answer, document: Any) -> Stat
     advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=resources)
     if status == HTTPStatus.UNAUTHORIZED and answer.request.url.startswith("http:"):
         advice = _NOT_SECURE
-    refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
-    return refused(f"{subject}: the API server {advice} ({status}: {answer.message(document, 'message')})")
+    why = answer.message(document, "message")
+    return error_of(status)(f"{subject}: the API server {advice} ({status}: {why})")

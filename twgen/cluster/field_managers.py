@@ -1,7 +1,8 @@
-"""Managers of a live Deployment's fields: https://kubernetes.io/docs/reference/using-api/server-side-apply."""
+"""Managers of a live object's fields: https://kubernetes.io/docs/reference/using-api/server-side-apply."""
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from twgen.model.paths import value_at
@@ -75,6 +76,22 @@ def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
     holders = _holders(metadata, "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
     is_applied = RESTARTED_AT in (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
     return bool(holders) and not is_applied and not any(map(_is_applied, holders))
+
+
+def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
+    """A manifest has this annotation of a ConfigMap with its present value, so no person has set it."""
+    annotations = metadata.get("annotations") or {}
+    path = "fieldsV1", "f:metadata", "f:annotations", f"f:{annotation}"
+    holders = [item for item in metadata.get("managedFields") or () if value_at(item, *path) is not None]
+    # whoever creates or replaces the object holds its data too
+    writes_all = any(value_at(item, "fieldsV1", "f:data") is not None for item in holders)
+    if writes_all or any(_is_applied(item) or item.get("manager") in _APPLIERS for item in holders):
+        return True
+    # an apply by the client is an ordinary update of its program; a person may have changed the value since
+    with suppress(ValueError, RecursionError):
+        last_applied = json.loads(annotations.get(LAST_APPLIED, "{}"))
+        return bool(value_at(last_applied, "metadata", "annotations", annotation) == annotations[annotation])
+    return False
 
 
 def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:

@@ -7,24 +7,23 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, config_map_path, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, MergePatch, config_map_path, error_of, jobs_path
 from twgen.cluster.field_managers import ARGO_CD, KUBECTL
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.requests import Answer, AnswerState
+from twgen.model.requests import Answer, PendingRequest
 from twgen.model.rollout import JobReference
 from twgen.model.times import format_time
 from twgen.planning.cluster_changes import AttachedInCluster, AttachedRecord, Owning, ReplicasChange
 from twgen.records.intent import Intent
-from twgen.records.requests import ANSWER_ENTRY, write_answer
+from twgen.records.requests import ANSWER_ENTRIES, write_answer
 from twgen.versioning.names import (
     ADDED,
     DEPLOYMENT_API,
     GONE,
-    REQUEST,
     resource_of_kind,
     rollout_labels,
     rollout_name,
@@ -150,18 +149,26 @@ class ClusterWriter:
         newer = set() if over is None else {HTTPStatus.CONFLICT}
         await self._apply(path, manifest, newer, force=over != "")
 
-    async def answer(self, answer: Answer | None, *, over: str) -> str:
-        """Write the answer to a request in place of that resource version of the status; its new one.
+    async def answer(self, *answered: tuple[PendingRequest, Answer | None]) -> str:
+        """Write answers to requests that were read together, in place of that status; its new version.
 
-        The request is removed in the same call, once its answer is final; None: it is removed, and no more.
+        A final answer also removes its request, and only that one; None: it is removed, and no more. Raises
+        Conflict if the status has changed since.
         """
         name = rollout_status_name(self._intent.worker)
-        is_final = not answer or answer.state is not AnswerState.TAKEN
-        annotations = {"annotations": {REQUEST: None}} if is_final else {}
-        entry = {"data": {ANSWER_ENTRY: without_credentials(write_answer(answer))}} if answer else {}
-        patch = MergePatch(metadata={"resourceVersion": over, **annotations}, **entry)
+        removed = [pending.annotation for pending, answer in answered if not answer or answer.is_final]
+        entries = {
+            ANSWER_ENTRIES[pending.annotation]: write_answer(answer.after(pending.answer))
+            for pending, answer in answered
+            if answer
+        }
+        over = answered[0][0].resource_version
+        patch = MergePatch(
+            metadata={"resourceVersion": over, "annotations": dict.fromkeys(removed)},
+            data={name: without_credentials(text) for name, text in entries.items()},
+        )
         path = config_map_path(self._intent.namespace, name)
-        # applying a status leaves out the entry, so another field manager has it
+        # applying a status leaves out the entries, so another field manager has them
         patched = await self._send("PATCH", path, patch, query={"fieldManager": _REQUESTS_MANAGER})
         return str(value_at(patched, "metadata", "resourceVersion"))
 
@@ -222,8 +229,7 @@ class ClusterWriter:
         status, answer = await self._client.ask(method, path, deadline, query=query, body=body)
         if status not in _DONE and status not in also:
             why = answer.get("message") or status
-            refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
-            raise refused(f"{method} {path}: the API server rejected it: {why}")
+            raise error_of(status)(f"{method} {path}: the API server rejected it: {why}")
         return answer
 
 

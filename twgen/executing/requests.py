@@ -1,21 +1,22 @@
 """Answers the requests to a rollout: takes one, carries it out once, and writes what came of it."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from http import HTTPStatus
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, config_map_path
-from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse, StateUnavailable, TwgenError
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, MergePatch, config_map_path, error_of
+from twgen.errors import OutOfTime, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType
 from twgen.executing.rollout import Glance, intervene
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
+from twgen.model.status import RolloutStatus
 from twgen.model.values import dataclass
 from twgen.planning.interventions import Intervention
-from twgen.planning.requests import after_interruption, ended, is_in_effect, requested, taken
+from twgen.planning.requests import after_interruption, behind, decided, ended, is_in_effect, taken
 from twgen.planning.routing.target import Target
-from twgen.records.requests import write_request
-from twgen.versioning.names import REQUEST, rollout_status_name
+from twgen.records.requests import annotation_of, write_request
+from twgen.versioning.names import rollout_status_name
 
 _SENDER = "twgen-person"
 """The field manager of what people request."""
@@ -27,8 +28,8 @@ class Requests:
 
     permitted: Collection[Verb]
     """The verbs that the operator permits beside those that are always taken."""
-    pending: Callable[[], Awaitable[PendingRequest | None]]
-    """Reads the request; None: there is none. Raises StateUnavailable or OutOfTime."""
+    pending: Callable[[], Awaitable[Sequence[PendingRequest]]]
+    """Reads the requests, in the order in which they are answered. Raises StateUnavailable or OutOfTime."""
     cluster: ClusterWriter
     temporal: Callable[[str], TemporalWriter]
     """Makes changes as a manager identity."""
@@ -39,44 +40,28 @@ class Requests:
     say: Callable[[str], None]
 
     async def answer(self, target: Target) -> bool:
-        """Carry out the request that there is, by what was just read of the target; True: look again.
+        """Carry out the first request that there is, by what was just read of the target; True: look again.
 
         Raises TwgenError if it is not known what came of it: the next look tells.
         """
         state = target.world.rollout
-        pending = None if state.is_superseded or state.older_pods else await self.pending()
-        if not pending:
+        requests = () if state.is_superseded or state.older_pods else await self.pending()
+        if not requests:
             return False
-        if pending.is_answered or not pending.request:
-            # it was answered, but the annotation came back, or it is no request
-            wrong = pending.wrong
-            if pending.request and pending.answer and pending.request != pending.answer.request:
-                wrong = f"{pending.request}: its ID {pending.request.id} is that of an answered request"
-            if wrong:
-                await self._tell(AnswerState.REFUSED, wrong, target)
-            await self.cluster.answer(None, over=pending.resource_version)
-            return False
-        answer, version = pending.answer_to_it, pending.resource_version
-        if pending.wrong:
-            refusal = f"{pending.wrong}: see how it stands, and request it again"
-            await self._end(Answer(pending.request, AnswerState.REFUSED, refusal), version, target)
-            return False
-        if answer and (end := after_interruption(answer, target)):
-            await self._end(end, version, target)
-            return False
-        try:
-            intervention = requested(pending.request, target, self.permitted)
-        except (NegativeAnswer, OwnedBySomebodyElse) as error:
-            if answer and is_in_effect(pending.request, target):
-                end = ended(answer, AnswerState.DONE)
-            else:
-                end = Answer(pending.request, AnswerState.REFUSED, str(error))
-            await self._end(end, version, target)
-            return False
-        if not answer:
-            answer = taken(pending.request, intervention, target)
-            version = await self.cluster.answer(answer, over=version)
-        await self._end(await self._carried_out(answer, intervention, target), version, target)
+        first, *others = requests
+        if not (request := first.waiting):
+            await self._remove(first, target)
+            return bool(others)
+        refused = behind(request, others, target)
+        decision = decided(request, first, target, self.permitted)
+        if isinstance(decision, Answer):
+            await self._write(target, (first, decision), *refused)
+            return bool(others)
+        answer = first.answer_to_it or taken(request, decision, target)
+        if refused or not first.answer_to_it:
+            version = await self._write(target, (first, answer), *refused)
+            first = first._replace(resource_version=version)
+        await self._write(target, (first, await self._carried_out(answer, decision, target)))
         return True
 
     async def _carried_out(self, answer: Answer, intervention: Intervention, target: Target) -> Answer:
@@ -101,9 +86,22 @@ class Requests:
             return after_interruption(answer, found) or ended(answer, AnswerState.REFUSED, str(error))
         return ended(answer, AnswerState.DONE, "; ".join(filter(None, (answer.message, also))))
 
-    async def _end(self, answer: Answer, version: str, target: Target) -> None:
-        await self.cluster.answer(answer, over=version)
-        await self._tell(answer.state, f"{answer.request}: {answer.message}", target)
+    async def _remove(self, pending: PendingRequest, target: Target) -> None:
+        """Remove what is no request, or was answered before and came back."""
+        request, wrong = pending.request, pending.wrong
+        if request and pending.answer and request != pending.answer.request:
+            wrong = f"{request}: its ID {request.id} is that of an answered request"
+        await self.cluster.answer((pending, None))
+        if wrong:
+            await self._tell(AnswerState.REFUSED, wrong, target)
+
+    async def _write(self, target: Target, *answers: tuple[PendingRequest, Answer]) -> str:
+        """Write answers, and tell of the final ones; the new version of the status."""
+        version = await self.cluster.answer(*answers)
+        for _, answer in answers:
+            if answer.is_final:
+                await self._tell(answer.state, f"{answer.request}: {answer.message}", target)
+        return version
 
     async def _tell(self, state: AnswerState, message: str, target: Target) -> None:
         """Say it in the log, and as an Event; the request is answered even if that fails."""
@@ -116,11 +114,17 @@ class Requests:
 
 
 async def send(
-    client: KubernetesClient, namespace: str, worker: str, request: Request, deadline: Deadline
+    client: KubernetesClient, judged_by: RolloutStatus, request: Request, deadline: Deadline
 ) -> None:
-    """Write a request, in place of one that is not answered yet; raises StateUnavailable or OutOfTime."""
+    """Write a request that was judged by this status; raises StateUnavailable or OutOfTime.
+
+    Raises Conflict if the status has changed since. An abort is written anyway: no other request is replaced.
+    """
+    namespace, _, worker = judged_by.worker.partition("/")
     path = config_map_path(namespace, rollout_status_name(worker))
-    body = MergePatch(metadata={"annotations": {REQUEST: write_request(request)}})
+    over = {} if request.verb is Verb.ABORT else {"resourceVersion": judged_by.resource_version}
+    annotations = {annotation_of(request.verb): write_request(request)}
+    body = MergePatch(metadata={"annotations": annotations, **over})
     status, answer = await client.ask("PATCH", path, deadline, query={"fieldManager": _SENDER}, body=body)
     if status == HTTPStatus.FORBIDDEN:
         raise Forbidden(
@@ -128,4 +132,5 @@ async def send(
             f" ConfigMap {rollout_status_name(worker)} ({answer.get('message')})"
         )
     if status != HTTPStatus.OK:
-        raise StateUnavailable(f"PATCH {path}: the API server rejected it: {answer.get('message') or status}")
+        why = answer.get("message") or status
+        raise error_of(status)(f"PATCH {path}: the API server rejected it: {why}")

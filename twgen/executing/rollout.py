@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from twgen.clients.kubernetes import Conflict
 from twgen.errors import OutOfTime, TwgenError
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
@@ -137,6 +138,9 @@ async def _answered(rollout: WorkerRollout, plan: WorkerPlan, world: World) -> b
     """
     try:
         return rollout.answer is not None and await rollout.answer(world)
+    except Conflict:
+        # another request came meanwhile, possibly an abort
+        return not takes_back(plan)
     except TwgenError as error:
         if not takes_back(plan):
             raise

@@ -161,8 +161,8 @@ class Tick:
     delete: Callable[[Intent, JobReference], Awaitable[None]]
     record: Callable[[Intent, RolloutStatus], Awaitable[None]]
     """Writes the status of a worker into the cluster."""
-    answer: Callable[[Intent, Answer, str], Awaitable[object]]
-    """Answers a request in place of that resource version of the status."""
+    answer: Callable[..., Awaitable[object]]
+    """Answers requests to the rollout of an intent, as `ClusterWriter.answer` does."""
     say: Callable[[str], None]
     """Gets every change that was made."""
     memory: TickMemory
@@ -282,23 +282,27 @@ class Tick:
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
-        """Refuse a request that no Job will take, or let a Job that has ended run again for it."""
+        """Refuse the requests that no Job will take, or let a Job that has ended run again for one."""
         status, ended, by_hand = worker.status, worker.ended, worker.intent.is_rolled_out_by_hand
-        pending = status.pending if status else None
-        if not status or not pending or pending.is_answered or not pending.request:
-            return
-        if not by_hand and not ended:
-            return  # its rollout takes it
+        if not status or not (by_hand or ended):
+            return  # its rollout takes them
         is_hook = ended is not None and ended.is_hook
-        why = refused_without_job(pending.request, status, now, by_hand=by_hand, is_hook=is_hook)
-        if why:
-            refusal = Answer(pending.request, AnswerState.REFUSED, why)
-            # the request may stay for long
-            with self._permitted(status.worker, f"cannot refuse {pending.request} ({why})", result):
-                await self.answer(worker.intent, refusal, pending.resource_version)
-                self.say(f"{status.worker}: refused {pending.request}: {why}")
-        elif ended:
-            await self._start_again(worker, ended, f"it is to take a request: {pending.request}")
+        refused = []
+        for pending in status.pending:
+            if not (request := pending.waiting):
+                continue
+            if why := refused_without_job(request, status, now, by_hand=by_hand, is_hook=is_hook):
+                refused.append((pending, Answer(request, AnswerState.REFUSED, why)))
+            elif ended:
+                # it answers the other requests too
+                await self._start_again(worker, ended, f"it is to take a request: {request}")
+                return
+        says = [f"{each.request}: {each.message}" for _, each in refused]
+        if refused:
+            # the requests may stay for long
+            with self._permitted(status.worker, f"cannot refuse {'; '.join(says)}", result):
+                await self.answer(worker.intent, *refused)
+                self.say(f"{status.worker}: refused {'; '.join(says)}")
 
     @contextmanager
     def _permitted(self, worker: str, failure: str, result: TickResult) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """A rollout that no person watches: it waits for others to fix problems, and reports to its cluster."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -48,8 +48,8 @@ class Access(NamedTuple):
     """Reads whether it may continue, from its cluster."""
     attached: Callable[[], Awaitable[list[AttachedInCluster]]]
     """Reads the objects that twgen attached to the worker's versions."""
-    pending: Callable[[], Awaitable[PendingRequest | None]]
-    """Reads what a person requests of the rollout; None: nothing."""
+    pending: Callable[[], Awaitable[Sequence[PendingRequest]]]
+    """Reads what people request of the rollout, in the order in which that is answered."""
     is_asked: Callable[[], Awaitable[bool]]
     """Whether there may be a request, or another intent; one cheap call, or none."""
     replay_again: Callable[[], Awaitable[str]]
@@ -138,7 +138,7 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
 
 
 async def _refuse(unattended: Unattended, error: UnusableIntent) -> None:
-    """Report once that an intent cannot be carried out, and refuse the request that waits for it."""
+    """Report once that an intent cannot be carried out, and refuse the requests that wait for it."""
     intent, status = error.intent, None
     writer, why = unattended.writer(intent), str(error)
     with suppress(TwgenError):
@@ -150,10 +150,13 @@ async def _refuse(unattended: Unattended, error: UnusableIntent) -> None:
     for _ in range(_LAST_TRIES):
         try:
             status = await unattended.read_status(intent)
-            if status and (pending := status.pending):
-                request = None if pending.is_answered else pending.request
-                answer = Answer(request, AnswerState.REFUSED, why) if request else None
-                await writer.answer(answer, over=pending.resource_version)
+            answers = [
+                (pending, Answer(request, AnswerState.REFUSED, why) if (request := pending.waiting) else None)
+                for pending in (status.pending if status else ())
+                if not pending.is_ignored
+            ]
+            if answers:
+                await writer.answer(*answers)
         except TwgenError as failure:
             if str(failure) != said:
                 said = str(failure)

@@ -7,6 +7,9 @@ from typing import Annotated, NamedTuple
 from twgen.model.forms import BUILD_ID
 from twgen.model.shapes import text
 
+_MOST_EARLIER = 30
+"""Answered requests that are remembered: a person makes fewer in the time for which one counts."""
+
 
 class Verb(StrEnum):
     """The command that a request asks for."""
@@ -47,6 +50,13 @@ class Request(NamedTuple):
     """Who made it, as far as that is known."""
     full: bool = False
     """Of Promote: all of the traffic, not only the next step."""
+    reason: str = ""
+    """The reason in the status that the person saw; empty: not known."""
+
+    @property
+    def asks_for(self) -> tuple[object, ...]:
+        """Two requests with the same are as good as one."""
+        return self.verb, self.target, self.full
 
     def __str__(self) -> str:
         """Its name in sentences."""
@@ -74,28 +84,49 @@ class Answer(NamedTuple):
     """The worker's conflict token when the request was taken. It permits one change of traffic."""
     percentage: float | None = None
     """The share that the target gets by the change of traffic; None: it makes none."""
+    earlier: tuple[str, ...] = ()
+    """The IDs of the requests that were answered before, newest first: one that comes back is not new."""
+
+    @property
+    def is_final(self) -> bool:
+        """Nothing more is done about the request."""
+        return self.state is not AnswerState.TAKEN
+
+    def after(self, before: "Answer | None") -> "Answer":
+        """The same answer, with the IDs that the one before it knew."""
+        known = (before.request.id, *before.earlier) if before else ()
+        others = [each for each in known if each != self.request.id]
+        return self._replace(earlier=tuple(others[:_MOST_EARLIER]))
 
 
 class PendingRequest(NamedTuple):
-    """The request in a cluster, and the newest answer there."""
+    """A request in a cluster, and the newest answer to one in the same annotation."""
 
+    annotation: str
+    """The annotation that it was read from."""
     request: Request | None
-    """None: it cannot be read."""
+    """None: it cannot be read, or is ignored."""
     wrong: str
-    """Why it cannot be read, or why nobody knows whether it was answered; empty: neither."""
+    """Why it cannot be read or is ignored, or why nobody knows whether it was answered; empty: none of it."""
     answer: Answer | None
     """To this request or an earlier one; None: none yet."""
     resource_version: str
     """The resource version of the object that holds both."""
+    is_ignored: bool = False
+    """No person made it: a manifest has it. It is left as it is."""
 
     @property
-    def is_answered(self) -> bool:
-        """It has its answer, so nothing more is done."""
-        answer = self.answer_to_it
-        return answer is not None and answer.state is not AnswerState.TAKEN
+    def waiting(self) -> Request | None:
+        """The request; None: there is nothing to answer, or it has its answer already."""
+        answer = self.answer
+        if not self.request or not answer:
+            return self.request
+        if self.request.id == answer.request.id:
+            return None if answer.is_final else self.request
+        return None if self.request.id in answer.earlier else self.request
 
     @property
     def answer_to_it(self) -> Answer | None:
-        """The answer to this request; None: it is not taken yet."""
+        """The answer to this request; None: it is not taken yet, or was answered before the newest answer."""
         is_to_it = self.answer and self.request and self.answer.request.id == self.request.id
         return self.answer if is_to_it else None

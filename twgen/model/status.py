@@ -195,10 +195,10 @@ class RolloutStatus:
     """What fails at its looks, or after them; empty: nothing does."""
     permits: tuple[Verb, ...] = ()
     """The requests that the operator permits beside those that are always taken."""
-    pending: PendingRequest | None = field(default=None, compare=False)
-    """What a person requests of it; None: nothing."""
-    answer: Answer | None = None
-    """To the last request; None: there was none, or it cannot be read."""
+    pending: tuple[PendingRequest, ...] = field(default=(), compare=False)
+    """What people request of it, in the order in which that is answered."""
+    answers: tuple[Answer, ...] = ()
+    """To the last abort and to the last other request, the newer one first, as far as they can be read."""
     intent_uid: str = field(default="", compare=False)
     """Of the intent's ConfigMap, as its own ConfigMap names its owner; empty: it names none."""
     resource_version: str = field(default="", compare=False)

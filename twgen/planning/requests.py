@@ -1,12 +1,13 @@
 """Which requests a rollout takes, and what it answers to the others."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention, refused
@@ -20,6 +21,40 @@ from twgen.planning.worker_status import FAILED_TESTS
 _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVALID_INTENT}
 _ALL = 100
 """Percent."""
+
+
+def decided(
+    request: Request, pending: PendingRequest, target: Target, permitted: Collection[Verb]
+) -> Intervention | Answer:
+    """What a request that waits changes; its last answer, if it changes nothing more."""
+    answer = pending.answer_to_it
+    # what slows a rollout may be done twice
+    if pending.wrong and not request.verb.slows:
+        refusal = f"{pending.wrong}: see how it stands, and request it again"
+        return Answer(request, AnswerState.REFUSED, refusal)
+    if answer and (end := after_interruption(answer, target)):
+        return end
+    try:
+        return requested(request, target, permitted)
+    except (NegativeAnswer, OwnedBySomebodyElse) as error:
+        if answer and is_in_effect(request, target):
+            return ended(answer, AnswerState.DONE)
+        return Answer(request, AnswerState.REFUSED, str(error))
+
+
+def behind(
+    request: Request, others: Sequence[PendingRequest], target: Target
+) -> list[tuple[PendingRequest, Answer]]:
+    """The answers to the requests that wait with this one, if it is an abort of the target.
+
+    Nobody knows which of them came first, so none of them may undo the abort.
+    """
+    if (request.verb, request.target) != (Verb.ABORT, target.build_id):
+        return []
+    why = "an abort was requested too, and comes first: see how it stands, and request this again"
+    return [
+        (other, Answer(waiting, AnswerState.REFUSED, why)) for other in others if (waiting := other.waiting)
+    ]
 
 
 def requested(request: Request, target: Target, permitted: Collection[Verb]) -> Intervention:
@@ -41,6 +76,9 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
         case Verb.ABORT:
             return interventions.abort(target)
         case Verb.RETRY:
+            if target.is_aborted and request.reason not in {"", RoutingReason.ABORTED}:
+                why = "it was aborted before its status said so: see how it stands, and request this again"
+                raise refused(target, why)
             return interventions.retry(target)
         case Verb.PROMOTE:
             return interventions.promote(target, full=request.full, skip_gate=False)
@@ -125,8 +163,34 @@ def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
     return Answer(answer.request, state, message or answer.message)
 
 
-def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
-    """Why a request is refused by the status of the rollout alone; empty: a Job may take it."""
+def refused_at_once(status: RolloutStatus, request: Request) -> str:
+    """Why a new request is refused by the status of the rollout alone; empty: a Job may take it."""
+    if request.target != status.target:
+        return f"its target is {status.target} now"
+    if why := _refused_by_state(status, request.verb):
+        return why
+    waiting = [] if request.verb is Verb.ABORT else _waiting(status, request.at)
+    return f"{waiting[0]} waits for its answer, and until then only an abort is taken" if waiting else ""
+
+
+def same_that_waits(status: RolloutStatus, request: Request) -> Request | None:
+    """The request that asks for the same and waits already; None: there is none."""
+    return next((each for each in _waiting(status, request.at) if each.asks_for == request.asks_for), None)
+
+
+def _waiting(status: RolloutStatus, now: datetime) -> list[Request]:
+    """The requests that count and have no answer yet."""
+    requests = filter(None, (pending.waiting for pending in status.pending))
+    return [each for each in requests if not _no_longer_counts(each, status.target, now)]
+
+
+def has_ended(status: RolloutStatus) -> bool:
+    """The Job of the rollout has ended, so that another program must start it for a request."""
+    is_left = status.reason == RoutingReason.ROLLOUT_ENDED
+    return is_left or not needs_a_rollout(status.phase, status.reason)
+
+
+def _refused_by_state(status: RolloutStatus, verb: Verb) -> str:
     if verb.needs_permission and verb not in status.permits:
         return not_permitted(verb)
     if status.phase is Phase.SETTLED:
@@ -134,28 +198,36 @@ def refused_at_once(status: RolloutStatus, verb: Verb) -> str:
         if verb is Verb.ABORT:
             return f"{settled}: to go back, commit the spec of an older version"
         return f"{settled}, so there is nothing to {verb.lower()}"
-    if verb is Verb.ABORT and status.reason == RoutingReason.ABORTED:
+    if verb is Verb.ABORT and status.reason == RoutingReason.ABORTED and not _may_be_retried(status):
         return f"{status.target} is already aborted"
     if verb is Verb.PAUSE and not needs_a_rollout(status.phase, status.reason):
         return f"nothing moves its traffic: {status.message}"
-    return _behind_an_abort(status, verb)
+    return ""
+
+
+def _may_be_retried(status: RolloutStatus) -> bool:
+    """A Retry waits, or was done so lately that the status does not show it yet."""
+    newest = status.answers[0] if status.answers else None
+    is_done = newest is not None and newest.request.verb is Verb.RETRY and newest.state is AnswerState.DONE
+    return is_done or any(pending.waiting for pending in status.pending)
 
 
 def offered(status: RolloutStatus) -> tuple[Verb, ...]:
     """The requests that make sense now, as the buttons of the page and of Argo CD offer them."""
     if not status.resource_version or status.phase is Phase.SETTLED:
         return ()
-    has_failed, has_ended = status.reason in FAILED_TESTS, status.reason in _ENDED
-    moves = not (has_failed or has_ended)
+    has_failed, is_over = status.reason in FAILED_TESTS, status.reason in _ENDED
+    moves = not (has_failed or is_over)
+    is_asked = any(not pending.is_ignored for pending in status.pending)
     makes_sense = {
         Verb.PAUSE: moves and status.reason != RoutingReason.PAUSED,
         Verb.RESUME: status.reason == RoutingReason.PAUSED,
-        Verb.ABORT: not has_ended,
+        Verb.ABORT: is_asked or not is_over,
         Verb.PROMOTE: moves and Verb.PROMOTE in status.permits,
         Verb.RETRY: not moves and Verb.RETRY in status.permits,
     }
-    # only an abort takes the place of a request that waits
-    verbs = {Verb.ABORT} if status.pending else {*Verb}
+    # an abort has a place of its own
+    verbs = {Verb.ABORT} if is_asked else {*Verb}
     return tuple(verb for verb in Verb if verb in verbs and makes_sense[verb])
 
 
@@ -165,14 +237,6 @@ def advised(status: RolloutStatus) -> Verb | None:
     if status.reason in {RoutingReason.UNTIL_PROMOTED, RoutingReason.MANUAL}:
         continues.add(Verb.PROMOTE)
     return next((verb for verb in offered(status) if verb in continues), None)
-
-
-def _behind_an_abort(status: RolloutStatus, verb: Verb) -> str:
-    """Why a request may not take the place of one that waits; empty: it may, or none waits."""
-    waiting = status.pending.request if status.pending and not status.pending.is_answered else None
-    if verb is Verb.ABORT or not waiting or (waiting.verb, waiting.target) != (Verb.ABORT, status.target):
-        return ""
-    return f"{waiting} waits, and only another Abort can take its place"
 
 
 def refused_without_job(
@@ -185,7 +249,7 @@ def refused_without_job(
     if by_hand:
         command = f"twgen {request.verb.lower()} PATH"
         return f"its policy has driver None, so no Job takes requests: run `{command}`"
-    if why := _no_longer_counts(request, status.target, now) or refused_at_once(status, request.verb):
+    if why := _no_longer_counts(request, status.target, now) or _refused_by_state(status, request.verb):
         return why
     if status.reason == RoutingReason.INVALID_INTENT:
         return f"its Job cannot carry out its intent: {status.message}"

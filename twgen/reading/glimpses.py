@@ -8,7 +8,8 @@ from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.model.paths import value_at
 from twgen.model.rollout import Driver, Glimpse
 from twgen.reading.listing import config_maps_path, rollout_objects
-from twgen.versioning.names import DRIVER, INTENT_HASH, REQUEST, ROLLOUT
+from twgen.records.requests import written_requests
+from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT
 
 
 async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Glimpse]:
@@ -21,8 +22,8 @@ async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Dead
         annotations = value_at(item, "metadata", "annotations") or {}
         if annotations.get(DRIVER) == Driver.TICK:
             intents.append(item)
-        if REQUEST in annotations:
-            requests[_worker_of(item)] = f"{REQUEST}: {annotations[REQUEST]}"
+        if written := written_requests(item["metadata"]):
+            requests[_worker_of(item)] = written
     return [_glimpse(item, requests.get(_worker_of(item), "")) for item in intents]
 
 

@@ -74,11 +74,13 @@ async def read_rollout_status(
     return parse_rollout_status(manifest) if manifest else None
 
 
-async def read_request(client: KubernetesClient, intent: Intent, deadline: Deadline) -> PendingRequest | None:
-    """What a person requests of the intent's rollout; None: nothing."""
+async def read_requests(
+    client: KubernetesClient, intent: Intent, deadline: Deadline
+) -> tuple[PendingRequest, ...]:
+    """What people request of the intent's rollout, in the order in which that is answered."""
     name = rollout_status_name(intent.worker)
     manifest = await _config_map(client, intent.namespace, name, deadline)
-    return parse_pending(manifest) if manifest else None
+    return tuple(pending for pending in parse_pending(manifest) if not pending.is_ignored)
 
 
 def specs_of(intent: Intent) -> Specs:

@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
-from twgen.model.requests import Answer, Verb
+from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
 from twgen.records.intent import Intent
-from twgen.records.requests import parse_answer, parse_pending
+from twgen.records.requests import parse_answers, parse_pending
 from twgen.versioning.names import is_dns_name, rollout_status_name
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
@@ -63,7 +62,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
             intent=data.get("intent", ""),
             failing=data.get("failing", ""),
             permits=tuple(verb for verb in Verb if verb in data.get("permits", "").split()),
-            answer=_answer_in(manifest),
+            answers=parse_answers(manifest),
             pending=parse_pending(manifest),
             intent_uid=next((owner["uid"] for owner in metadata.get("ownerReferences") or ()), ""),
             resource_version=metadata.get("resourceVersion", ""),
@@ -83,12 +82,6 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
             raise InvalidInput(f"{where}: {error}") from error
         why = error
     raise InvalidInput(f"{where} does not hold the status of a rollout: delete it") from why
-
-
-def _answer_in(manifest: Mapping[str, Any]) -> Answer | None:
-    with suppress(InvalidInput):
-        return parse_answer(manifest)
-    return None
 
 
 def is_of(status: RolloutStatus, intent: Intent) -> bool:

@@ -89,7 +89,7 @@ async function refresh() {
 }
 
 async function press(button) {
-  const { verb, worker, target, meaning } = button.dataset;
+  const { verb, worker, target, reason, meaning } = button.dataset;
   if (!confirm(`${verb} ${worker}: ${meaning}?`)) return;
   const answered = document.getElementById("answered");
   answered.textContent = `${verb} of ${worker} is being requested`;
@@ -97,7 +97,7 @@ async function press(button) {
     const answer = await fetch(location.href, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ verb, worker, target }),
+      body: JSON.stringify({ verb, worker, target, reason }),
     });
     answered.textContent = await answer.text();
     await refresh();

@@ -1,6 +1,5 @@
 """The page: a fleet of workers, or a simulation, as one HTML document that needs nothing else."""
 
-import shlex
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import if_readable, request_phrase, troubles
+from twgen.reporting.status.fleet import command_of, if_readable, request_phrase, troubles
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -219,8 +218,7 @@ def _links(worker: str, document: Mapping[str, Any], links: Links) -> Iterator[t
 def _command(status: RolloutStatus) -> str:
     """The command with which a person continues the rollout; empty: none does."""
     verb = advised(status)
-    namespace, _, name = status.worker.partition("/")
-    return f"twgen {verb.lower()} worker/{shlex.quote(name)} -n {shlex.quote(namespace)}" if verb else ""
+    return command_of(verb, status.worker) if verb else ""
 
 
 def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:

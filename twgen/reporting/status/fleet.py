@@ -1,13 +1,17 @@
 """The state of many rollouts, from the statuses that they wrote in their cluster."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.requests import Verb
 from twgen.model.status import Ownership, RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.diagnosis.findings import findings_of_strays
+from twgen.planning.requests import has_ended
 from twgen.planning.sentences import plain_percentage, spoken
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
@@ -20,14 +24,14 @@ _RECENT = timedelta(hours=1)
 
 def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
     """A line for each rollout: its phase, for how long, and why."""
-    return [
-        printable(
-            f"{status.worker}: {status.phase} for {spoken(now - status.since)}, target {status.target}"
-            f"{_shares(status)}; {status.reason}: {status.message}"
-            f"{f'; {request_phrase(status, now)}' if status.pending else ''}"
-        )
-        for status in statuses
-    ]
+    return [printable("; ".join(_clauses(status, now))) for status in statuses]
+
+
+def _clauses(status: RolloutStatus, now: datetime) -> Iterator[str]:
+    length = spoken(now - status.since)
+    yield f"{status.worker}: {status.phase} for {length}, target {status.target}{_shares(status)}"
+    yield f"{status.reason}: {status.message}"
+    yield from _waiting_phrases(status, now)
 
 
 def if_readable(status: RolloutStatus, draw: Callable[[RolloutStatus], Drawing]) -> Drawing:
@@ -40,16 +44,43 @@ def if_readable(status: RolloutStatus, draw: Callable[[RolloutStatus], Drawing])
 
 
 def request_phrase(status: RolloutStatus, now: datetime) -> str:
-    """What a person requested of a rollout, and how that was answered; empty: nothing, or long ago."""
-    pending, answer = status.pending, status.answer
-    if pending and not pending.is_answered:
-        if not pending.request:
-            return pending.wrong
-        age = spoken(now - pending.request.at)
-        state = "it is being carried out" if pending.answer_to_it else "its Job has not taken it yet"
-        return f"{pending.request} {age} ago: {state}"
-    is_recent = answer is not None and abs(now - answer.request.at) < _RECENT
-    return f"{answer.request}: {answer.state}: {answer.message}" if answer and is_recent else ""
+    """What people requested of a rollout, and how that was answered; empty: nothing, or long ago."""
+    phrases = _waiting_phrases(status, now) or [
+        f"{answer.request}: {answer.state}: {answer.message}"
+        for answer in status.answers
+        if abs(now - answer.request.at) < _RECENT
+    ]
+    return "; ".join(phrases)
+
+
+def _waiting_phrases(status: RolloutStatus, now: datetime) -> list[str]:
+    """What is requested and not answered yet, and what is no request."""
+    phrases = []
+    for pending in status.pending:
+        if request := pending.waiting:
+            is_left = has_ended(status) or status.reason == RoutingReason.ROLLOUT_NOT_BEGUN
+            state = when_answered(status, request.verb) if is_left else "its Job has not taken it yet"
+            state = "it is being carried out" if pending.answer_to_it else state
+            phrases.append(f"{request} {spoken(now - request.at)} ago: {state}")
+        elif not pending.request:
+            phrases.append(pending.wrong)
+    return phrases
+
+
+def when_answered(status: RolloutStatus, verb: Verb) -> str:
+    """When a request is answered, as far as the status tells."""
+    if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN:
+        return "its Job answers once it has begun"
+    if has_ended(status):
+        command = command_of(verb, status.worker)
+        return f"its Job has ended: `twgen tick` takes the request, or run `{command}`"
+    return "its Job answers within seconds"
+
+
+def command_of(verb: Verb, worker: str) -> str:
+    """The command that requests it of a rollout."""
+    namespace, _, name = worker.partition("/")
+    return f"twgen {verb.lower()} worker/{shlex.quote(name)} -n {shlex.quote(namespace)}"
 
 
 def troubles(version: Mapping[str, Any]) -> Iterator[str]:
@@ -66,19 +97,19 @@ def troubles(version: Mapping[str, Any]) -> Iterator[str]:
 
 def _request(status: RolloutStatus) -> dict[str, Any] | None:
     """The last request, and its answer."""
-    pending, answer = status.pending, status.answer
-    request = (pending.request if pending else None) or (answer.request if answer else None)
+    pending = next((each for each in status.pending if each.waiting), None)
+    answer = pending.answer_to_it if pending else next(iter(status.answers), None)
+    request = pending.request if pending else answer.request if answer else None
     if not request:
         return None
-    is_answered = answer is not None and answer.request.id == request.id
     return {
         "id": request.id,
         "verb": request.verb.value,
         "targetBuildID": request.target,
         "by": request.by,
         "at": format_time(request.at),
-        "state": answer.state.value if answer and is_answered else "Pending",
-        "message": answer.message if answer and is_answered else "",
+        "state": answer.state.value if answer else "Pending",
+        "message": answer.message if answer else "",
     }
 
 
