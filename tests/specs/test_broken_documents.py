@@ -39,6 +39,7 @@ BEYOND_A_SCHEMA = re.compile(
     r"|must point at each|must refer to each|are filled in|is generated for each"
     r"|twgen sets |twgen adds |taskQueue sets "
     r"|keep one; the other is at|invisible character|must not be 0 if|is above max \("
+    r"|must not be shorter than in the entry above"
 )
 """Rules that no schema can say, and those of attached templates, which their schema leaves to the parser."""
 
