@@ -118,8 +118,9 @@ def test_message_about_a_broken_document_is_one_line_for_people(value: dict[str,
     told = [*specs.problems, *specs.unknown_fields, *specs.warnings]
     for line in problem_lines([(problem, 1) for problem in told]):
         assert line.isprintable()
-        choices = line.replace("Job, None", "").replace("Render, None", "")
-        assert not re.search(r"\bNone\b|\bdict\b|<class|Error\(", choices), line
+        # None is also a value of some fields
+        text = re.sub("(?:Job, |Render, |write )None", "", line)
+        assert not re.search(r"\bNone\b|\bdict\b|<class|Error\(", text), line
         assert len(line) < 1000
 
 
