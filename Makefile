@@ -7,6 +7,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# more processes than processors: many tests wait for another program
+TESTERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # marks of the tests that need servers, packages or minutes
 SLOW := (server or packaging or heavy)
 
@@ -36,12 +38,12 @@ stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repos
 	@$(BIN)/python -m testing.argocd.stack
 
 test: $(INSTALLED) lint docs ## Check the code and the documentation, and run the fast tests, in two minutes
-	@$(BIN)/pytest -n logical --dist worksteal -m "not $(SLOW)"
+	@$(BIN)/pytest -n $(TESTERS) --dist worksteal -m "not $(SLOW)"
 	@echo 'Not run: the tests with real servers, those marked packaging or heavy, and most examples of properties.'
 	@echo '`make test-servers` runs them, in about 22 minutes. The first time it builds the servers, for about 25 more.'
 
 test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers, in about 22 minutes
-	@$(BIN)/pytest -n logical --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
+	@$(BIN)/pytest -n $(TESTERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
 	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
 		$$(grep -rlE "mark\.(server|packaging|heavy)" --include="test_*.py" tests)
 
