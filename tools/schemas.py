@@ -7,9 +7,11 @@ from tools.descriptions import described, summary
 from tools.published_schemas import SCHEMAS, schema_address
 from tools.spec_schemas import HEAD, SPECS, spec_schema
 from twgen.model.operator import Operator
+from twgen.model.report import Report
 from twgen.model.shapes import Shape
 from twgen.records.ledger import LEDGER, Ledger
 from twgen.records.operator_config import OPERATOR_CONFIG
+from twgen.records.rollout_status import REPORT
 from twgen.records.snapshot import SNAPSHOT, Snapshot
 
 
@@ -24,6 +26,7 @@ DOCUMENTS = {
     "ledger": _Document(Ledger, LEDGER),
     "operatorconfig": _Document(Operator, OPERATOR_CONFIG),
     "snapshot": _Document(Snapshot, SNAPSHOT),
+    "status": _Document(Report, REPORT),
 }
 """By the names of their schemas."""
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.planning.situations import NOW, SPEC
+from tests.schemas.printed import STATUS
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -54,7 +55,7 @@ def in_cluster(intent: Intent) -> dict[str, Any]:
 
 
 INTENT = intent_of(SPEC, "twgen/me")
-DOCUMENT = {"workers": [{"worker": "shop/payments", "phase": "Waiting", "reason": "RampPaused"}]}
+DOCUMENT = {**STATUS, "workers": [{**STATUS["workers"][0], "worker": "shop/payments"}]}
 
 
 def job_of(

@@ -259,6 +259,7 @@ def _record_reader(
     kind: Callable[..., Any], entries: Sequence[Field], required: Sequence[str]
 ) -> Callable[[Any, Path, Findings], Any]:
     by_name = {entry.name: (_attribute(entry), entry) for entry in entries}
+    nullable = {entry.name for entry in entries if entry.null_when}
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
@@ -276,7 +277,8 @@ def _record_reader(
             elif entry.null_when:
                 attributes[attribute] = None
         attributes.pop("", None)
-        missing = [name for name in required if value.get(name) is None]
+        given = value.keys() & nullable
+        missing = [name for name in required if value.get(name) is None and name not in given]
         for name in missing:
             findings.problem((path, name), "is required")
         return None if missing else kind(**attributes)
@@ -315,7 +317,8 @@ def _attribute(entry: Field) -> str:
 def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
     properties: dict[str, Schema] = {}
     for entry in entries:
-        schema = entry.shape.schema if entry.name in required else or_null(entry.shape.schema)
+        is_never_null = entry.name in required and not entry.null_when
+        schema = entry.shape.schema if is_never_null else or_null(entry.shape.schema)
         properties[entry.name] = ({"description": entry.about} if entry.about else {}) | schema
     return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})
 

@@ -2,24 +2,28 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
+from twgen.model.record_shapes import document_of
+from twgen.model.report import Report
 from twgen.model.requests import Verb
+from twgen.model.shapes import Findings
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
 from twgen.records.intent import Intent
 from twgen.records.requests import parse_answers, parse_pending
-from twgen.versioning.names import is_dns_name, rollout_status_name
+from twgen.versioning.names import TWGEN_API, is_dns_name, rollout_status_name
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
 _ALL = 100
 """Percent."""
-_MOST = 10**9
-"""Versions."""
+REPORT = document_of(TWGEN_API, "Status", Report, shapes={})
+_UNREAD = "the version data in its status cannot be read"
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
@@ -69,13 +73,10 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         )
         namespace, _, worker = status.worker.partition("/")
         is_its_own = (namespace, rollout_status_name(worker)) == (metadata["namespace"], metadata["name"])
-        if (
-            is_its_own
-            and is_dns_name(worker)
-            and 0 <= (status.percentage or 0) <= _ALL
-            and _is_told_as_written(status.document)
-        ):
-            return status
+        if is_its_own and is_dns_name(worker) and 0 <= (status.percentage or 0) <= _ALL:
+            if document == {} or _is_whole(document, status.worker):
+                return status
+            return replace(status, document={}, message=f"{status.message}; {_UNREAD}")
         why = None
     except (KeyError, ValueError, YamlError) as error:
         if budget and budget.is_spent:
@@ -89,20 +90,8 @@ def is_of(status: RolloutStatus, intent: Intent) -> bool:
     return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}
 
 
-def _is_told_as_written(document: Any) -> bool:
-    """The entry has the form that twgen writes: a ConfigMap of one namespace must not end a reader of all."""
-    if not isinstance(document, dict):
-        return False
-    workers = document.get("workers", [])
-    return isinstance(workers, list) and all(
-        isinstance(worker, dict)
-        and isinstance(versions := worker.get("versions", []), list)
-        and all(isinstance(version, dict) for version in versions)
-        and all(isinstance(version.get("attached", []), list) for version in versions)
-        and all(isinstance(item, dict) for version in versions for item in version.get("attached", []))
-        and isinstance(analysis := worker.get("analysis", []), list)
-        and all(isinstance(judged, dict) for judged in analysis)
-        and isinstance(counts := worker.get("versionCount", {}), dict)
-        and all(type(count) is int and 0 <= count <= _MOST for count in counts.values())
-        for worker in workers
-    )
+def _is_whole(document: Any, worker: str) -> bool:
+    """The entry has the form that this release writes: a ConfigMap of one namespace misleads no reader."""
+    findings = Findings(most=1)
+    report = REPORT.read(document, None, findings)
+    return not findings.count and [told.worker for told in report.workers] == [worker]

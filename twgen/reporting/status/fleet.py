@@ -18,6 +18,7 @@ from twgen.versioning.names import TWGEN_API
 
 Drawing = TypeVar("Drawing")
 
+_NO_REASON = "its status gives no reason"
 _RECENT = timedelta(hours=1)
 """People are shown the answer to a request for so long."""
 
@@ -157,7 +158,7 @@ def _unread(status: RolloutStatus) -> dict[str, Any]:
         "targetBuildID": status.target,
         "phase": status.phase.value,
         "reason": status.reason,
-        "because": status.message,
+        "because": status.message or _NO_REASON,
         "unserved": "",
         "next": None,
         "waitsUntil": None,
