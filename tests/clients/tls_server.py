@@ -20,13 +20,15 @@ from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
 
 PLACE = "/api/v1/namespaces/shop/configmaps/x"
+# a test may have a temporary folder of its own, and look at what is left there
+_TEMPORARY = tempfile.gettempdir()
 _FOUND = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"}}
 
 
 @cache
 def authority() -> Authority:
     """The authority of all servers of this process."""
-    return Authority(Path(tempfile.mkdtemp(prefix="authority-")), "ca")
+    return Authority(Path(tempfile.mkdtemp(prefix="authority-", dir=_TEMPORARY)), "ca")
 
 
 def secure(server: ThreadingHTTPServer, *, trusts: Authority | None = None) -> None:

@@ -248,10 +248,10 @@ def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(stor
     story.cluster.apply([write_intent(intent)])
     kubeconfig = ("--kubeconfig", str(story.cluster.kubeconfig))
     place = f"{story.namespace}/greeter-rollout"
-    limits = ("--within", "8s", "--timeout", "3s")
+    limits = ("--within", "20s", "--timeout", "3s")
     ended = run(story.folder, "rollout", "--intent", place, options=[*limits, *kubeconfig])
     assert ended.code == 4, ended.stderr
-    assert "is not settled within 8s: nothing could be read yet; Temporal at 127.0.0.1" in ended.stderr
+    assert "is not settled within 20s: nothing could be read yet; Temporal at 127.0.0.1" in ended.stderr
     [event] = [
         event for event in story.cluster.list("events", story.namespace) if event["reason"] == "LookFailed"
     ]
