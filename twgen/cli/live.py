@@ -142,8 +142,12 @@ class Servers:
         temporal = SharedReads(opened.temporal, deadline, look)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
         now, prometheus = clock(), partial(_reader, opened, deadline)
-        reading = Reading(temporal, cluster, now, for_routing, now, goes_on=True, prometheus=prometheus)
-        reading = replace(reading, autoscalers=examines)
+        reading = Reading(
+            *(temporal, cluster, now, for_routing, now),
+            goes_on=True,
+            prometheus=prometheus,
+            autoscalers=examines,
+        )
         return await read_each(workers, reading)
 
     def run(

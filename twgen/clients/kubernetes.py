@@ -306,7 +306,6 @@ def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
         ends=0.0,
         late=deadline.missed(subject),
         most_bytes=WORLD.bytes,
-        to_reach_it="",
     )
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from errno import ENOENT
 from typing import Any, Self
@@ -70,14 +70,8 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
     finally:
         if terminal is not None:
             os.close(terminal)
-    assert process.stdout  # noqa: S101 - for mypy, as below
-    assert process.stderr  # noqa: S101
     # not `with process`, which waits for a program of another user that nothing here can stop
-    with (
-        closing(process.stdout),
-        closing(process.stderr),
-        _Output(process, is_shown=terminal is not None) as output,
-    ):
+    with _Output(process, is_shown=terminal is not None) as output:
         try:
             async with asyncio.timeout(seconds if terminal is None else None):
                 await in_thread(process.wait)
@@ -104,7 +98,7 @@ def _start(
     context: Context, program: Mapping[str, Any], terminal: int | None, *, is_interactive: bool
 ) -> "subprocess.Popen[bytes]":
     command = program["command"]
-    # a relative path starts at the kubeconfig; a bare name is looked for on our PATH, not on that of `env`
+    # a relative path starts at the kubeconfig; a bare name is looked for on our PATH, not on its own
     file = str(context.user.folder / command) if os.sep in command else program_on_path(command)
     try:
         if not file:
@@ -133,12 +127,13 @@ def _stop(process: "subprocess.Popen[bytes]", *, with_children: bool) -> None:
 
 
 class _Output:
-    """The output of a process, read by the event loop while this context lasts."""
+    """The output of a process, read by the event loop while this context lasts; then its pipes are closed."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", *, is_shown: bool) -> None:
         """`is_shown`: its errors are shown at once, since they may ask the person something."""
         assert process.stdout  # noqa: S101 - for mypy, as below
         assert process.stderr  # noqa: S101
+        self._pipes = process.stdout, process.stderr
         self._takers = {process.stdout.fileno(): self._print, process.stderr.fileno(): self._complain}
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
@@ -156,6 +151,8 @@ class _Output:
     def __exit__(self, *_: object) -> None:
         for pipe in self._takers:
             self._loop.remove_reader(pipe)
+        for stream in self._pipes:
+            stream.close()
 
     async def rest(self) -> None:
         """Wait until its pipes are closed, but only a moment: a process that it left may hold them."""

@@ -10,12 +10,11 @@ from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.record_shapes import Name, Named, NullWhen
 from twgen.model.requests import AnswerState, Verb
 from twgen.model.shapes import choice, number
-from twgen.model.status import AttachedState, Ownership, StepPlace
+from twgen.model.status import AttachedView, Move, Ownership, StepView, VersionCount
 from twgen.model.temporal import GateStatus, TaskQueueType, VersionStatus
 from twgen.model.values import dataclass
 
 _NULL = NullWhen(lambda _: True)
-Percentage = Annotated[float, number(0, 100)]
 _CHANGES = choice(*(action for action in RoutingAction if action is not RoutingAction.NONE))
 
 
@@ -49,20 +48,6 @@ class ReportedOwner:
     relation: Ownership
     """How the manager relates to the caller. Adopted: the RolloutPolicy allows taking over from it. Unknown:
     the caller's identity is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedStep:
-    """A step."""
-
-    percentage: Percentage
-    """The share of new workflows, in percent."""
-    place: StepPlace
-    """Where the step is relative to the live share of the target."""
-    gate: str
-    """The workflow type that must complete before the step begins. Empty: it has no gate."""
-    until_promoted: bool
-    """true: after its pause, the step waits for a person to promote the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,36 +124,6 @@ class ReportedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportedCount:
-    """The number of versions, and the limits that stop a new one."""
-
-    deployed: int
-    """Versions that count towards maxVersions: all except the target and drained versions with zero
-    replicas."""
-    most_deployed: Annotated[int, Named("maxVersions")]
-    """The limit of the RolloutPolicy. When it is reached, the target is not created."""
-    registered: int
-    """Versions that Temporal knows."""
-    most_registered: int
-    """The default limit of Temporal. When it is reached, Temporal refuses a new version. A server may be
-    configured with another limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedMove:
-    """A change of traffic in the past."""
-
-    identity: str
-    """The manager identity that made the change."""
-    intent: str
-    """The hash of the rollout's intent. Empty: a person or CI ran it."""
-    application: str
-    """The Argo CD application of the intent. Empty: none."""
-    at: str
-    """When the change was made."""
-
-
-@dataclass(frozen=True, slots=True)
 class ReportedTaskQueue:
     """A task queue that it has polled."""
 
@@ -201,21 +156,6 @@ class ReportedPods:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportedAttached:
-    """A version's copy of an attached resource."""
-
-    kind: str
-    """Its kind."""
-    name: str
-    """The name."""
-    state: AttachedState
-    """Ready; Failing: one of its conditions says so; Missing: it was applied but does not exist; Refused: the
-    last sync could not apply it (only tick knows this); Pending: it has not been applied yet; NotRead."""
-    message: str
-    """The failing conditions, or the effect of a missing object. Empty: there is no problem."""
-
-
-@dataclass(frozen=True, slots=True)
 class ReportedSunset:
     """A later action on a Deployment."""
 
@@ -241,7 +181,7 @@ class VersionReport:
     since: Annotated[datetime | None, _NULL]
     """When it got this percentage, began to drain or was drained. For another status: when it was registered,
     or when its Deployment was created. Null: not known."""
-    moved_by: Annotated[ReportedMove | None, _NULL]
+    moved_by: Annotated[Move | None, _NULL]
     """The change that gave the version its share, from its metadata in Temporal. Null: it has no share, this
     is not known, or another client has changed it since."""
     open_workflows: Annotated[int | None, _NULL]
@@ -257,7 +197,7 @@ class VersionReport:
     """Whether the cluster was read. If not, nothing is known about its pods."""
     pods: Annotated[ReportedPods | None, _NULL]
     """The pods of its Deployment. Null: it has no Deployment, or the cluster was not read."""
-    attached: tuple[ReportedAttached, ...]
+    attached: tuple[AttachedView, ...]
     """The attached objects of the version, such as an HPA."""
     action: VersionAction
     """The action on its Deployment. ScaleDown: render zero replicas. Drop: render it no longer. None: there
@@ -297,7 +237,7 @@ class WorkerReport:
     """The manager of the worker in Temporal."""
     last_modifier: Annotated[str, Named("lastModifierIdentity")]
     """The identity that last changed the routing in Temporal. Empty: not known."""
-    steps: tuple[ReportedStep, ...]
+    steps: tuple[StepView, ...]
     """The steps of the target while it ramps. Empty: it does not ramp, or has no steps."""
     gates: tuple[ReportedGate, ...]
     """The gates of the target: the gate of its spec and the gate of the next step. Empty: there is none, none
@@ -313,7 +253,7 @@ class WorkerReport:
     unversioned_percentage: Annotated[float | None, number(0, 100), _NULL]
     """The share of new workflows that workers without a version get, in percent. Null: they get none by
     routing."""
-    count: Annotated[ReportedCount | None, Named("versionCount"), _NULL]
+    count: Annotated[VersionCount | None, Named("versionCount"), _NULL]
     """The number of versions, and the limits that stop a new one; null: the versions were not read."""
     versions: tuple[VersionReport, ...]
     """The target, then the current and ramping versions, then the others, newest first."""

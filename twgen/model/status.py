@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
+from twgen.model.record_shapes import Named
 from twgen.model.requests import Answer, PendingRequest, Verb
+from twgen.model.shapes import number
 from twgen.model.temporal import GateStatus, TaskQueue
 from twgen.model.values import dataclass
 
@@ -37,16 +39,18 @@ class GateProgress:
 
 @dataclass(frozen=True, slots=True)
 class VersionCount:
-    """The number of versions of a worker, and the caps on it that stop a new version."""
+    """The number of versions of a worker, and the limits that stop a new one."""
 
     deployed: int
-    """Those that count against maxVersions: all but the target and drained ones without replicas."""
-    most_deployed: int
-    """The policy's maxVersions: with so many, the target is not created."""
+    """Versions that count towards maxVersions: all except the target and drained versions with zero
+    replicas."""
+    most_deployed: Annotated[int, Named("maxVersions")]
+    """The limit of the RolloutPolicy. When it is reached, the target is not created."""
     registered: int
-    """Those that Temporal knows."""
+    """Versions that Temporal knows."""
     most_registered: int
-    """Temporal's own cap, unless the server is configured otherwise: with so many, it refuses a new one."""
+    """The default limit of Temporal. When it is reached, Temporal refuses a new version. A server may be
+    configured with another limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,13 @@ class Move:
     """What gave a version its share of new workflows; an empty text: not known."""
 
     identity: str
-    """As which manager it was made."""
+    """The manager identity that made the change."""
     intent: str
-    """The hash of the intent that it was made for."""
+    """The hash of the rollout's intent. Empty: a person or CI ran it."""
     application: str
-    """The Argo CD application that the intent belongs to."""
+    """The Argo CD application of the intent. Empty: none."""
     at: str
+    """When the change was made."""
 
 
 class AttachedState(StrEnum):
@@ -80,13 +85,17 @@ class AttachedState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttachedView:
-    """The status of one attached object."""
+    """A version's copy of an attached resource."""
 
     kind: str
+    """Its kind."""
     name: str
+    """The name."""
     state: AttachedState
-    says: str
-    """The conditions that speak against it, or what a missing one means; empty: nothing."""
+    """Ready; Failing: one of its conditions says so; Missing: it was applied but does not exist; Refused: the
+    last sync could not apply it (only tick knows this); Pending: it has not been applied yet; NotRead."""
+    says: Annotated[str, Named("message")]
+    """The failing conditions, or the effect of a missing object. Empty: there is no problem."""
 
     @property
     def is_ready(self) -> bool:
@@ -131,14 +140,16 @@ class StepPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One step of a target that ramps."""
+    """A step."""
 
-    percentage: float
+    percentage: Annotated[float, number(0, 100)]
+    """The share of new workflows, in percent."""
     place: StepPlace
+    """Where the step is relative to the live share of the target."""
     gate: str
-    """The workflow type that must complete before it begins; empty: it has no gate."""
+    """The workflow type that must complete before the step begins. Empty: it has no gate."""
     until_promoted: bool
-    """Only a person ends it."""
+    """true: after its pause, the step waits for a person to promote the target."""
 
 
 @dataclass(frozen=True, slots=True)

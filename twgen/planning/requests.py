@@ -47,7 +47,7 @@ def behind(
 ) -> list[tuple[PendingRequest, Answer]]:
     """The answers to the requests that wait with this one, if it is an abort of the target.
 
-    Nobody knows which of them came first, so none of them may undo the abort.
+    Which of them came first is unknown, so none of them may undo the abort.
     """
     if (request.verb, request.target) != (Verb.ABORT, target.build_id):
         return []
