@@ -27,6 +27,7 @@ from twgen.planning.requests import (
     refused_at_once,
     refused_without_job,
     same_that_waits,
+    taken,
 )
 from twgen.planning.routing.target import Target
 from twgen.versioning.names import ABORT_REQUEST, REQUEST
@@ -265,14 +266,28 @@ def test_interrupted_request_for_an_earlier_target_is_not_ended_by_a_stop_of_the
         assert (end.message if end else None) == expected
 
 
+@pytest.mark.parametrize("fast", [-10, 0, 10])
+@pytest.mark.parametrize("verb", [Verb.RESUME, Verb.RETRY])
+def test_interrupted_request_does_not_undo_a_later_stop_whatever_the_clocks(verb: Verb, fast: int) -> None:
+    request = asked(verb, "v3", at=NOW + fast * MINUTE)
+    before = a_target(paused=mark(-MINUTE), aborted=mark(-MINUTE))
+    decision = decided(request, waits(request), before, FASTER)
+    assert isinstance(decision, Intervention)
+    answer = taken(request, decision, before)
+    assert after_interruption(answer, before) is None
+    end = after_interruption(answer, a_target(paused=mark(SECOND)))
+    assert end
+    assert end.message.endswith("somebody stopped it again since then")
+
+
 def test_share_of_a_current_version_beside_a_ramp_is_what_the_ramp_leaves() -> None:
     request = asked(Verb.PROMOTE, "v3")
-    taken = Answer(request, AnswerState.TAKEN, "end the ramp", "an earlier token", 100)
-    end = after_interruption(taken, STATES["current, another ramps"])
+    answer = Answer(request, AnswerState.TAKEN, "end the ramp", "an earlier token", 100)
+    end = after_interruption(answer, STATES["current, another ramps"])
     assert end
     assert end.state is AnswerState.REFUSED
     assert end.message.endswith("its share is 90% now")
-    done = after_interruption(taken, STATES["current"])
+    done = after_interruption(answer, STATES["current"])
     assert done
     assert done.state is AnswerState.DONE
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
 
 from testing.faults import hanging
@@ -119,6 +120,27 @@ def test_gate_is_looked_for_under_later_attempts_while_runs_are_of_another_workf
     assert read("Smokee") == ([first, f"{first}-2"], ["Smokee"])
     types = ["Smokee", "Proof", "Smoke"]
     assert read(*types) == ([first, f"{first}-2", f"{first}-3"], types)
+
+
+class WithoutEnd(Gated):
+    """Says of every attempt that a workflow of another type has its ID."""
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:
+        if call.method == "describe_workflow_execution":
+            name = call.request.execution.workflow_id
+            run = GateRun("main", name, GateStatus.COMPLETED, NOW, workflow_type="Another")
+            self.model.versions["v3"] = replace(self.model.versions["v3"], gate_runs=(run,))
+        return await super().ask(call, deadline)
+
+
+def test_gate_with_endless_runs_of_another_workflow_type_cannot_be_read() -> None:
+    temporal = WithoutEnd()
+    spec = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
+    reading = Reading(SharedReads(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
+    sentence = "the next is test-shop/payments:v3-main-21: delete those workflows"
+    with pytest.raises(StateUnavailable, match=sentence):
+        asyncio.run(read_world([spec], reading))
+    assert len(temporal.asked) == 20
 
 
 class Forgetful(Temporal):

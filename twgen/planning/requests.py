@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
-from twgen.model.marks import MarkKey
+from twgen.model.marks import Mark, MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
@@ -111,19 +111,18 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
     change = intervention.change
     gets_all = change is not None and (change.percentage is None or target.is_current)
     share = _ALL if gets_all else change.percentage if change else None
-    token = target.temporal.conflict_token
-    return Answer(request, AnswerState.TAKEN, intervention.will, token, share)
+    token, stops = target.temporal.conflict_token, tuple(mark.at for mark in _stops(target) if mark.at)
+    return Answer(request, AnswerState.TAKEN, intervention.will, token, share, stops)
 
 
 def after_interruption(answer: Answer, target: Target) -> Answer | None:
     """The end of a request that was taken, and then interrupted; None: it may be carried out again.
 
     The conflict token changes with the traffic, so that no step is taken twice. What continues a rollout does
-    not undo what stopped it later.
+    not undo what stopped it later: the clocks of two people may differ, so no time is compared.
     """
-    stops = [target.marks[key] for key in (MarkKey.PAUSED, MarkKey.ABORTED) if key in target.marks]
     continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
-    if continues and any(mark.at and mark.at > answer.request.at for mark in stops):
+    if continues and any(mark.at not in answer.stops for mark in _stops(target)):
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: somebody stopped it again since then")
     if answer.request.verb is Verb.PROMOTE and answer.request.target != target.build_id:
         why = f"it is unknown whether that was done before {target.build_id} became the target"
@@ -138,6 +137,10 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
         return ended(answer, AnswerState.DONE)
     why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"
     return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
+
+
+def _stops(target: Target) -> list[Mark]:
+    return [target.marks[key] for key in (MarkKey.PAUSED, MarkKey.ABORTED) if key in target.marks]
 
 
 def is_in_effect(request: Request, target: Target) -> bool:

@@ -164,3 +164,11 @@ def test_task_queue_that_cannot_be_asked_keeps_no_rollout_from_waiting() -> None
     with pytest.raises(StateUnavailable, match="nobody may describe"):
         others(server)
     assert others(server, goes_on=True) == ()
+
+
+@pytest.mark.parametrize(("timeout", "most"), [(0, 1), (30, 100)])
+def test_list_whose_pages_never_end_is_read_as_long_as_one_answer_may_take(timeout: int, most: int) -> None:
+    temporal = Temporal(page(1, token=b"0"))
+    summaries = asyncio.run(SharedReads(temporal, Deadline(timeout)).summaries(ORDERS))
+    assert list(summaries) == ["w0"]
+    assert len(temporal.listed) == most

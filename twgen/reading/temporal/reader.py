@@ -1,6 +1,7 @@
 """Asking Temporal about workers: requests that workers of one reading share, and requests of each worker."""
 
 import asyncio
+import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -152,15 +153,18 @@ class SharedReads:
         page_size: int,
         most_pages: int,
     ) -> list[Answer]:
-        """Something about each Worker Deployment of a Temporal namespace, as far as these pages have them."""
+        """Something about each Worker Deployment of a Temporal namespace, as far as these pages have them.
+
+        No page is asked for once the time of one answer is over: a server may have pages without end.
+        """
         from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
 
-        listed = list[Answer]()
+        listed, began = list[Answer](), time.monotonic()
         request = ListWorkerDeploymentsRequest(namespace=spec.temporal_namespace, page_size=page_size)
         for _ in range(most_pages):
             more, request.next_page_token = await self.ask(spec, "list_worker_deployments", request, value)
             listed += more
-            if not request.next_page_token:
+            if not request.next_page_token or time.monotonic() - began > self._deadline.timeout:
                 break
         return listed
 
