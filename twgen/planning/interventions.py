@@ -14,8 +14,8 @@ from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.rollout import is_made
 from twgen.planning.routing.gates import (
     asked_gates,
+    failed_gate,
     first_not_passed,
-    gate_failures,
     hopeless_gates,
     next_attempt,
 )
@@ -108,7 +108,7 @@ def retry(target: Target) -> Intervention:
     """Another attempt after an abort, or after a gate that failed or cannot complete."""
     _refuse_foreign_or_unknown(target)
     ends, replays = [gate.workflow_id for gate in hopeless_gates(target)], may_replay_again(target)
-    failed = bool(ends or gate_failures(target))
+    failed = bool(ends or failed_gate(target))
     if not target.is_aborted and not failed and not replays:
         of_replay = "neither its gate nor its replay" if target.spec.policy.replay else "no gate"
         raise refused(target, f"it is not aborted, and {of_replay} failed")

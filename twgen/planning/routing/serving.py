@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from operator import itemgetter
 
+from twgen.model.plan import Phase
 from twgen.model.policy import POLLERS_ARE_LISTED
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType
@@ -21,8 +22,8 @@ class Obstacle:
     """False: it is unknown whether it serves."""
     has_pods: bool = True
     """False: a gate would only run into its timeout, or on pods that are about to end."""
-    needs_a_person: bool = False
-    """Waiting does not help."""
+    phase: Phase = Phase.WAITING
+    """The phase of a rollout that it stops; Blocked: waiting does not help."""
     older_pods_serve: bool = False
     """Pods of an older template serve its traffic."""
 
@@ -33,7 +34,7 @@ def obstacle(
     """The obstacle of the target, by its Deployment and task queues; None: it can take traffic."""
     if spec.says_zero:
         because = "its spec says zero replicas: no worker can take traffic"
-        return Obstacle(because, has_pods=False, needs_a_person=True)
+        return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
     workflow = [queue for queue in task_queues if queue.type is TaskQueueType.WORKFLOW]
     if world.deployments is None:
         return _without_cluster(workflow or task_queues)
@@ -68,10 +69,10 @@ def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None
     if live.paused:
         resume = how_to_resume(live.name, namespace)
         because = f"its Deployment is paused by hand: to continue, run `{resume}`"
-        return Obstacle(because, has_pods=False, needs_a_person=True)
+        return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
     if live.stalled:
         because = f"its Deployment makes no progress ({live.stalled}){newest_pod}"
-        return Obstacle(because, has_pods=False, needs_a_person=True)
+        return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
     if not live.serving:
         return Obstacle(f"its Deployment is not available yet{newest_pod}")
     # the older pods may run other code than the gate tested, for example under a custom build ID
