@@ -252,39 +252,22 @@ def _of_application(
             "a commit may be applied without its hooks, or not at all (argo-cd issues 22795 and 27875)",
             f"remove it: `kubectl annotate application {where} argocd.argoproj.io/manifest-generate-paths-`",
         )
-    for option in sorted(application.sync_options & _COSTLY.keys()):
-        yield Finding(
-            about,
-            f"it has sync option {option}",
-            _COSTLY[option],
-            "remove it from its syncOptions",
-            Severity.ADVICE,
-        )
+    advice = [
+        (f"it has sync option {option}", _COSTLY[option], "remove it from its syncOptions")
+        for option in sorted(application.sync_options & _COSTLY.keys())
+    ]
     if not application.is_automated:
-        yield Finding(
-            about,
-            "it is synced by hand",
-            "drained versions stay, and new ones are not deployed, until a person syncs it",
-            f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}",
-            Severity.ADVICE,
-        )
-        return
-    if not application.heals:
-        yield Finding(
-            about,
-            "automated.selfHeal is false",
-            "changes that are due by time wait for the next commit, and a deleted Job is not created again",
-            _automate(application, "selfHeal"),
-            Severity.ADVICE,
-        )
-    if not application.prunes:
-        yield Finding(
-            about,
-            "automated.prune is false",
-            "versions that are no longer needed stay, and the Application stays OutOfSync",
-            _automate(application, "prune"),
-            Severity.ADVICE,
-        )
+        waits = "drained versions stay, and new ones are not deployed, until a person syncs it"
+        automate = f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}"
+        advice.append(("it is synced by hand", waits, automate))
+    elif not application.heals:
+        waits = "changes that are due by time wait for the next commit, and a deleted Job is not created again"
+        advice.append(("automated.selfHeal is false", waits, _automate(application, "selfHeal")))
+    if application.is_automated and not application.prunes:
+        stays = "versions that are no longer needed stay, and the Application stays OutOfSync"
+        advice.append(("automated.prune is false", stays, _automate(application, "prune")))
+    for says, because, remedy in advice:
+        yield Finding(about, says, because, remedy, Severity.ADVICE)
 
 
 def _automate(application: ArgoApplication, *settings: str) -> str:
