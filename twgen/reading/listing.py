@@ -134,15 +134,18 @@ async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Dead
             intents.append(item)
         if written := written_requests(item["metadata"]):
             requests[_worker_of(item)] = written
-    return [_glimpse(item, requests.get(_worker_of(item), "")) for item in intents]
+    return [
+        Glimpse(
+            item["metadata"]["namespace"],
+            item["metadata"]["name"],
+            str(item["metadata"]["annotations"].get(INTENT_HASH, "")),
+            str(item["metadata"].get("uid")),
+            requests.get(_worker_of(item), ""),
+        )
+        for item in intents
+    ]
 
 
 def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
     """The namespace, and the label that an intent and the status of its rollout share."""
     return item["metadata"]["namespace"], str(value_at(item, "metadata", "labels", ROLLOUT))
-
-
-def _glimpse(item: Mapping[str, Any], request: str) -> Glimpse:
-    metadata = item["metadata"]
-    intent_hash = str(metadata["annotations"].get(INTENT_HASH, ""))
-    return Glimpse(metadata["namespace"], metadata["name"], intent_hash, str(metadata.get("uid")), request)

@@ -87,12 +87,22 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
     `namespace` is for documents without one.
     """
     plain = [document for document in documents if _is_plain(document.value) and _is_sound(document.value)]
-    ours = [document for document in plain if len(plain) == 1 or _is_of_temporal(document.value)]
+    ours = [
+        document
+        for document in plain
+        if len(plain) == 1
+        or any(map(_knows_temporal, document.value["spec"]["template"]["spec"]["containers"]))
+    ]
     pods = (imported_pods(document.value["spec"]["template"]["spec"]) for document in ours)
     addresses = {pod.place.address for pod in pods} - {""}
     specs_by_file: dict[str, Imported] = {}
     left: list[str] = []
-    workers = set(_labels_of_workers(documents))
+    workers = {
+        selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
+        for document in documents
+        if (kind := kind_of(document.value)) and kind.name == WORKER
+        if isinstance(name := value_at(document.value, "metadata", "name"), str)
+    }
     for document in documents:
         label = value_at(document.value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
         if is_of_a_version(document.value) and label in workers:
@@ -126,14 +136,6 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
     if is_of_a_version(value):
         return "it belongs to a version, but its worker is missing"
     return "it has no Temporal variables"
-
-
-def _labels_of_workers(documents: Iterable[Document]) -> Iterator[str]:
-    """The value of the label that the Deployments of each worker have."""
-    for document in documents:
-        kind, name = kind_of(document.value), value_at(document.value, "metadata", "name")
-        if kind and kind.name == WORKER and isinstance(name, str):
-            yield selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
 
 
 def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
@@ -195,10 +197,6 @@ def _is_sound(value: Any) -> bool:
             for container in containers
         )
     )
-
-
-def _is_of_temporal(value: Mapping[str, Any]) -> bool:
-    return any(map(knows_temporal, value["spec"]["template"]["spec"]["containers"]))
 
 
 def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
@@ -337,7 +335,7 @@ class ImportedPods(NamedTuple):
     """The container in the first place, since it seems to be the worker. Empty: there is no other."""
 
 
-def knows_temporal(container: Container) -> bool:
+def _knows_temporal(container: Container) -> bool:
     """One of its variables has the prefix TEMPORAL_."""
     return any(str(variable.get("name")).startswith("TEMPORAL_") for variable in container.get("env") or ())
 
@@ -347,10 +345,18 @@ def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
     containers: list[Container] = list(pod["containers"])
     # the worker's container becomes the first, since the image of the first one names the version; a
     # sidecar may be listed before it, or have variables of Temporal too
-    containers.sort(key=lambda container: (TASK_QUEUE not in _told(container), not knows_temporal(container)))
+    containers.sort(
+        key=lambda container: (TASK_QUEUE not in _told(container), not _knows_temporal(container))
+    )
     all_values = [_told(container) for container in containers]
     plain = ({name: text for name, text in values.items() if text} for values in all_values)
-    place = place_of({"containers": [{"env": [*map(_variable, values.items())]} for values in plain]})
+    place = place_of(
+        {
+            "containers": [
+                {"env": [{"name": name, "value": text} for name, text in values.items()]} for values in plain
+            ]
+        }
+    )
     variables = [variable for container in containers for variable in container.get("env") or ()]
     keys = (
         value_at(variable, "valueFrom", "secretKeyRef")
@@ -381,10 +387,6 @@ def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
         notes=tuple(dict.fromkeys(notes)),
         worker=str(containers[0].get("name")) if len(containers) > 1 else "",
     )
-
-
-def _variable(item: tuple[str, str]) -> dict[str, str]:
-    return {"name": item[0], "value": item[1]}
 
 
 def _told(container: Container) -> dict[str, str | None]:

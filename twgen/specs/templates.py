@@ -58,7 +58,9 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     names = {volume.get("name") for _, volume in _items(pod, "volumes")}
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
     whole = {**template, "spec": {**pod, "volumes": volumes}}
-    _check_images(path, pod)
+    for field in ("initContainers", "containers"):
+        for index, container in _items(pod, field):
+            check_image(path, f"{field}[{index}].image", container.get("image") or "")
     refused = list(refusals(whole, POD_TEMPLATE, spec.at("template"), spec.findings.most, problems))
     spec.refused(
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
@@ -139,12 +141,6 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
     for place, volume in _items(pod, "volumes"):
         if volume.get("name") in injected.names:
             path.problem(f"volumes[{place}].name", f"twgen adds {volume['name']}: remove it")
-
-
-def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
-    for field in ("initContainers", "containers"):
-        for index, container in _items(pod, field):
-            check_image(path, f"{field}[{index}].image", container.get("image") or "")
 
 
 def check_image(fields: Fields, place: str, image: str) -> bool:

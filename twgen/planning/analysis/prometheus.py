@@ -20,7 +20,12 @@ def query_for(measure: PrometheusQuery, spec: WorkerSpec) -> str:
     """The query with the names of the target instead of their placeholders, with any characters."""
     deployment = versioned_deployment_name(spec.name, spec.build_id)
     names = placeholders(deployment, spec.build_id, spec.temporal_namespace, spec.worker_deployment)
-    return filled(measure.query, {key: _UNSAFE.sub(_escaped, name) for key, name in names.items()})
+
+    def escaped(match: re.Match[str]) -> str:
+        # escaped bytes mean the same within " and ', but between ` there are no escapes
+        return "".join(f"\\x{byte:02x}" for byte in match[0].encode())
+
+    return filled(measure.query, {key: _UNSAFE.sub(escaped, name) for key, name in names.items()})
 
 
 def moments(
@@ -65,8 +70,3 @@ def _is_outside(measure: PrometheusQuery, point_value: float | None) -> bool:
         return measure.no_data is NoData.FAIL
     below = measure.least is not None and point_value < measure.least
     return below or (measure.most is not None and point_value > measure.most)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    # escaped bytes mean the same within " and ', but between ` there are no escapes
-    return "".join(f"\\x{byte:02x}" for byte in match[0].encode())

@@ -261,8 +261,8 @@ def _of_application(
         automate = f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}"
         advice.append(("it is synced by hand", waits, automate))
     elif not application.heals:
-        waits = "changes that are due by time wait for the next commit, and a deleted Job is not created again"
-        advice.append(("automated.selfHeal is false", waits, _automate(application, "selfHeal")))
+        late = "changes that are due by time wait for the next commit, and a deleted Job is not created again"
+        advice.append(("automated.selfHeal is false", late, _automate(application, "selfHeal")))
     if application.is_automated and not application.prunes:
         stays = "versions that are no longer needed stay, and the Application stays OutOfSync"
         advice.append(("automated.prune is false", stays, _automate(application, "prune")))

@@ -74,7 +74,12 @@ class Look:
         described = await describe()
         if memory is not None:
             memory.pop(key, None)
-            if described and summary and _is_still(described):
+            if (
+                described
+                and summary
+                and described.routing.update_state is not UpdateState.IN_PROGRESS
+                and all(version.status in _STILL for version in described.versions)
+            ):
                 memory[key] = summary, described
         return described
 
@@ -89,12 +94,6 @@ class Look:
             return await asyncio.shield(self._lists[place])
         except (StateUnavailable, OutOfTime):
             return {}
-
-
-def _is_still(worker: WorkerDeployment) -> bool:
-    """It changes only with what a list tells."""
-    is_told = worker.routing.update_state is not UpdateState.IN_PROGRESS
-    return is_told and all(version.status in _STILL for version in worker.versions)
 
 
 class Silences:
@@ -123,7 +122,10 @@ class Silences:
             # if others were answered meanwhile, only what was asked about hangs
             self._missed[question] += self._answered[question] == before
             if self._missed[question] >= _MOST_MISSED:
-                self._give_up(question, str(error))
+                self._given_up.setdefault(question, str(error))
+                now = asyncio.get_running_loop().time()
+                for other in self._waiting.pop(question, ()):
+                    other.reschedule(now)
             raise
         except TimeoutError:
             if not limit.expired():
@@ -138,9 +140,3 @@ class Silences:
     def _is_answered(self, question: Question) -> None:
         self._answered[question] += 1
         self._missed[question] = 0
-
-    def _give_up(self, question: Question, why: str) -> None:
-        self._given_up.setdefault(question, why)
-        now = asyncio.get_running_loop().time()
-        for limit in self._waiting.pop(question, ()):
-            limit.reschedule(now)
