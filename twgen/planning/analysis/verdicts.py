@@ -69,43 +69,38 @@ def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, i
 
 def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgement:
     """By the kind of the metric; a measurement of another kind is from an earlier metric with its name."""
+    name, verdict = metric.name, Verdict.PASSES
     match metric.measure, measured:
         case WorkflowFailures() as measure, Measurement(failures=Failures() as failures):
-            return judged_failures(metric.name, measure, failures, is_last=is_last)
-        case ReportedProblems(most), Measurement(stuck=StuckWorkflows() as stuck):
-            return _stuck(metric.name, most, stuck)
-        case BacklogAge(longest), Measurement(backlog=Backlog() as backlog):
-            return _backlog(metric.name, longest, backlog)
+            return judged_failures(name, measure, failures, is_last=is_last)
         case PrometheusQuery() as measure, Measurement(points=tuple() as points):
-            return judged_points(metric.name, measure, points)
-    return Judgement(metric.name, Verdict.UNDECIDED, "it was not measured")
-
-
-def _stuck(name: str, most: int, stuck: StuckWorkflows) -> Judgement:
-    first = f" ({listed(stuck.first)})" if stuck.first else ""
-    verdict = Verdict.FAILS if stuck.number > most else Verdict.PASSES
-    are = "is" if stuck.number == 1 else "are"
-    because = f"{counted(stuck.number, 'running workflow')} {are} stuck{first}, bound {most}"
-    if verdict is Verdict.PASSES and not stuck.is_all:
-        because = f"{because}; more may be stuck than twgen can check"
-        verdict = Verdict.UNDECIDED
-    return Judgement(name, verdict, because, float(stuck.number), float(most))
-
-
-def _backlog(name: str, longest: timedelta, backlog: Backlog) -> Judgement:
-    age, bound = timedelta(seconds=backlog.seconds), longest.total_seconds()
-    if age <= longest:
-        because = f"the oldest task has waited {spoken(age)}" if age else "no task waits"
-        return Judgement(
-            name, Verdict.PASSES, f"{because}, bound {spoken(longest)}", age.total_seconds(), bound
-        )
-    because = (
-        f"the oldest task of {backlog.task_queue} has waited {spoken(age)}, bound {spoken(longest)};"
-        f" {backlog.added:.3g} tasks arrive per second, and its workers take {backlog.dispatched:.3g}"
-    )
-    verdict = Verdict.FAILS
-    # the versions that share a task queue share its oldest task: only the rates show which one falls behind
-    if backlog.dispatched >= _KEEPS_UP * backlog.added:
-        verdict = Verdict.UNDECIDED
-        because = f"{because}: it keeps up, so the old task may belong to another version"
-    return Judgement(name, verdict, because, age.total_seconds(), bound)
+            return judged_points(name, measure, points)
+        case ReportedProblems(most), Measurement(stuck=StuckWorkflows() as stuck):
+            first = f" ({listed(stuck.first)})" if stuck.first else ""
+            are = "is" if stuck.number == 1 else "are"
+            because = f"{counted(stuck.number, 'running workflow')} {are} stuck{first}, bound {most}"
+            if stuck.number > most:
+                verdict = Verdict.FAILS
+            elif not stuck.is_all:
+                because = f"{because}; more may be stuck than twgen can check"
+                verdict = Verdict.UNDECIDED
+            return Judgement(name, verdict, because, float(stuck.number), float(most))
+        case BacklogAge(longest), Measurement(backlog=Backlog() as backlog):
+            age, bound = timedelta(seconds=backlog.seconds), f"bound {spoken(longest)}"
+            because = (
+                f"the oldest task has waited {spoken(age)}, {bound}" if age else f"no task waits, {bound}"
+            )
+            if age > longest:
+                verdict = Verdict.FAILS
+                because = (
+                    f"the oldest task of {backlog.task_queue} has waited {spoken(age)}, {bound};"
+                    f" {backlog.added:.3g} tasks arrive per second, and its workers take"
+                    f" {backlog.dispatched:.3g}"
+                )
+                # the versions that share a task queue share its oldest task: only the rates show which one
+                # falls behind
+                if backlog.dispatched >= _KEEPS_UP * backlog.added:
+                    verdict = Verdict.UNDECIDED
+                    because = f"{because}: it keeps up, so the old task may belong to another version"
+            return Judgement(name, verdict, because, age.total_seconds(), longest.total_seconds())
+    return Judgement(name, Verdict.UNDECIDED, "it was not measured")

@@ -1,7 +1,7 @@
 """Problems of an Argo CD: of its plugin, its settings and its Applications."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
@@ -141,21 +141,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
             f" `kubectl rollout restart {where} deployment argocd-repo-server`",
             Severity.ADVICE,
         )
-    yield from _of_times(argocd, settings, plan)
-    method = settings.get("application.resourceTrackingMethod", "")
-    if method == "label" or (not method and version and version < _TRACKS_BY_ANNOTATION):
-        yield Finding(
-            "Argo CD",
-            "it tracks objects by a label",
-            "it may prune objects of another owner that have the same label",
-            f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
-            """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
-            Severity.ADVICE,
-        )
-
-
-def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan) -> Iterator[Finding]:
-    """Limits by which Argo CD ends a hook too early, or a render before twgen reports what is slow."""
+    # limits by which Argo CD ends a hook too early, or a render before twgen reports what is slow
     policies = (worker.spec.policy for worker in plan.workers)
     holds = (policy.hold_for for policy in policies if policy.driver is Driver.HOOK)
     longest = max(holds, default=timedelta())
@@ -176,6 +162,16 @@ def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan)
             f"it ends a render after {waits}s, but the plugin reads servers for up to {ends:g}s",
             "it cuts a slow render off before twgen can report what was slow",
             _set_parameter(argocd, "controller.repo.server.timeout.seconds", max(300, int(2 * ends))),
+            Severity.ADVICE,
+        )
+    method = settings.get("application.resourceTrackingMethod", "")
+    if method == "label" or (not method and version and version < _TRACKS_BY_ANNOTATION):
+        yield Finding(
+            "Argo CD",
+            "it tracks objects by a label",
+            "it may prune objects of another owner that have the same label",
+            f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
+            """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
             Severity.ADVICE,
         )
 

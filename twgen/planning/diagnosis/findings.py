@@ -16,7 +16,7 @@ from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import Version, VersionStatus
+from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.diagnosis.argocd import not_running, of_argocd, of_tick, version_of
 from twgen.planning.diagnosis.rights import of_rights
@@ -168,8 +168,24 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
         temporal = world.workers[item.spec.key].temporal if item.spec.key in world.workers else None
         if temporal and temporal.server_version:
             servers[item.spec.connection.host_port] = temporal.server_version
-        if temporal:
-            yield from _of_versions(item, temporal.versions)
+        # the server cannot delete these versions to make room for a new one
+        polling = {
+            version.build_id for version in item.versions.versions if version.live and version.live.replicas
+        }
+        occupying = [
+            version
+            for version in (temporal.versions if temporal else ())
+            if version.status not in _MAKES_ROOM or version.build_id in polling
+        ]
+        if len(occupying) >= MOST_VERSIONS * _NEAR_FULL:
+            yield Finding(
+                item.spec.worker_deployment,
+                f"{len(occupying)} of its versions have traffic, open workflows or pods",
+                f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
+                "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
+                " (`matching.maxVersionsInDeployment`)",
+                Severity.PROBLEM if len(occupying) >= MOST_VERSIONS else Severity.ADVICE,
+            )
     for address, version in sorted(servers.items()):
         if (numbers := version_of(version)) and numbers < OLDEST_TEMPORAL:
             oldest = ".".join(map(str, OLDEST_TEMPORAL))
@@ -178,26 +194,6 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
                 f"Temporal {address}", f"its version is {version}", why, f"upgrade it to {oldest} or newer"
             )
     yield from _of_rates(installation, plan)
-
-
-def _of_versions(item: WorkerPlan, versions: tuple[Version, ...]) -> Iterator[Finding]:
-    """The finding about versions that the server cannot delete to make room for a new one."""
-    polling = {
-        version.build_id for version in item.versions.versions if version.live and version.live.replicas
-    }
-    occupying = [
-        version for version in versions if version.status not in _MAKES_ROOM or version.build_id in polling
-    ]
-    if len(occupying) < MOST_VERSIONS * _NEAR_FULL:
-        return
-    yield Finding(
-        item.spec.worker_deployment,
-        f"{len(occupying)} of its versions have traffic, open workflows or pods",
-        f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
-        "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
-        " (`matching.maxVersionsInDeployment`)",
-        Severity.PROBLEM if len(occupying) >= MOST_VERSIONS else Severity.ADVICE,
-    )
 
 
 def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
