@@ -300,3 +300,41 @@ def located(
             problem = item._replace(message=f"{item.message} {at}", other=None)
         by_file.setdefault(item.document.source, []).append((problem, line(item)))
     return [pair for pairs in by_file.values() for pair in sorted(pairs, key=lambda pair: pair[1] or 0)]
+
+
+DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
+
+
+class NotRendered(InvalidInput):
+    """The error of kustomize or helm for an invalid folder, as YamlError is for an invalid file."""
+
+
+class Input(NamedTuple):
+    """How documents come from a folder: as files, or rendered; the other fields are only for Helm."""
+
+    kind: str = DIRECTORY
+    release: str = ""
+    value_files: tuple[str, ...] = ()
+    values: str = ""
+    namespace: str = ""
+    root: str = ""
+    """The checkout whose files may be read; empty: the Git repository, or else the folder."""
+
+
+def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
+    """The documents of the paths, with `ledgers` also of the ledgers next to them; raises InvalidInput."""
+    if settings.kind == DIRECTORY:
+        return read_paths(with_ledgers(paths) if ledgers else paths, sources)
+    [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
+    if folder and not os.path.exists(folder):
+        raise InvalidInput(f"{folder}: no such file or folder")
+    from twgen.reading.templated import read_rendered  # most runs read only files
+
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"--input {settings.kind} renders one folder: give only that folder")
+    rendered = read_rendered(settings, os.path.realpath(folder), sources)
+    ledger = ledger_folder(folder)
+    if not ledger.is_dir() or not any(ledger.iterdir()):
+        return rendered
+    recorded = read_paths([str(ledger)], sources)
+    return Documents((*rendered.documents, *recorded.documents), (*rendered.unreadable, *recorded.unreadable))

@@ -10,7 +10,7 @@ from twgen.clients.prometheus import PrometheusServers, RangeQuery
 from twgen.errors import StateUnavailable
 from twgen.model.analysis import INFINITE, Point, PrometheusQuery
 from twgen.model.spec import WorkerSpec
-from twgen.planning.analysis.prometheus import moments, query_for
+from twgen.planning.analysis.verdicts import moments, query_for
 
 
 class PrometheusReader:

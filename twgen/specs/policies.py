@@ -17,10 +17,9 @@ from twgen.model.policy import Policy, PolicyStep, VersionPatch
 from twgen.model.problem import Problem, did_you_mean, quoted
 from twgen.model.shapes import TEXT, Findings, Shape, listing, unchanged
 from twgen.model.spec import AttachedWhile, Strategy, WorkerSpec
-from twgen.specs.declared import spec_shape
 from twgen.specs.deployments import marks_of_versions
 from twgen.specs.doubts import doubts_of_container, warn_of_hidden_characters
-from twgen.specs.fields import Fields
+from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_image, tag_can_move
 from twgen.specs.validation.walk import refusals

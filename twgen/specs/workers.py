@@ -28,9 +28,8 @@ from twgen.model.spec import (
 )
 from twgen.model.values import dataclass
 from twgen.specs.connections import SECRET_KEY, why_not_of_cloud
-from twgen.specs.declared import spec_shape
 from twgen.specs.deployments import DEPLOYMENT_FIELDS, DeploymentFields, pace
-from twgen.specs.fields import Fields
+from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
