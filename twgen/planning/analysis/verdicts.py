@@ -83,7 +83,7 @@ def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgeme
         case WorkflowFailures() as measure, Measurement(failures=Failures() as failures):
             return judged_failures(name, measure, failures, is_last=is_last)
         case PrometheusQuery() as measure, Measurement(points=tuple() as points):
-            return judged_points(name, measure, points)
+            return _judged_points(name, measure, points)
         case ReportedProblems(most), Measurement(stuck=StuckWorkflows() as stuck):
             first = f" ({listed(stuck.first)})" if stuck.first else ""
             are = "is" if stuck.number == 1 else "are"
@@ -141,7 +141,7 @@ def moments(
     return begin + max(1, passed - MOST_POINTS + 1) * measure.interval, begin + passed * measure.interval
 
 
-def judged_points(name: str, measure: PrometheusQuery, points: Sequence[Point]) -> Judgement:
+def _judged_points(name: str, measure: PrometheusQuery, points: Sequence[Point]) -> Judgement:
     """The verdict on the points of a query."""
     named = (("below", measure.least), ("above", measure.most))
     limits = [f"{word} {limit:g}" for word, limit in named if limit is not None]

@@ -31,10 +31,6 @@ class Gate:
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
         return first if attempt == 1 else f"{first}-{attempt}"
 
-    def is_run_by(self, run: GateRun) -> bool:
-        """The run is of its workflow type, as far as known."""
-        return run.workflow_type in {"", self.workflow_type}
-
     @property
     def name(self) -> str:
         """A name that is unique among the gates of its worker."""
@@ -116,7 +112,8 @@ def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
             for attempt in count(_first_attempt(target)):
                 name = gate.workflow_id(target, queue, attempt)
                 found = worst(runs.get((queue, name), ()))
-                if found is None or gate.is_run_by(found):
+                # the workflow type of a run may be unknown
+                if found is None or found.workflow_type in {"", gate.workflow_type}:
                     yield GateOnQueue(gate, queue, attempt, name, found, passed_over)
                     break
                 passed_over += (found,)
