@@ -25,7 +25,7 @@ from twgen.model.spec import Connection, Encoding, Gate, GateInput, Rollout, Sec
 from twgen.specs import kinds, spec_document
 from twgen.specs.attached import AttachedFields
 from twgen.specs.deployments import DeploymentFields, RollingUpdate
-from twgen.specs.replay import BYTES
+from twgen.specs.policies import BYTES
 from twgen.specs.workers import WorkerFields, WorkerOptions
 from twgen.versioning.names import CONTROLLER_API, WHEN
 

@@ -9,7 +9,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Part
 from twgen.errors import StateUnavailable
 from twgen.model.rollout import Glimpse
-from twgen.reading.glimpses import read_glimpses
+from twgen.reading.listing import read_glimpses
 from twgen.versioning.names import rollout_labels
 
 

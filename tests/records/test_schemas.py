@@ -21,7 +21,7 @@ from twgen.model.world import World
 from twgen.records.ledger import parse_ledgers
 from twgen.records.operator_config import parse_operator
 from twgen.records.snapshot import parse_snapshot, write_snapshot
-from twgen.specs.rollout_pods import refusals_of_pod
+from twgen.specs.manifests import refusals_of_pod
 from twgen.yaml.reader import read_documents
 from twgen.yaml.scalars import NotAScalar
 from twgen.yaml.writer import write_documents

@@ -13,8 +13,8 @@ SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "diagnosis.json").read_text())
 )
 FOUND = [
-    Finding("clocks", Severity.PROBLEM, "they differ\x1b[2J", "pauses last longer", "let NTP set both"),
-    Finding("Argo CD", Severity.ADVICE, "it does not heal", "`plan` waits", "set selfHeal"),
+    Finding("clocks", "they differ\x1b[2J", "pauses last longer", "let NTP set both"),
+    Finding("Argo CD", "it does not heal", "`plan` waits", "set selfHeal", Severity.ADVICE),
 ]
 NOT_CHECKED = {"Kubernetes": "no cluster is read"}
 
@@ -31,7 +31,7 @@ def test_finding_is_a_line_with_what_why_and_what_mends_it() -> None:
 def test_same_finding_of_many_workers_is_one_line_and_counts_as_many() -> None:
     about = [f"shop/w{number}" for number in range(500)]
     findings = [
-        Finding(worker, Severity.ADVICE, "no tick is there", "it waits", "install") for worker in about
+        Finding(worker, "no tick is there", "it waits", "install", Severity.ADVICE) for worker in about
     ]
     lines = diagnosis_lines([*findings, *FOUND], {}, "500 workers")
     assert lines[0] == "! shop/w0, shop/w1, shop/w2 and 497 more: no tick is there. It waits. Fix: install"
@@ -43,14 +43,14 @@ def test_same_finding_of_many_workers_is_one_line_and_counts_as_many() -> None:
 
 
 def test_question_is_followed_by_no_full_stop() -> None:
-    asks = Finding("shop/orders", Severity.PROBLEM, "is it off?", "it waits", "turn it on")
+    asks = Finding("shop/orders", "is it off?", "it waits", "turn it on")
     [line, _] = diagnosis_lines([asks], {}, "1 worker")
     assert line == "✗ shop/orders: is it off? It waits. Fix: turn it on"
 
 
 def test_terminal_gets_the_problems_last_and_no_line_broken_inside_a_command() -> None:
     command = "`kubectl create role payments-list-pods -n shop --verb=list --resource=pods`"
-    refused = Finding("account", Severity.PROBLEM, "it is not allowed to list pods", "its Jobs fail", command)
+    refused = Finding("account", "it is not allowed to list pods", "its Jobs fail", command)
     text = diagnosis_text([refused, *FOUND], NOT_CHECKED, "2 workers", colour=False, width=40)
     assert text.splitlines() == [
         "- not checked: Kubernetes: no",

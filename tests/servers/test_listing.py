@@ -16,8 +16,7 @@ from twgen.model.rollout import Driver, Glimpse
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.reading import listing
-from twgen.reading.glimpses import read_glimpses
-from twgen.reading.listing import config_maps_path, rollout_objects
+from twgen.reading.listing import config_maps_path, read_glimpses, rollout_objects
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import write_rollout_status
 from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT, rollout_labels

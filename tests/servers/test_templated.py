@@ -15,8 +15,7 @@ from testing.recipes import HELM, KUSTOMIZE
 from tests.cli.conftest import Ended
 from twgen.errors import InvalidInput
 from twgen.reading import templated
-from twgen.reading.documents import Sources
-from twgen.reading.input import Input
+from twgen.reading.documents import Input, Sources
 
 pytestmark = pytest.mark.server
 CONNECTION = """\

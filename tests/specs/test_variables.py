@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.specs.parsing import CONNECTION, parsed, told, worker
-from twgen.specs.imported_pods import imported_pods
+from twgen.specs.imports import imported_pods
 from twgen.versioning.injection import Injection, with_injection, with_task_queue
 
 NAMES = ["A", "B", "TEMPORAL_ADDRESS", "TEMPORAL_TASK_QUEUE", "TEMPORAL_TLS"]

@@ -24,20 +24,18 @@ from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.references import with_lost_references
-from twgen.reading.documents import Documents, Sources
-from twgen.reading.input import DIRECTORY, read_input
+from twgen.reading.documents import DIRECTORY, Documents, Sources, read_input
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
 from twgen.reporting.problems import Located, problem_lines
-from twgen.specs.analysis import unusable_prometheus
 from twgen.specs.attached import KINDS, why_cluster_scoped
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.connections import local_addresses
 from twgen.specs.hooks import hooks_beside_jobs
 from twgen.specs.kinds import OPERATOR_CONFIG, POLICY, SNAPSHOT, WORKER, kind_of
 from twgen.specs.parse import Specs, parse_specs, refused_manifests
-from twgen.specs.replay import replays_without_image
+from twgen.specs.policies import replays_without_image, unusable_prometheus
 from twgen.versioning.names import CONTROLLER_API
 
 if TYPE_CHECKING:

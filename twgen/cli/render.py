@@ -33,7 +33,7 @@ from twgen.cli.signals import hold_signals
 from twgen.errors import InvalidInput
 from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
 from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
-from twgen.reading.input import HELM
+from twgen.reading.documents import HELM
 from twgen.rendering.jobs import Manifest
 from twgen.rendering.manifests import FORMATS, render_manifests
 from twgen.specs.hooks import is_test_of_helm

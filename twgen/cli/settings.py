@@ -16,8 +16,7 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
 from twgen.model.values import dataclass
-from twgen.reading.documents import Sources
-from twgen.reading.input import DIRECTORY, HELM, Input
+from twgen.reading.documents import DIRECTORY, HELM, Input, Sources
 
 if TYPE_CHECKING:
     from twgen.clients.deadline import Deadline

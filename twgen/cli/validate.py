@@ -14,8 +14,7 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem, counted
 from twgen.planning.drivers import left_out
-from twgen.reading.documents import Documents, located
-from twgen.reading.input import DIRECTORY, Input, NotRendered, read_input
+from twgen.reading.documents import DIRECTORY, Documents, Input, NotRendered, located, read_input
 from twgen.reporting.problems import (
     Located,
     Validation,

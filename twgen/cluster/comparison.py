@@ -41,28 +41,23 @@ def compare(applied: Mapping[str, Any], live: Mapping[str, Any]) -> Comparison:
 
 def _differences(applied: Any, live: Any, defaults: Any, path: str) -> Iterator[tuple[str, bool]]:
     if isinstance(applied, dict) and isinstance(live, dict):
-        yield from _mapping_differences(applied, live, defaults if isinstance(defaults, dict) else {}, path)
+        defaults = defaults if isinstance(defaults, dict) else {}
+        for name, value in applied.items():
+            if name in live:
+                if value != live[name]:
+                    yield from _differences(value, live[name], defaults.get(name), join_path(path, name))
+            # Go leaves out empty values
+            elif value not in ({}, [], None, "") and value != defaults.get(name):
+                yield join_path(path, name), False
+        filled_in = with_derived(defaults, live)
+        for name, value in live.items():
+            default = filled_in.get(name)
+            if name not in applied and less_defaults(value, default) not in (default, {}, [], None):
+                yield join_path(path, name), True
     elif isinstance(applied, list) and isinstance(live, list):
         yield from _list_differences(applied, live, defaults[0] if isinstance(defaults, list) else {}, path)
     elif applied != live:
         yield path, False
-
-
-def _mapping_differences(
-    applied: Mapping[str, Any], live: Mapping[str, Any], defaults: Mapping[str, Any], path: str
-) -> Iterator[tuple[str, bool]]:
-    for name, value in applied.items():
-        if name in live:
-            if value != live[name]:
-                yield from _differences(value, live[name], defaults.get(name), join_path(path, name))
-        # Go leaves out empty values
-        elif value not in ({}, [], None, "") and value != defaults.get(name):
-            yield join_path(path, name), False
-    filled_in = with_derived(defaults, live)
-    for name, value in live.items():
-        default = filled_in.get(name)
-        if name not in applied and less_defaults(value, default) not in (default, {}, [], None):
-            yield join_path(path, name), True
 
 
 def _list_differences(

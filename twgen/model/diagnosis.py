@@ -24,10 +24,10 @@ class Finding:
     """One finding: what is wrong, why it matters, and how to fix it."""
 
     about: str
-    severity: Severity
     says: str
     because: str
     remedy: str
+    severity: Severity = Severity.PROBLEM
 
 
 class Right(NamedTuple):

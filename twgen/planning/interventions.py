@@ -14,8 +14,8 @@ from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.rollout import is_made
 from twgen.planning.routing.gates import (
     asked_gates,
+    failed_gate,
     first_not_passed,
-    gate_failures,
     hopeless_gates,
     next_attempt,
 )
@@ -60,7 +60,13 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
 
     Raises NegativeAnswer, with the reason, if the target must not get the traffic.
     """
-    _refuse_if_traffic_cannot_move(target)
+    _refuse_foreign_or_unknown(target)
+    if target.has_all_traffic:
+        raise refused(target, "it already has all traffic")
+    if target.is_aborted:
+        raise refused(target, "it is marked aborted; run `twgen retry` first")
+    if target.obstacle:
+        raise refused(target, target.obstacle.because)
     if target.is_current:
         change = _change(target, RoutingAction.CLEAR_RAMP)
         return Intervention(f"end the ramp to {target.other_ramp_name}", {}, change, goes_on=True)
@@ -108,7 +114,7 @@ def retry(target: Target) -> Intervention:
     """Another attempt after an abort, or after a gate that failed or cannot complete."""
     _refuse_foreign_or_unknown(target)
     ends, replays = [gate.workflow_id for gate in hopeless_gates(target)], may_replay_again(target)
-    failed = bool(ends or gate_failures(target))
+    failed = bool(ends or failed_gate(target))
     if not target.is_aborted and not failed and not replays:
         of_replay = "neither its gate nor its replay" if target.spec.policy.replay else "no gate"
         raise refused(target, f"it is not aborted, and {of_replay} failed")
@@ -223,16 +229,6 @@ def _refuse_foreign_or_unknown(target: Target) -> None:
             target,
             "Temporal does not know it yet, so nothing can be changed; `twgen status` shows what is missing",
         )
-
-
-def _refuse_if_traffic_cannot_move(target: Target) -> None:
-    _refuse_foreign_or_unknown(target)
-    if target.has_all_traffic:
-        raise refused(target, "it already has all traffic")
-    if target.is_aborted:
-        raise refused(target, "it is marked aborted; run `twgen retry` first")
-    if target.obstacle:
-        raise refused(target, target.obstacle.because)
 
 
 def refused(target: Target, because: str) -> NegativeAnswer:

@@ -12,7 +12,7 @@ from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention, refused
 from twgen.planning.rollout import needs_a_rollout
-from twgen.planning.routing.gates import gate_failures, hopeless_gates
+from twgen.planning.routing.gates import failed_gate, hopeless_gates
 from twgen.planning.routing.replay import may_replay_again
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
@@ -155,7 +155,7 @@ def is_in_effect(request: Request, target: Target) -> bool:
         case Verb.ABORT:
             return target.is_aborted and not target.ramp
         case Verb.RETRY:
-            has_failed = gate_failures(target) or hopeless_gates(target) or may_replay_again(target)
+            has_failed = failed_gate(target) or hopeless_gates(target) or may_replay_again(target)
             return not (target.is_aborted or has_failed)
         case Verb.PROMOTE:
             return False

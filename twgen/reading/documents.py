@@ -71,6 +71,7 @@ class Documents(NamedTuple):
 def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
     """Every document under the paths, in order, each file once; raises InvalidInput if there is none.
 
+    A file with several names has the first of them. An entry of a folder that cannot be read gets a line.
     A folder is read with everything below it, except hidden entries; `-` is stdin. A path without any
     document is a line of `unreadable`.
     """
@@ -78,13 +79,18 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
     read = _Read(sources)
     # a new ledger may still be empty
     empty = {_place(path): path for path in paths if os.path.basename(path) != LEDGER_FOLDER}
-    for file, place, path in _files(paths, read.unreadable):
-        if read.add(file):
-            empty = {other: name for other, name in empty.items() if other not in {place, _place(path)}}
-        elif is_in_ledger(file):
-            read.unreadable.append(f"{file} is empty: restore it from Git, or remove it")
-        if read.budget.is_spent:
-            return Documents(tuple(read.documents), tuple(read.unreadable))
+    places: set[str] = set()
+    for path in paths:
+        for file, place in _below(path, read.unreadable) if _is_folder(path) else [(path, _place(path))]:
+            if place in places:
+                continue
+            places.add(place)
+            if read.add(file):
+                empty = {other: name for other, name in empty.items() if other not in {place, _place(path)}}
+            elif is_in_ledger(file):
+                read.unreadable.append(f"{file} is empty: restore it from Git, or remove it")
+            if read.budget.is_spent:
+                return Documents(tuple(read.documents), tuple(read.unreadable))
     if not read.documents and not read.unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: give the folder of your specs")
     silent = (path for path in empty.values() if not any(line.startswith(path) for line in read.unreadable))
@@ -149,15 +155,6 @@ def ledger_folder(path: str) -> Path:
     return folder
 
 
-def with_ledgers(paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths, and the ledger next to each file among them; for stdin, the ledger of the working directory.
-
-    Raises InvalidInput.
-    """
-    ledgers = [ledger_folder(path) for path in paths if not _is_folder(path)]
-    return tuple(dict.fromkeys((*paths, *(str(folder) for folder in ledgers if folder.is_dir()))))
-
-
 def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:
     """`file:line: problem` for a file that is not YAML.
 
@@ -180,19 +177,6 @@ def _resolve(source: str) -> str:
         f"remove the markers to keep the versions of both sides, or keep one side with `git checkout"
         f" --ours {file}` or `--theirs`; then run `twgen lock`"
     )
-
-
-def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Every file once: the first of its names, its real place, and the path under which it was found.
-
-    An entry of a folder that cannot be read gets a line.
-    """
-    places: set[str] = set()
-    for path in paths:
-        for name, place in _below(path, unreadable) if _is_folder(path) else [(path, _place(path))]:
-            if place not in places:
-                places.add(place)
-                yield name, place, path
 
 
 def _is_folder(path: str) -> bool:
@@ -300,3 +284,47 @@ def located(
             problem = item._replace(message=f"{item.message} {at}", other=None)
         by_file.setdefault(item.document.source, []).append((problem, line(item)))
     return [pair for pairs in by_file.values() for pair in sorted(pairs, key=lambda pair: pair[1] or 0)]
+
+
+DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
+
+
+class NotRendered(InvalidInput):
+    """The error of kustomize or helm for an invalid folder, as YamlError is for an invalid file."""
+
+
+class Input(NamedTuple):
+    """How documents come from a folder: as files, or rendered; the other fields are only for Helm."""
+
+    kind: str = DIRECTORY
+    release: str = ""
+    value_files: tuple[str, ...] = ()
+    values: str = ""
+    namespace: str = ""
+    root: str = ""
+    """The checkout whose files may be read; empty: the Git repository, or else the folder."""
+
+
+def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
+    """The documents of the paths, with `ledgers` also of the ledger next to each file among them.
+
+    For stdin, that is the ledger of the working directory. Raises InvalidInput.
+    """
+    if settings.kind == DIRECTORY:
+        beside = [ledger_folder(path) for path in paths if ledgers and not _is_folder(path)]
+        return read_paths(
+            [*dict.fromkeys((*paths, *(str(folder) for folder in beside if folder.is_dir())))], sources
+        )
+    [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
+    if folder and not os.path.exists(folder):
+        raise InvalidInput(f"{folder}: no such file or folder")
+    from twgen.reading.templated import read_rendered  # most runs read only files
+
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"--input {settings.kind} renders one folder: give only that folder")
+    rendered = read_rendered(settings, os.path.realpath(folder), sources)
+    ledger = ledger_folder(folder)
+    if not ledger.is_dir() or not any(ledger.iterdir()):
+        return rendered
+    recorded = read_paths([str(ledger)], sources)
+    return Documents((*rendered.documents, *recorded.documents), (*rendered.unreadable, *recorded.unreadable))

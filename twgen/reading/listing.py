@@ -11,7 +11,9 @@ from twgen.clients.http import Unreadable
 from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, Part, listed
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
-from twgen.versioning.names import ROLLOUT
+from twgen.model.rollout import Driver, Glimpse
+from twgen.records.requests import written_requests
+from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT
 from twgen.yaml.limits import Budget, Limits
 
 _PAGE, _PAGE_OF_METADATA = 50, 500
@@ -118,3 +120,32 @@ async def _names(
 
 def _namespace(item: Mapping[str, Any]) -> str:
     return str(item["metadata"]["namespace"])
+
+
+async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Glimpse]:
+    """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
+    intents: list[Mapping[str, Any]] = []
+    requests: dict[tuple[str, str], str] = {}
+    path = config_maps_path(namespace)
+    # each check lists the same objects as a whole, and says which ones are left out
+    async for item in rollout_objects(client, path, deadline, lambda _: None, only=Part.METADATA):
+        annotations = value_at(item, "metadata", "annotations") or {}
+        if annotations.get(DRIVER) == Driver.TICK:
+            intents.append(item)
+        if written := written_requests(item["metadata"]):
+            requests[_worker_of(item)] = written
+    return [
+        Glimpse(
+            item["metadata"]["namespace"],
+            item["metadata"]["name"],
+            str(item["metadata"]["annotations"].get(INTENT_HASH, "")),
+            str(item["metadata"].get("uid")),
+            requests.get(_worker_of(item), ""),
+        )
+        for item in intents
+    ]
+
+
+def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
+    """The namespace, and the label that an intent and the status of its rollout share."""
+    return item["metadata"]["namespace"], str(value_at(item, "metadata", "labels", ROLLOUT))

@@ -1,16 +1,14 @@
 """Reading the results of a Prometheus query about a target, moment by moment."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from math import isnan
-from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.prometheus import PrometheusServers, RangeQuery
 from twgen.errors import StateUnavailable
 from twgen.model.analysis import INFINITE, Point, PrometheusQuery
 from twgen.model.spec import WorkerSpec
-from twgen.planning.analysis.prometheus import moments, query_for
+from twgen.planning.analysis.verdicts import moments, query_for
 
 
 class PrometheusReader:
@@ -38,21 +36,17 @@ class PrometheusReader:
                 f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
             )
         try:
-            values = dict(_by_place(series, query))
+            # a cache before Prometheus may move all moments a little: the nearest one counts. Infinity is
+            # replaced, because a JSON document has no number for it
+            values = {
+                round((float(at) - query.first) / query.step): None
+                if isnan(value := float(text))
+                else max(-INFINITE, min(value, INFINITE))
+                for values_of_series in series
+                for at, text in values_of_series["values"]
+            }
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise StateUnavailable(f"Prometheus {server.name} did not return a number") from error
         return tuple(
             Point(first + place * step, values.get(place)) for place in range((last - first) // step + 1)
         )
-
-
-def _by_place(series: list[Any], query: RangeQuery) -> Iterator[tuple[int, float | None]]:
-    """The numbers of a single series, or of none, each with the index of the nearest moment.
-
-    A cache in front of Prometheus may move all moments a little. Infinity is replaced, because a JSON
-    document has no number for it.
-    """
-    for values_of_series in series:
-        for at, text in values_of_series["values"]:
-            place, value = round((float(at) - query.first) / query.step), float(text)
-            yield place, None if isnan(value) else max(-INFINITE, min(value, INFINITE))

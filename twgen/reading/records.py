@@ -53,7 +53,7 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
 def read_operator_file(path: str, sources: Sources) -> Operator:
     """The operator's configuration; raises InvalidDocuments with all its problems."""
     from twgen.records.operator_config import parse_operator
-    from twgen.specs.rollout_pods import refusals_of_pod
+    from twgen.specs.manifests import refusals_of_pod
 
     def parse(value: Any) -> tuple[Operator | None, list[Finding]]:
         operator, findings = parse_operator(value)

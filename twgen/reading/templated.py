@@ -13,9 +13,8 @@ from twgen.clients.programs import program_on_path
 from twgen.errors import InvalidInput
 from twgen.model.problem import Document, quoted
 from twgen.reading import confined
-from twgen.reading.documents import Documents, Sources
+from twgen.reading.documents import KUSTOMIZE, Documents, Input, NotRendered, Sources
 from twgen.reading.git import repository_root
-from twgen.reading.input import KUSTOMIZE, Input, NotRendered
 from twgen.specs.kinds import CHART_FILE, RENDERED_BY, without_lists
 from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents

@@ -11,9 +11,8 @@ from twgen.model.problem import Finding
 from twgen.model.record_shapes import Mark, Named
 from twgen.model.spec import AttachedResource
 from twgen.model.values import dataclass
-from twgen.specs.declared import spec_shape
 from twgen.specs.doubts import entries, warn_of_hidden_characters
-from twgen.specs.fields import Fields
+from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import Connection, SecretKey, WorkerSpec
-from twgen.specs.declared import spec_shape
-from twgen.specs.fields import Fields
+from twgen.specs.fields import Fields, spec_shape
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")

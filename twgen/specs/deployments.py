@@ -10,8 +10,7 @@ from twgen.model.paths import Path, written_path
 from twgen.model.problem import noun, quoted, wrong_type
 from twgen.model.shapes import INT32, Findings, Shape, unchanged
 from twgen.model.values import dataclass
-from twgen.specs.declared import spec_shape
-from twgen.specs.fields import Fields
+from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     CONTROLLER_API,

@@ -1,11 +1,20 @@
-"""Read a spec field by field. A mistake is noted, and does not end the reading."""
+"""Read the fields of a spec: one by one, or into the dataclass that declares them.
 
-from collections.abc import Iterable, Iterator, Mapping
+A mistake is noted, and does not end the reading, so that the rules between fields can report more. A
+dataclass of a spec is declared like one of a record (model.record_shapes).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
+from dataclasses import MISSING
+from enum import StrEnum
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from twgen.model.forms import WORDS
+from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, Place, noun, quoted, unknown_field, wrong_type
+from twgen.model.record_shapes import Hint, Mark, OneOf, default_of, document_names, marks_of, shape_of
 from twgen.model.shapes import Findings, Shape, listing, unchanged
 
 _ITEMS = listing(Shape(lambda value, *_: (value,), unchanged, {}))
@@ -126,3 +135,137 @@ class Fields:
             for name in self.value
             if name not in names
         )
+
+
+Shapes = Mapping[Any, Shape]
+Check = Callable[[Fields, Any], None]
+"""Notes problems and warnings between the fields of a mapping, given the value that was read from it."""
+
+
+class _Entry(NamedTuple):
+    """A field of a dataclass, and the names that lead to it from the mapping."""
+
+    attribute: str
+    path: tuple[str, ...]
+    shape: Shape
+    default: Any
+    """The value of the attribute if the field is absent or unusable."""
+    required: bool
+    hint: str
+    of_holder: bool
+    """The field is required if the mapping that holds it is present."""
+
+
+def spec_shape(
+    kind: Any,
+    check: Check | None = None,
+    *,
+    fields: Mapping[str, Shape] = MappingProxyType({}),
+    shapes: Shapes = MappingProxyType({}),
+) -> Shape:
+    """The Shape of a mapping whose fields a dataclass declares.
+
+    `check` is called with each value that is read. `fields` (by attribute) and `shapes` (by class, at any
+    depth) give the Shapes that the class itself cannot. The Shape writes nothing and has no schema: nothing
+    writes a spec, and tools make its schema.
+    """
+    read_fields = _reader(kind, shapes, fields)
+
+    def read(value: Any, path: Path, findings: Findings) -> Any:
+        if value is None:
+            findings.problem(path, wrong_type(noun(dict), value))
+        fields = Fields(value, written_path(path), findings)
+        declared_value = read_fields(fields)
+        if check and declared_value is not None:
+            check(fields, declared_value)
+        fields.close()
+        return declared_value
+
+    return Shape(read, _unwritten, {})
+
+
+def _unwritten(value: Any) -> Any:
+    raise NotImplementedError(value)
+
+
+def _reader(
+    kind: Any, shapes: Shapes, given: Mapping[str, Shape] = MappingProxyType({})
+) -> Callable[[Fields], Any]:
+    """The function that reads a mapping into a dataclass."""
+    entries: list[_Entry] = []
+    inline: dict[str, Callable[[Fields], Any]] = {}
+    names = document_names(kind)
+    internal: dict[str, Any] = {}
+    for attribute, annotation in kind.__annotations__.items():
+        default = default_of(kind, attribute)
+        if attribute not in names:
+            internal |= {attribute: _blank(annotation)} if default is MISSING else {}
+            continue
+        marks = marks_of(annotation)
+        one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), None)
+        if one_of:
+            inline[attribute] = _one_of(one_of, shapes)
+        elif Mark.INLINE in marks:
+            inline[attribute] = _reader(get_args(annotation)[0], shapes, given)
+        else:
+            entry = _Entry(
+                attribute,
+                tuple(names[attribute].split(".")),
+                given.get(attribute) or shape_of(annotation, shapes, spec_shape),
+                _blank(annotation) if default is MISSING else default,
+                required=default is MISSING or Mark.REQUIRED in marks,
+                hint=next((f": {mark.text}" for mark in marks if isinstance(mark, Hint)), ""),
+                of_holder=Mark.OF_HOLDER in marks,
+            )
+            entries.append(entry)
+    defaults = internal | {entry.attribute: entry.default for entry in entries}
+    names_here = frozenset(entry.path[0] for entry in entries)
+
+    def read(fields: Fields) -> Any:
+        attributes = dict(defaults)
+        for attribute, read_inline in inline.items():
+            attributes[attribute] = read_inline(fields)
+        fields.expect(names_here)
+        holders: dict[tuple[str, ...], Fields] = {}
+        for entry in entries:
+            if entry.path[0] in fields.value or entry.required:
+                attributes[entry.attribute] = _value(entry, fields, holders)
+        for holder in holders.values():
+            holder.close()
+        # without the field that names its class, a value cannot be checked
+        return None if any(attributes[attribute] is None for attribute in inline) else kind(**attributes)
+
+    return read
+
+
+def _value(entry: _Entry, fields: Fields, holders: dict[tuple[str, ...], Fields]) -> Any:
+    """The value of a field; the mappings that lead to it are added to `holders`, by their names."""
+    holder, is_held = fields, False
+    for depth, name in enumerate(entry.path[:-1], 1):
+        is_held = holder.has(name)
+        holder = holders.setdefault(entry.path[:depth], holder.mapping(name))
+    required = entry.required or (entry.of_holder and is_held)
+    return holder.get(entry.path[-1], entry.shape, entry.default, required=required, hint=entry.hint)
+
+
+def _one_of(kinds: Mapping[str, Any], shapes: Shapes) -> Callable[[Fields], Any]:
+    """The function that reads a value whose class follows from the name of its field."""
+    by_name = {name: shape_of(kind, shapes, spec_shape) for name, kind in kinds.items()}
+
+    def read(fields: Fields) -> Any:
+        names = [name for name in by_name if fields.has(name)]
+        if len(names) != 1:
+            fields.problem("", f"needs exactly one of {', '.join(by_name)}")
+        return fields.get(names[0], by_name[names[0]]) if names else None
+
+    return read
+
+
+def _blank(annotation: Any) -> Any:
+    """A stand-in for a required value that is absent or wrong, so that the other rules can be checked."""
+    while get_origin(annotation) in {Annotated, Union, UnionType}:
+        annotation = next(item for item in get_args(annotation) if item is not NoneType)
+    base = get_origin(annotation) or annotation
+    if issubclass(base, StrEnum):
+        return next(iter(base))
+    return None if hasattr(base, "__annotations__") and base.__annotations__ else base()

@@ -8,13 +8,25 @@ from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.forms import NAME
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.policy import EnvironmentNames
 from twgen.model.problem import Document, quoted
 from twgen.model.shapes import Findings, fits
+from twgen.model.spec import Connection, SecretKey
 from twgen.model.world import LiveDeployment
 from twgen.specs.attached import KINDS
-from twgen.specs.imported_pods import imported_pods, knows_temporal
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.spec_document import STORED_DEFAULTS
+from twgen.specs.templates import Values, known_value, references, with_references
+from twgen.versioning.injection import (
+    ADDRESS,
+    NAMESPACE,
+    TASK_QUEUE,
+    Identity,
+    Place,
+    injection,
+    is_ever_injected,
+    place_of,
+)
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     CONTROLLER_API,
@@ -33,8 +45,13 @@ _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHist
 _SCHEDULING = ("affinity", "topologySpreadConstraints")
 _NO_ADDRESS = "temporal.example.com:7233"
 
-Place = tuple[str, ...]
+_Field = tuple[str, ...]
 """A field of a document, by the names that lead to it."""
+_KEY = "TEMPORAL_API_KEY"
+_OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
+"""Prefixes of the variables that hold credentials: a Connection names a Secret in their place."""
+
+Container = Mapping[str, Any]
 
 
 class Imported(NamedTuple):
@@ -42,7 +59,7 @@ class Imported(NamedTuple):
 
     file: str
     document: Mapping[str, Any]
-    comments: Mapping[Place, str] = {}
+    comments: Mapping[_Field, str] = {}
     """Comments for some of its fields."""
     missing: tuple[str, ...] = ()
     """Sentences for a person: what to fill in or to check."""
@@ -70,12 +87,22 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
     `namespace` is for documents without one.
     """
     plain = [document for document in documents if _is_plain(document.value) and _is_sound(document.value)]
-    ours = [document for document in plain if len(plain) == 1 or _is_of_temporal(document.value)]
+    ours = [
+        document
+        for document in plain
+        if len(plain) == 1
+        or any(map(_knows_temporal, document.value["spec"]["template"]["spec"]["containers"]))
+    ]
     pods = (imported_pods(document.value["spec"]["template"]["spec"]) for document in ours)
     addresses = {pod.place.address for pod in pods} - {""}
     specs_by_file: dict[str, Imported] = {}
     left: list[str] = []
-    workers = set(_labels_of_workers(documents))
+    workers = {
+        selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
+        for document in documents
+        if (kind := kind_of(document.value)) and kind.name == WORKER
+        if isinstance(name := value_at(document.value, "metadata", "name"), str)
+    }
     for document in documents:
         label = value_at(document.value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
         if is_of_a_version(document.value) and label in workers:
@@ -109,14 +136,6 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
     if is_of_a_version(value):
         return "it belongs to a version, but its worker is missing"
     return "it has no Temporal variables"
-
-
-def _labels_of_workers(documents: Iterable[Document]) -> Iterator[str]:
-    """The value of the label that the Deployments of each worker have."""
-    for document in documents:
-        kind, name = kind_of(document.value), value_at(document.value, "metadata", "name")
-        if kind and kind.name == WORKER and isinstance(name, str):
-            yield selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
 
 
 def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
@@ -178,10 +197,6 @@ def _is_sound(value: Any) -> bool:
             for container in containers
         )
     )
-
-
-def _is_of_temporal(value: Mapping[str, Any]) -> bool:
-    return any(map(knows_temporal, value["spec"]["template"]["spec"]["containers"]))
 
 
 def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
@@ -250,7 +265,7 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
         "rollout": {"strategy": "AllAtOnce"},
         **({"deployment": body} if pace else body),
     }
-    comments: dict[Place, str] = {("spec", "rollout", "strategy"): "or Progressive, with steps and a gate"}
+    comments: dict[_Field, str] = {("spec", "rollout", "strategy"): "or Progressive, with steps and a gate"}
     comments["spec", "deployment" if pace else "template"] = "enable versioning in its code: docs/workers.md"
     if pods.worker:
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
@@ -276,7 +291,7 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     reached = {"hostPort": address or _NO_ADDRESS, **({"apiKeySecretRef": key} if key else {})}
     head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": connection, **where}}
     unknown = () if address else (f"{file}: spec.hostPort",)
-    place_of_comment: dict[Place, str] = {} if key and address else {("spec", "hostPort"): beside}
+    place_of_comment: dict[_Field, str] = {} if key and address else {("spec", "hostPort"): beside}
     yield Imported(file, {**head, "spec": reached}, place_of_comment, unknown, is_whole=False)
 
 
@@ -303,3 +318,125 @@ def _selecting_labels(rules: Any) -> set[str]:
         [value_at(expression, "key") for expression in expressions] if isinstance(expressions, list) else []
     )
     return {str(name) for name in names}.union(*(_selecting_labels(rule) for rule in rules.values()))
+
+
+class ImportedPods(NamedTuple):
+    """The `spec` of a pod template, and the settings that its variables had."""
+
+    spec: Mapping[str, Any]
+    place: Place
+    task_queue: str
+    """Empty: no variable names it, or the variable stays in the pods."""
+    key: Mapping[str, str]
+    """The key of the Secret that holds the API key; empty: there is none."""
+    notes: tuple[str, ...]
+    """Sentences for the person who imports: what to check."""
+    worker: str
+    """The container in the first place, since it seems to be the worker. Empty: there is no other."""
+
+
+def _knows_temporal(container: Container) -> bool:
+    """One of its variables has the prefix TEMPORAL_."""
+    return any(str(variable.get("name")).startswith("TEMPORAL_") for variable in container.get("env") or ())
+
+
+def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
+    """Import a pod template. If containers disagree on a variable of Temporal, the first container counts."""
+    containers: list[Container] = list(pod["containers"])
+    # the worker's container becomes the first, since the image of the first one names the version; a
+    # sidecar may be listed before it, or have variables of Temporal too
+    containers.sort(
+        key=lambda container: (TASK_QUEUE not in _told(container), not _knows_temporal(container))
+    )
+    all_values = [_told(container) for container in containers]
+    plain = ({name: text for name, text in values.items() if text} for values in all_values)
+    place = place_of(
+        {
+            "containers": [
+                {"env": [{"name": name, "value": text} for name, text in values.items()]} for values in plain
+            ]
+        }
+    )
+    variables = [variable for container in containers for variable in container.get("env") or ()]
+    keys = (
+        value_at(variable, "valueFrom", "secretKeyRef")
+        for variable in variables
+        if variable.get("name") == _KEY
+    )
+    key: Mapping[str, Any] = next(
+        (reference for reference in keys if value_at(reference, "name") and value_at(reference, "key")), {}
+    )
+    queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
+    is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
+    # a task queue that other variables refer to, or on which containers differ, stays a variable of the pods
+    queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
+    secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
+    connection = Connection("", place.address, api_key_secret=secret)
+    injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
+    gone = injected | ({TASK_QUEUE} if queue else set())
+    gone |= {name for values in all_values for name in values if name.startswith(_OF_CONNECTION)}
+    gone = frozenset(name for name in gone if is_ever_injected(name))
+    notes = [
+        note for pair in zip(containers, all_values, strict=True) for note in _notes(*pair, place, gone, key)
+    ]
+    return ImportedPods(
+        spec={**pod, "containers": [_without(container, gone) for container in containers]},
+        place=place,
+        task_queue=queue,
+        key={"name": secret.name, "key": secret.key} if secret else {},
+        notes=tuple(dict.fromkeys(notes)),
+        worker=str(containers[0].get("name")) if len(containers) > 1 else "",
+    )
+
+
+def _told(container: Container) -> dict[str, str | None]:
+    """The variables of a container by name; None: the value comes from a Secret, a field or the like."""
+    values: dict[str, str | None] = {}
+    for variable in container.get("env") or ():
+        values[str(variable.get("name"))] = known_value(variable, values)
+    return values
+
+
+def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
+    """The container without these variables; references to them are replaced by their values."""
+    kept, before = [], dict[str, str | None]()
+    for variable in container.get("env") or ():
+        name, text = str(variable.get("name")), variable.get("value")
+        if name not in gone:
+            # twgen sets its variables after those of the pods, and Kubernetes fills in only earlier ones
+            known = {name: value for name, value in before.items() if name in gone and name != _KEY}
+            filled = isinstance(text, str) and with_references(text, known.get)
+            kept.append({**variable, "value": filled} if filled else variable)
+        before[name] = known_value(variable, before)
+    rest = {field: item for field, item in container.items() if field != "env"}
+    return {**rest, **({"env": kept} if kept else {})}
+
+
+def _notes(
+    container: Container, values: Values, place: Place, gone: frozenset[str], key: Mapping[str, Any]
+) -> Iterator[str]:
+    places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
+    before = dict[str, str | None]()
+    for variable in container.get("env") or ():
+        name = str(variable.get("name"))
+        is_key = name == _KEY and key and value_at(variable, "valueFrom", "secretKeyRef") == key
+        if name in gone and name.startswith(_OF_CONNECTION) and not is_key:
+            yield f"{name} is left out: the Connection sets it"
+        elif name in places and values[name] is None:
+            is_for = "the Connection" if name == ADDRESS else "temporalNamespace"
+            yield f"{name} is left out: {is_for} sets it"
+        elif name in places and values[name] != places[name]:
+            whose = f"{name} of container {quoted(str(container.get('name')))}"
+            yield (
+                f"{whose} is left out: it is {quoted(str(values[name]))} here, but all containers get"
+                " the same value"
+            )
+        elif name not in gone:
+            for reference in references(str(variable.get("value") or "")):
+                if (
+                    reference in gone
+                    and reference in before
+                    and (before[reference] is None or reference == _KEY)
+                ):
+                    yield f"{name} refers to {reference}, which is left out: write the value itself"
+        before[name] = known_value(variable, before)

@@ -229,10 +229,6 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
         # a misspelt field is reported elsewhere
         if isinstance(value, str) and read.names[name] == name and (wrong := check(value)):
             yield name, wrong
-    yield from _wrong_counts(read)
-
-
-def _wrong_counts(read: _Metadata) -> Iterator[tuple[str, str]]:
     counts = read.values.get(_COUNTS, "false")
     for name in ("taskQueue", _COUNTED):
         value = read.values.get(name)

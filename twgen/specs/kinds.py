@@ -102,29 +102,23 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
         return Finding("items", "must be a list" if is_list else why)
     group = api.partition("/")[0]
     if group in _GROUPS:
-        return _wrong_in_our_groups(value, api, kind)
+        if kind in _KINDS.get(api, ()) or (api != CONTROLLER_API and kind in _OF_THE_TEMPORAL_OPERATOR):
+            return None
+        if (api, kind) == (TWGEN_API, RENDER_FAILED):
+            return Finding("", f"a render failed: {value.get('message')}")
+        if not kind:
+            return Finding("kind", f"is required{_instead_of('kind', value)}")
+        if kind not in APIS:
+            right = _GROUPS[group]
+            hint = did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, APIS)
+            return Finding("kind", f"{right} has no kind {quoted(kind)}{hint}")
+        return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
     # an API group without a dot belongs to Kubernetes, which has none of twgen's kinds
     if kind not in APIS or ("." in group and not did_you_mean(group, _GROUPS)):
         return None
     if not api:
         return Finding("apiVersion", f"is required: {APIS[kind]}{_instead_of('apiVersion', value)}")
     return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
-
-
-def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding | None:
-    if kind in _KINDS.get(api, ()) or (api != CONTROLLER_API and kind in _OF_THE_TEMPORAL_OPERATOR):
-        return None
-    if (api, kind) == (TWGEN_API, RENDER_FAILED):
-        return Finding("", f"a render failed: {value.get('message')}")
-    if not kind:
-        return Finding("kind", f"is required{_instead_of('kind', value)}")
-    if kind in APIS:
-        return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
-    right = _GROUPS[api.partition("/")[0]]
-    return Finding(
-        "kind",
-        f"{right} has no kind {quoted(kind)}{did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, APIS)}",
-    )
 
 
 def is_file(source: str) -> bool:

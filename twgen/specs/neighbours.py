@@ -40,7 +40,11 @@ def warnings_of_neighbours(
     `namespace` is for documents without one; empty: it is not known, and may be any worker's.
     """
     placed = [
-        (document, GroupKind.of(document.value), _namespace(document) or namespace)
+        (
+            document,
+            GroupKind.of(document.value),
+            str(value_at(document.value, "metadata", "namespace") or namespace),
+        )
         for document in documents
         if workers
     ]
@@ -52,10 +56,6 @@ def warnings_of_neighbours(
             yield from _budget(document, own, pods)
         if kind in _WITH_PODS or kind in _WITHOUT_PODS:
             yield from _marked(document, kind, own, named)
-
-
-def _namespace(document: Document) -> str:
-    return str(value_at(document.value, "metadata", "namespace") or "")
 
 
 def _misplaced_scalers(

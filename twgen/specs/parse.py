@@ -1,6 +1,7 @@
 """Read all documents into workers, and collect all problems."""
 
 from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -22,12 +23,9 @@ from twgen.specs.connections import parse_connection
 from twgen.specs.doubts import warn_of_claims
 from twgen.specs.hooks import hooks_on_versions, marks_on_versions, requests_in
 from twgen.specs.neighbours import warnings_of_neighbours
-from twgen.specs.policies import default_policy, parse_policy, warn_of_idle_replicas
-from twgen.specs.policy_steps import check_steps
+from twgen.specs.policies import check_steps, default_policy, parse_policy, warn_of_idle_replicas
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
-from twgen.specs.strays import note_strays
-from twgen.specs.together import warn_of_attached
-from twgen.specs.when import may_meet, parse_when
+from twgen.specs.together import may_meet, parse_when, warn_of_attached
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
 
@@ -41,6 +39,8 @@ _RENDERED = (
     " keep it out of the folder of the specs"
 )
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
+_REFERENCES = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
+_REMEDY = ": write the name of an existing worker, give its file too, or remove this document"
 
 
 class _Connections(NamedTuple):
@@ -222,7 +222,9 @@ def _workers(
         if not spec.fields.findings.problems
     ]
     check_steps(of_kind[kinds.POLICY], right)
-    note_strays(documents.specs, documents.uncertain, {(worker.namespace, worker.name) for worker in workers})
+    _note_strays(
+        documents.specs, documents.uncertain, {(worker.namespace, worker.name) for worker in workers}
+    )
     return workers
 
 
@@ -318,3 +320,35 @@ def _left_out(documents: _Sorted) -> Iterable[Problem]:
         if charts.isdisjoint(file.parents):
             helm = "; Helm values are for `helm template`" if file.stem.startswith("values") else ""
             yield Problem.at(document, "", f"{kinds.why_left_out(document.value)}{helm}")
+
+
+def _note_strays(
+    specs: Iterable[SpecDocument], uncertain: AbstractSet[str], workers: Collection[tuple[str, str]]
+) -> None:
+    """Note each template and policy that names no worker; `workers` are pairs of namespace and name.
+
+    It is an error, because a worker would run without its autoscaler and nobody would notice. If there is no
+    worker at all, it is a warning: somebody checks a single file, or removed the last worker. A reference
+    that may mean one of the `uncertain` names or kinds is not reported.
+    """
+    namespaces = {namespace for namespace, _ in workers}
+    for spec in specs:
+        path = _REFERENCES.get(spec.kind.name)
+        if path is None:
+            continue
+        worker = value_at(spec.fields.value, path, "name")
+        is_of_all = spec.kind.name == kinds.POLICY and not worker
+        if is_of_all and namespaces and not uncertain and spec.namespace not in namespaces:
+            hint = did_you_mean(spec.namespace, namespaces)
+            message = f"there is no worker in namespace {quoted(spec.namespace)}, so this has no effect{hint}"
+            spec.findings.warnings.append(Finding("metadata.namespace", message))
+        if not isinstance(worker, str) or not worker or uncertain & {worker, kinds.WORKER}:
+            continue
+        if (spec.namespace, worker) in workers:
+            continue
+        similar = did_you_mean(worker, (name for place, name in workers if place == spec.namespace))
+        elsewhere = sorted(place for place, name in workers if name == worker)
+        hint = f"; there is one in namespace {quoted(elsewhere[0])}" if elsewhere else similar or _REMEDY
+        message = f"there is no worker {quoted(worker)} in namespace {quoted(spec.namespace)}"
+        note = spec.fields.problem if workers else spec.fields.warning
+        note(f"{path}.name", f"{message} among the documents{hint}")

@@ -1,36 +1,195 @@
 """Read RolloutPolicies. The class Policy declares their fields; this module has the rules between them."""
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import cache
-from operator import attrgetter
+from typing import Any
 
-from twgen.model.analysis import Analysis
-from twgen.model.draining import DrainingEntry
-from twgen.model.histories import Replay
+from twgen.model.analysis import Analysis, PrometheusQuery, WorkflowFailures
+from twgen.model.draining import BatchAction, DrainingEntry
+from twgen.model.forms import LABEL, ONLY_PLACEHOLDERS
+from twgen.model.histories import Replay, ReplayBefore
+from twgen.model.operator import PrometheusServer, prometheus_called
+from twgen.model.paths import Path, value_at, written_path
 from twgen.model.policy import Policy, PolicyStep, VersionPatch
-from twgen.model.shapes import Findings
-from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
-from twgen.specs.analysis import ANALYSIS
-from twgen.specs.declared import spec_shape
+from twgen.model.problem import Problem, did_you_mean, quoted
+from twgen.model.shapes import TEXT, Findings, Shape, listing, unchanged
+from twgen.model.spec import AttachedWhile, Strategy, WorkerSpec
 from twgen.specs.deployments import marks_of_versions
-from twgen.specs.draining import ENTRY, check_entries
-from twgen.specs.fields import Fields
-from twgen.specs.patches import PATCH
-from twgen.specs.policy_steps import STEP, check_metrics
-from twgen.specs.replay import REPLAY
+from twgen.specs.doubts import doubts_of_container, warn_of_hidden_characters
+from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.spec_document import SpecDocument
+from twgen.specs.templates import check_image, tag_can_move
+from twgen.specs.validation.walk import refusals
+from twgen.versioning.go_json import template_json
+from twgen.versioning.injection import is_ever_injected
+from twgen.versioning.kubernetes_types import struct_fields
+from twgen.versioning.names import tells_versions_apart, unknown_placeholder
+from twgen.versioning.quantities import quantity_nanos
+from twgen.versioning.stored_form import stored_struct
+
+BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
+"""A whole number of bytes, with the common suffixes of a quantity."""
+_MOST_BYTES = 10 * 2**30
+"""The largest folder that every node has room for."""
+_ENDS = {BatchAction.CANCEL, BatchAction.TERMINATE}
+_CONTAINER = "Container"
+_FIELDS = ("image", "resources", "env")
+_OTHERS = {field.name for field in struct_fields(_CONTAINER)} - {"name", *_FIELDS}
 
 
-def parse_policy(spec: Fields) -> Policy:
-    """Read the Policy in the `spec` of a document."""
-    policy: Policy = POLICY.read(spec.value, spec.path, spec.findings)
-    return policy
+def _check_failures(fields: Fields, _: WorkflowFailures) -> None:
+    if fields.has("notAbove") == fields.has("maxRatio"):
+        fields.problem("", "needs exactly one of maxRatio and notAbove")
 
 
-def _check(spec: Fields, policy: Policy) -> None:
+def _check_query(fields: Fields, asked: PrometheusQuery) -> None:
+    limits = fields.mapping("thresholdRange")
+    if not limits.has("min") and not limits.has("max"):
+        fields.problem("thresholdRange", "needs min, max or both")
+    elif asked.least is not None and asked.most is not None and asked.least > asked.most:
+        fields.problem("thresholdRange", f"min ({asked.least:g}) is above max ({asked.most:g})")
+    if unknown_placeholder(asked.query):
+        fields.problem("query", ONLY_PLACEHOLDERS)
+    elif asked.query and not tells_versions_apart(asked.query):
+        fields.warning("query", "measures all versions together: filter by {{ .BuildID }}")
+
+
+def _check_step(fields: Fields, _: PolicyStep) -> None:
+    if not any(map(fields.has, ("gate", "metrics", "until"))):
+        fields.warning("", "has no effect: add a gate, metrics or until, or remove it")
+
+
+def _check_entry(fields: Fields, entry: DrainingEntry) -> None:
+    action = entry.what.action
+    # an entry without a valid action cannot be checked further
+    if fields.raw("action") != action:
+        return
+    if action is BatchAction.SIGNAL and not entry.what.signal_name:
+        fields.problem("signalName", "must not be empty" if fields.has("signalName") else "is required")
+    for name in ("signalName", "signalInput"):
+        if action is not BatchAction.SIGNAL and fields.has(name):
+            fields.problem(name, f"belongs to Signal, not to {action}")
+    # nobody can undo these actions, so the spec must say them twice
+    if action in _ENDS and not entry.allow_termination:
+        fields.problem("action", f"{action} ends workflows: set `allowTermination: true` in the same entry")
+    for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {BatchAction.MOVE})):
+        if fields.has(name) and action not in goes_with:
+            fields.warning(name, f"has no effect on {action}")
+
+
+def _read_bytes(value: Any, path: Path, findings: Findings) -> int | None:
+    text = TEXT.read(value, path, findings)
+    if text is None:
+        return None
+    if not re.search(BYTES, text):
+        findings.problem(path, "is not a number of bytes such as 64Mi")
+        return None
+    number = quantity_nanos(text) // 10**9
+    if number > _MOST_BYTES:
+        findings.problem(path, "is more than 10Gi")
+    return number
+
+
+def _check_patch(fields: Fields, _: VersionPatch) -> None:
+    fields.refuse_twins("containers", "name", "entries")
+    fields.warn_of_many_pods("replicas")
+    for name in filter(fields.has, _FIELDS):
+        fields.problem(name, "belongs to one container: write it in containers, next to the container's name")
+    if all(item is None for field, item in fields.value.items() if field != "buildID"):
+        fields.warning("", "changes nothing: write containers, replicas or sunset, or remove it")
+
+
+def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, Any] | None:
+    """The fields of a container that a patch changes, as an API server stores them; None: no field."""
+    fields = Fields(value, written_path(path), findings)
+    name = fields.text("name", LABEL, required=True)
+    for field in sorted(_OTHERS & fields.value.keys()):
+        if fields.has(field):
+            why = "cannot be patched (only image, resources and env can): commit a new version"
+            fields.problem(field, why)
+    written = {field: fields.raw(field) for field in _FIELDS if fields.has(field)}
+    fields.close()
+    if not written:
+        fields.warning("", "changes nothing: write image, resources or env, or remove it")
+        return None
+    _check_variables(fields, written.get("env"))
+    container = _stored(fields, name, written)
+    image = container.get("image") if container else None
+    if image and check_image(fields, "image", image) and tag_can_move(image):
+        fields.warning("image", "its tag can move, but running pods never get the changed image")
+    return container
+
+
+def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields as an API server stores them; None: some are of a wrong type."""
+    most = fields.findings.most
+    stored = stored_struct({"name": name, **written}, _CONTAINER, fields.path, "a container", most)
+    fields.findings.add_problems(stored.problems)
+    fields.findings.add_unknown(stored.unknown)
+    if stored.problems or not name:
+        return None
+    # an API server requires these fields of a whole container; a patch does not change them
+    whole = {"image": "image", **stored.template}
+    fields.refused(refusals(whole, _CONTAINER, fields.path, most))
+    if not fields.findings.unknown:
+        for place, doubt in doubts_of_container(stored.template):
+            fields.warning(place, doubt)
+    warn_of_hidden_characters(fields)
+    text = template_json({"spec": {"containers": [stored.template]}})
+    container: dict[str, Any] = json.loads(text)["spec"]["containers"][0]
+    return {field: container[field] for field in ("name", *written) if field in container}
+
+
+def _check_variables(fields: Fields, written: Any) -> None:
+    """Check the variables of a patch. Those of a wrong type are reported elsewhere."""
+    seen: set[str] = set()
+    for index, variable in enumerate(written if isinstance(written, list) else ()):
+        name, place = value_at(variable, "name"), f"env[{index}].name"
+        if not isinstance(name, str):
+            continue
+        if is_ever_injected(name):
+            why = "a patch cannot change the connection or the identity of a version"
+            fields.problem(place, f"twgen sets {name}: {why}")
+        elif name in seen:
+            fields.problem(place, f"{quoted(name)} appears twice")
+        seen.add(name)
+
+
+def _check_metrics(policy: Policy, spec: Fields) -> None:
+    """Note each metric of a step that the analysis of the policy does not define."""
+    names = {metric.name for metric in policy.analysis.metrics} if policy.analysis else set()
+    for place, step in enumerate(policy.steps):
+        for index, name in enumerate(step.metrics or ()):
+            if name not in names:
+                wrong = f"{quoted(name)} is not a metric of spec.analysis{did_you_mean(name, names)}"
+                spec.problem(f"steps[{place}].metrics[{index}]", wrong)
+
+
+def _check_entries(policy: Policy, spec: Fields) -> None:
+    """Note each Move without a replay, and each action that ends workflows a rollback may need."""
+    is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
+    above = timedelta()
+    for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
+        if entry.after < above and fields.has("after"):
+            fields.problem("after", "must not be shorter than in the entry above: sort the entries by age")
+        above = max(above, entry.after)
+        if entry.what.action is not BatchAction.SIGNAL and entry.after < policy.rollback_window:
+            fields.warning(
+                "after", "is shorter than rollbackWindow: a rollback to that version may come too late"
+            )
+        if entry.what.needs_replay and not is_replayed:
+            why = "no replay covers the version that these workflows would move to"
+            remedy = "set spec.replay with `when: BeforeMove`, or `withoutReplay: true` in this entry"
+            fields.problem("action", f"{why}: {remedy}")
+
+
+def _check_policy(spec: Fields, policy: Policy) -> None:
     spec.warn_of_many_pods("drainingReplicas")
-    check_metrics(policy, spec)
-    check_entries(policy, spec)
+    _check_metrics(policy, spec)
+    _check_entries(policy, spec)
     spec.refuse_twins("steps", "rampPercentage", "steps")
     spec.refuse_twins("patches", "buildID", "entries")
     if spec.raw("history") == []:
@@ -47,15 +206,38 @@ def _check(spec: Fields, policy: Policy) -> None:
 
 POLICY = spec_shape(
     Policy,
-    _check,
+    _check_policy,
     fields={
         # not from the document, where Helm and Argo CD put their own, nor from spec.deployment, where an API
         # server drops them
         "deployment_labels": marks_of_versions("labels"),
         "deployment_annotations": marks_of_versions("annotations"),
     },
-    shapes={Analysis: ANALYSIS, PolicyStep: STEP, DrainingEntry: ENTRY, Replay: REPLAY, VersionPatch: PATCH},
+    shapes={
+        Analysis: spec_shape(
+            Analysis,
+            lambda fields, _: fields.refuse_twins("metrics", "name", "metrics"),
+            shapes={
+                WorkflowFailures: spec_shape(WorkflowFailures, _check_failures),
+                PrometheusQuery: spec_shape(PrometheusQuery, _check_query),
+            },
+        ),
+        PolicyStep: spec_shape(PolicyStep, _check_step),
+        DrainingEntry: spec_shape(DrainingEntry, _check_entry),
+        Replay: spec_shape(Replay, fields={"most_bytes": Shape(_read_bytes, unchanged, {})}),
+        VersionPatch: spec_shape(
+            VersionPatch,
+            _check_patch,
+            fields={"containers": listing(Shape(_read_container, unchanged, {}))},
+        ),
+    },
 )
+
+
+def parse_policy(spec: Fields) -> Policy:
+    """Read the Policy in the `spec` of a document."""
+    policy: Policy = POLICY.read(spec.value, spec.path, spec.findings)
+    return policy
 
 
 def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
@@ -64,7 +246,12 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
     for worker in workers:
         if worker.policy.draining_replicas:
             all_its = of_policy.setdefault(id(worker.policy.document), [])
-            all_its.append(next(map(attrgetter("name"), filter(_scales_what_drains, worker.attached)), ""))
+            scaling = (
+                resource.name
+                for resource in worker.attached
+                if resource.autoscales and (not resource.when or AttachedWhile.DRAINING in resource.when)
+            )
+            all_its.append(next(scaling, ""))
     for spec in policies:
         names = of_policy.get(id(spec.document))
         if names and all(names):
@@ -73,11 +260,62 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
             spec.fields.warning("drainingReplicas", f"has no effect: {why}; {remedy}")
 
 
-def _scales_what_drains(resource: AttachedResource) -> bool:
-    return resource.autoscales and (not resource.when or AttachedWhile.DRAINING in resource.when)
-
-
 @cache
 def default_policy() -> Policy:
     """The policy of a worker without a RolloutPolicy."""
     return parse_policy(Fields({}, "spec", Findings()))
+
+
+def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note each step without effect on the worker that the policy names, or on any of its workers."""
+    of_policy: dict[int, list[WorkerSpec]] = {}
+    for worker in workers:
+        of_policy.setdefault(id(worker.policy.document), []).append(worker)
+    for spec in policies:
+        own_workers = of_policy.get(id(spec.document), ())
+        if not own_workers:
+            continue
+        policy = own_workers[0].policy
+        note = spec.fields.problem if policy.worker else spec.fields.warning
+        if all(worker.rollout.strategy is not Strategy.PROGRESSIVE for worker in own_workers):
+            of = f"strategy {own_workers[0].rollout.strategy} of {own_workers[0].name} has no steps"
+            why = of if policy.worker else "none of its workers has strategy Progressive"
+            for name in ("analysis", "steps"):
+                if spec.fields.has(name):
+                    note(name, f"has no effect: {why}")
+            continue
+        ramps = [sum((step.pause for step in worker.rollout.steps), timedelta()) for worker in own_workers]
+        is_said = value_at(spec.fields.value, "analysis", "initialDelay") is not None
+        if is_said and policy.analysis and policy.analysis.initial_delay >= max(ramps):
+            why = "is as long as all steps together: no metric is judged before the last step has ended"
+            spec.fields.warning("analysis.initialDelay", why)
+        there = {step.percentage for worker in own_workers for step in worker.rollout.steps}
+        for index, step in enumerate(policy.steps):
+            if step.percentage not in there:
+                of = policy.worker or "any of its workers"
+                note(f"steps[{index}].rampPercentage", f"{step.percentage:g}% is not a step of {of}")
+
+
+def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
+    """A warning for each policy whose replay no Job runs, because rollout.image is not set."""
+    for policy in {id(worker.policy.document): worker.policy for worker in workers}.values():
+        if policy.replay:
+            remedy = (
+                "set rollout.image in the operator's configuration, or the rollouts that need it will wait"
+            )
+            yield Problem.at(policy.document, "spec.replay", f"no Job runs it: {remedy}")
+
+
+def unusable_prometheus(
+    workers: Iterable[WorkerSpec], usable: Sequence[PrometheusServer], remedy: str
+) -> Iterator[Problem]:
+    """A warning for each metric whose Prometheus its rollout may not ask: the ramp would wait for ever."""
+    policies = {id(worker.policy.document): worker.policy for worker in workers}
+    for policy in policies.values():
+        for index, metric in enumerate(policy.analysis.metrics if policy.analysis else ()):
+            asked = metric.measure
+            if not isinstance(asked, PrometheusQuery):
+                continue
+            if why := prometheus_called(asked.server, usable, remedy)[1]:
+                where = f"spec.analysis.metrics[{index}].prometheus"
+                yield Problem.at(policy.document, where, f"cannot be measured: {why}")

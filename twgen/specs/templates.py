@@ -1,7 +1,7 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -16,9 +16,8 @@ from twgen.specs.doubts import doubts_beside_others, doubts_of_pod, warn_of_hidd
 from twgen.specs.fields import Fields
 from twgen.specs.together import unmeasured
 from twgen.specs.validation.walk import refusals
-from twgen.specs.variables import unfilled_references
 from twgen.versioning.build_ids import image_tag, is_image
-from twgen.versioning.injection import Identity, Injection, injection
+from twgen.versioning.injection import Identity, Injection, injection, is_ever_injected
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -34,6 +33,11 @@ from twgen.versioning.names import (
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 """Tags that are moved to a new image from time to time."""
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]+)\)")
+_OF_A_SERVICE = re.compile("_SERVICE_HOST$|_(SERVICE_)?PORT(_|$)")
+"""The suffixes of the variables that a pod gets for each Service of its namespace."""
+Values = Mapping[str, str | None]
+"""The values of variables by name; None: only the cluster knows it."""
 
 
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
@@ -54,7 +58,9 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     names = {volume.get("name") for _, volume in _items(pod, "volumes")}
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
     whole = {**template, "spec": {**pod, "volumes": volumes}}
-    _check_images(path, pod)
+    for field in ("initContainers", "containers"):
+        for index, container in _items(pod, field):
+            check_image(path, f"{field}[{index}].image", container.get("image") or "")
     refused = list(refusals(whole, POD_TEMPLATE, spec.at("template"), spec.findings.most, problems))
     spec.refused(
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
@@ -137,12 +143,6 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
             path.problem(f"volumes[{place}].name", f"twgen adds {volume['name']}: remove it")
 
 
-def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
-    for field in ("initContainers", "containers"):
-        for index, container in _items(pod, field):
-            check_image(path, f"{field}[{index}].image", container.get("image") or "")
-
-
 def check_image(fields: Fields, place: str, image: str) -> bool:
     """Note why no node can pull an image. True: a node may, or there is no image."""
     if wrong := why_no_image(image):
@@ -188,3 +188,52 @@ def _is_empty(spec: Fields, wrong: Finding) -> bool:
             value = value[step]
         return wrong.message == "is required" and value in ("", [], {})
     return False
+
+
+def known_value(variable: Mapping[str, Any], before: Values) -> str | None:
+    """The value of a variable for the program; `before` are the variables above it."""
+    text = variable.get("value") or ""
+    if variable.get("valueFrom") or not isinstance(text, str):
+        return None
+    if any(before.get(name) is None for name in references(text)):
+        return None
+    return _REFERENCE.sub(lambda reference: (before[reference[1]] or "") if reference[1] else "$", text)
+
+
+def references(text: str) -> list[str]:
+    """The names of the variables that a text refers to."""
+    return [reference[1] for reference in _REFERENCE.finditer(text) if reference[1]]
+
+
+def with_references(text: str, fill: Callable[[str], str | None]) -> str:
+    """The text with each reference replaced by its value from `fill`; None: the reference stays."""
+
+    def filled(match: re.Match[str]) -> str:
+        value = fill(match[1]) if match[1] else None
+        return match[0] if value is None else value.replace("$", "$$")
+
+    return _REFERENCE.sub(filled, text)
+
+
+def unfilled_references(
+    container: Mapping[str, Any], added: Collection[str]
+) -> Iterator[tuple[str, str, bool]]:
+    """Each reference that is not replaced: its path, its name, and whether a later variable has that name.
+
+    `added` are the variables that twgen adds after the container's own. If no variable has the name, only
+    names of Temporal are reported: a shell uses the same form for commands. With `envFrom`, none is.
+    """
+    variables = [variable or {} for variable in container.get("env") or ()]
+    names = [variable.get("name") for variable in variables]
+    texts = [(f"env[{index}].value", item.get("value") or "") for index, item in enumerate(variables)]
+    for index, (path, text) in enumerate(() if container.get("envFrom") else texts):
+        for name in references(text):
+            if name not in names[: index + 1] and (name in added or name in names):
+                yield path, name, True
+    for field in ("command", "args"):
+        texts += [(f"{field}[{index}]", text or "") for index, text in enumerate(container.get(field) or ())]
+    for path, text in () if container.get("envFrom") else texts:
+        for name in references(text):
+            is_misspelt = name.startswith("TEMPORAL_") and not _OF_A_SERVICE.search(name)
+            if name not in names and name not in added and (is_misspelt or is_ever_injected(name)):
+                yield path, name, False

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from twgen.model.operator import GroupKind
-from twgen.model.paths import value_at
-from twgen.model.problem import quoted
+from twgen.model.paths import join_path, value_at
+from twgen.model.problem import Finding, did_you_mean, quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.attached import (
     BUDGET,
@@ -19,7 +19,7 @@ from twgen.specs.attached import (
 from twgen.specs.doubts import running_containers
 from twgen.specs.keda import warn_of_servers
 from twgen.specs.spec_document import SpecDocument
-from twgen.specs.when import may_meet
+from twgen.versioning.names import WHEN
 
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
 """The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
@@ -31,6 +31,9 @@ _DRAINING = frozenset({AttachedWhile.DRAINING})
 _MEASURED = ("cpu", "memory")
 _Bound = tuple[int, str]
 """A number of pods, and the name of the field that sets it."""
+_WHEN_PATH = join_path("metadata.annotations", WHEN)
+_MOST_WORDS = 100
+_IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
 
 
 def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
@@ -153,3 +156,34 @@ def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
 def _items(spec: Any, field: str) -> list[Any]:
     items = value_at(spec, field)
     return items if isinstance(items, list) else []
+
+
+def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
+    """The words in the annotation of a template; empty: every version gets a copy."""
+    written = value_at(spec.document.value, "metadata", "annotations", WHEN)
+    # a wrong type is reported together with all annotations
+    if not isinstance(written, str):
+        return frozenset()
+    words = set()
+    for item in dict.fromkeys(written.split(",", _MOST_WORDS)):
+        word = item.strip()
+        try:
+            words.add(AttachedWhile(word))
+        except ValueError:
+            every = ", ".join(AttachedWhile)
+            wrong = f"{quoted(word)} is not one of {every}{did_you_mean(word, AttachedWhile)}"
+            if not word:
+                fault = "has a comma too many" if written.strip() else "is empty"
+                wrong = f"{fault}: write one or more of {every}, or remove it"
+            spec.findings.add_problems([Finding(_WHEN_PATH, wrong)])
+    return frozenset(words)
+
+
+def may_meet(first: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
+    """A version may get copies of both: they share a word, one is for all, or the target has traffic."""
+    if not first or not other or first & other:
+        return True
+    return any(
+        AttachedWhile.TARGET in a and not b.isdisjoint(_IN_ROUTING)
+        for a, b in ((first, other), (other, first))
+    )

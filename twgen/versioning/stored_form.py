@@ -153,10 +153,6 @@ def _valid_unicode(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _bool(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
 def _whole_number(value: Any, bits: int = 32) -> int | None:
     if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT:
         value = int(value)
@@ -166,10 +162,6 @@ def _whole_number(value: Any, bits: int = 32) -> int | None:
     if not -limit <= value < limit:
         raise ValueError(f"must be from {-limit} to {limit - 1}")
     return value
-
-
-def _int_or_string(value: Any) -> int | str | None:
-    return _string(value) if isinstance(value, str) else _whole_number(value)
 
 
 def _quantity(value: Any) -> str | float | None:
@@ -196,10 +188,13 @@ def _int_or_quantity(value: Any) -> str | float | None:
 
 _SCALARS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "string": (_string, noun(str)),
-    "bool": (_bool, noun(bool)),
+    "bool": (lambda value: value if isinstance(value, bool) else None, noun(bool)),
     "int32": (_whole_number, noun(int)),
     "int64": (partial(_whole_number, bits=64), noun(int)),
     "quantity": (_quantity, _A_QUANTITY),
-    "intOrString": (_int_or_string, "a whole number or a string"),
+    "intOrString": (
+        lambda value: _string(value) if isinstance(value, str) else _whole_number(value),
+        "a whole number or a string",
+    ),
     "intOrQuantity": (_int_or_quantity, _A_QUANTITY),
 }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import NOW, a_spec
 from twgen.model.analysis import NoData, PrometheusQuery
-from twgen.planning.analysis.prometheus import MOST_POINTS, moments, query_for
+from twgen.planning.analysis.verdicts import MOST_POINTS, moments, query_for
 
 MINUTE = timedelta(minutes=1)
 ASKED = PrometheusQuery("errors", "", None, 1.0, MINUTE, 0, NoData.WAIT)

@@ -1,10 +1,12 @@
 """The verdict on a ramping version by its measurements: it fails, it passes, or it is undecided."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import (
+    INFINITE,
     Analysis,
     Backlog,
     BacklogAge,
@@ -12,6 +14,8 @@ from twgen.model.analysis import (
     Judgement,
     Measurement,
     Metric,
+    NoData,
+    Point,
     PrometheusQuery,
     ReportedProblems,
     StuckWorkflows,
@@ -19,14 +23,19 @@ from twgen.model.analysis import (
     WorkflowFailures,
 )
 from twgen.model.problem import counted
+from twgen.model.spec import WorkerSpec
 from twgen.model.times import later
 from twgen.planning.analysis.failures import judged_failures
-from twgen.planning.analysis.prometheus import judged_points
 from twgen.planning.sentences import listed, spoken
+from twgen.versioning.names import filled, placeholders, versioned_deployment_name
 
 _SECOND = timedelta(seconds=1)
 _KEEPS_UP = 0.8
 """A version keeps up if it takes this share of the arriving tasks; both rates are rough 30-second means."""
+MOST_POINTS = 1000
+"""The most points of one query; for a longer ramp, the newest ones."""
+_UNSAFE = re.compile(r"""["'`\\]|[^ -~]""")
+"""The characters that end a string of PromQL, or begin an escape in it."""
 
 
 def judgements(
@@ -69,43 +78,94 @@ def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, i
 
 def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgement:
     """By the kind of the metric; a measurement of another kind is from an earlier metric with its name."""
+    name, verdict = metric.name, Verdict.PASSES
     match metric.measure, measured:
         case WorkflowFailures() as measure, Measurement(failures=Failures() as failures):
-            return judged_failures(metric.name, measure, failures, is_last=is_last)
-        case ReportedProblems(most), Measurement(stuck=StuckWorkflows() as stuck):
-            return _stuck(metric.name, most, stuck)
-        case BacklogAge(longest), Measurement(backlog=Backlog() as backlog):
-            return _backlog(metric.name, longest, backlog)
+            return judged_failures(name, measure, failures, is_last=is_last)
         case PrometheusQuery() as measure, Measurement(points=tuple() as points):
-            return judged_points(metric.name, measure, points)
-    return Judgement(metric.name, Verdict.UNDECIDED, "it was not measured")
+            return _judged_points(name, measure, points)
+        case ReportedProblems(most), Measurement(stuck=StuckWorkflows() as stuck):
+            first = f" ({listed(stuck.first)})" if stuck.first else ""
+            are = "is" if stuck.number == 1 else "are"
+            because = f"{counted(stuck.number, 'running workflow')} {are} stuck{first}, bound {most}"
+            if stuck.number > most:
+                verdict = Verdict.FAILS
+            elif not stuck.is_all:
+                because = f"{because}; more may be stuck than twgen can check"
+                verdict = Verdict.UNDECIDED
+            return Judgement(name, verdict, because, float(stuck.number), float(most))
+        case BacklogAge(longest), Measurement(backlog=Backlog() as backlog):
+            age, bound = timedelta(seconds=backlog.seconds), f"bound {spoken(longest)}"
+            because = (
+                f"the oldest task has waited {spoken(age)}, {bound}" if age else f"no task waits, {bound}"
+            )
+            if age > longest:
+                verdict = Verdict.FAILS
+                because = (
+                    f"the oldest task of {backlog.task_queue} has waited {spoken(age)}, {bound};"
+                    f" {backlog.added:.3g} tasks arrive per second, and its workers take"
+                    f" {backlog.dispatched:.3g}"
+                )
+                # the versions that share a task queue share its oldest task: only the rates show which one
+                # falls behind
+                if backlog.dispatched >= _KEEPS_UP * backlog.added:
+                    verdict = Verdict.UNDECIDED
+                    because = f"{because}: it keeps up, so the old task may belong to another version"
+            return Judgement(name, verdict, because, age.total_seconds(), longest.total_seconds())
+    return Judgement(name, Verdict.UNDECIDED, "it was not measured")
 
 
-def _stuck(name: str, most: int, stuck: StuckWorkflows) -> Judgement:
-    first = f" ({listed(stuck.first)})" if stuck.first else ""
-    verdict = Verdict.FAILS if stuck.number > most else Verdict.PASSES
-    are = "is" if stuck.number == 1 else "are"
-    because = f"{counted(stuck.number, 'running workflow')} {are} stuck{first}, bound {most}"
-    if verdict is Verdict.PASSES and not stuck.is_all:
-        because = f"{because}; more may be stuck than twgen can check"
+def query_for(measure: PrometheusQuery, spec: WorkerSpec) -> str:
+    """The query with the names of the target instead of their placeholders, with any characters."""
+    deployment = versioned_deployment_name(spec.name, spec.build_id)
+    names = placeholders(deployment, spec.build_id, spec.temporal_namespace, spec.worker_deployment)
+
+    def escaped(match: re.Match[str]) -> str:
+        # escaped bytes mean the same within " and ', but between ` there are no escapes
+        return "".join(f"\\x{byte:02x}" for byte in match[0].encode())
+
+    return filled(measure.query, {key: _UNSAFE.sub(escaped, name) for key, name in names.items()})
+
+
+def moments(
+    measure: PrometheusQuery, since: datetime, initial_delay: timedelta, now: datetime
+) -> tuple[datetime, datetime] | None:
+    """The first and the last moment to query, whole intervals apart; None: the first is in the future.
+
+    The intervals begin with the ramp, so that every look queries the same moments.
+    """
+    begin = later(since, initial_delay)
+    passed = (now - begin) // measure.interval
+    if passed < 1:
+        return None
+    return begin + max(1, passed - MOST_POINTS + 1) * measure.interval, begin + passed * measure.interval
+
+
+def _judged_points(name: str, measure: PrometheusQuery, points: Sequence[Point]) -> Judgement:
+    """The verdict on the points of a query."""
+    named = (("below", measure.least), ("above", measure.most))
+    limits = [f"{word} {limit:g}" for word, limit in named if limit is not None]
+    limits += ["without data"] if measure.no_data is NoData.FAIL else []
+    bound = measure.least if measure.most is None else measure.most
+    if not points:
+        because = f"its first point comes {spoken(measure.interval)} after measuring starts"
+        return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
+    outside = sum(_is_outside(measure, point.value) for point in points)
+    newest = points[-1].value
+    value = "infinity" if newest is None or abs(newest) >= INFINITE else f"{newest:.4g}"
+    state = "has no data" if newest is None else f"is {value}"
+    are = "is" if outside == 1 else "are"
+    because = f"the newest point {state}; {outside} of {len(points)} {are} {' or '.join(limits)}"
+    verdict = Verdict.PASSES
+    if outside > measure.failure_limit:
+        verdict, because = Verdict.FAILS, f"{because} ({measure.failure_limit} allowed)"
+    elif newest is None and measure.no_data is NoData.WAIT:
         verdict = Verdict.UNDECIDED
-    return Judgement(name, verdict, because, float(stuck.number), float(most))
+    return Judgement(name, verdict, because, newest, bound)
 
 
-def _backlog(name: str, longest: timedelta, backlog: Backlog) -> Judgement:
-    age, bound = timedelta(seconds=backlog.seconds), longest.total_seconds()
-    if age <= longest:
-        because = f"the oldest task has waited {spoken(age)}" if age else "no task waits"
-        return Judgement(
-            name, Verdict.PASSES, f"{because}, bound {spoken(longest)}", age.total_seconds(), bound
-        )
-    because = (
-        f"the oldest task of {backlog.task_queue} has waited {spoken(age)}, bound {spoken(longest)};"
-        f" {backlog.added:.3g} tasks arrive per second, and its workers take {backlog.dispatched:.3g}"
-    )
-    verdict = Verdict.FAILS
-    # the versions that share a task queue share its oldest task: only the rates show which one falls behind
-    if backlog.dispatched >= _KEEPS_UP * backlog.added:
-        verdict = Verdict.UNDECIDED
-        because = f"{because}: it keeps up, so the old task may belong to another version"
-    return Judgement(name, verdict, because, age.total_seconds(), bound)
+def _is_outside(measure: PrometheusQuery, point_value: float | None) -> bool:
+    if point_value is None:
+        return measure.no_data is NoData.FAIL
+    below = measure.least is not None and point_value < measure.least
+    return below or (measure.most is not None and point_value > measure.most)

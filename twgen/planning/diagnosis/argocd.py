@@ -1,15 +1,22 @@
 """Problems of an Argo CD: of its plugin, its settings and its Applications."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
-from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Finding, Plugin, TickInstallation
+from twgen.model.diagnosis import (
+    ArgoApplication,
+    ArgoInstallation,
+    Finding,
+    Plugin,
+    Seen,
+    Severity,
+    TickInstallation,
+)
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan
 from twgen.model.rollout import Driver
-from twgen.planning.diagnosis.making import advice, named, not_running, problem
 from twgen.planning.refresh import not_looked_at
 from twgen.planning.sentences import spoken
 
@@ -28,6 +35,10 @@ _COSTLY = {
     "Replace=true": "each sync scales autoscaled Deployments back to one pod",
     "Force=true": "each sync may recreate all pods",
 }
+_STARTS_WITHIN = timedelta(minutes=1)
+"""The time that a healthy Pod may need to start."""
+STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
+"""The problems of a Pod that may still be starting."""
 
 
 def version_of(text: str) -> tuple[int, ...]:
@@ -66,12 +77,12 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
     if (numbers := version_of(argocd.version)) and numbers < OLDEST_ARGOCD:
         oldest = ".".join(map(str, OLDEST_ARGOCD))
         why = "it starts plugins differently, and prunes objects that twgen protects"
-        yield problem("Argo CD", f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
+        yield Finding("Argo CD", f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
     applications = [
         application for application in argocd.applications if is_looked_after(application.namespace, argocd)
     ]
     if applications and not argocd.plugin:
-        yield problem(
+        yield Finding(
             "Argo CD",
             "its repo-server has no container named twgen",
             "it cannot render Applications that use the plugin",
@@ -90,7 +101,7 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
 def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> Iterator[Finding]:
     where = f"-n {argocd.namespace}"
     if (image := operator.rollout.image) and not are_the_same(image, plugin.image):
-        yield problem(
+        yield Finding(
             "Argo CD",
             f"its plugin runs image {plugin.image}, but the Jobs run {image}",
             "a Job rejects intents that another release rendered",
@@ -98,7 +109,7 @@ def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> 
             f" twgen={image}`, or change rollout.image in the OperatorConfig",
         )
     for name in plugin.missing:
-        yield problem(
+        yield Finding(
             "Argo CD",
             f"its plugin mounts ConfigMap {name}, which does not exist",
             "renders fail until it exists",
@@ -106,7 +117,7 @@ def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> 
             " twgen-operator.yaml)",
         )
     if not plugin.has_token and any(not cluster.kubeconfig for cluster in operator.clusters):
-        yield problem(
+        yield Finding(
             "Argo CD",
             "the OperatorConfig says inCluster, but the plugin has no token",
             "it cannot read the cluster, so renders fail",
@@ -122,33 +133,21 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     where = f"-n {argocd.namespace}"
     excluded = settings.get("reposerver.plugin.tar.exclusions", "").split(";")
     if any(".git" in pattern.strip().split("/") for pattern in excluded):
-        yield advice(
+        yield Finding(
             "Argo CD",
             "reposerver.plugin.tar.exclusions hides .git from plugins",
             "if ledger and cluster lose a version, twgen cannot find it in the commits",
             f"remove .git from it: `kubectl edit configmap {where} argocd-cmd-params-cm`, then"
             f" `kubectl rollout restart {where} deployment argocd-repo-server`",
+            Severity.ADVICE,
         )
-    yield from _of_times(argocd, settings, plan)
-    method = settings.get("application.resourceTrackingMethod", "")
-    if method == "label" or (not method and version and version < _TRACKS_BY_ANNOTATION):
-        yield advice(
-            "Argo CD",
-            "it tracks objects by a label",
-            "it may prune objects of another owner that have the same label",
-            f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
-            """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
-        )
-
-
-def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan) -> Iterator[Finding]:
-    """Limits by which Argo CD ends a hook too early, or a render before twgen reports what is slow."""
+    # limits by which Argo CD ends a hook too early, or a render before twgen reports what is slow
     policies = (worker.spec.policy for worker in plan.workers)
     holds = (policy.hold_for for policy in policies if policy.driver is Driver.HOOK)
     longest = max(holds, default=timedelta())
     limit = settings.get("controller.sync.timeout.seconds", "0")
     if limit.isdecimal() and 0 < int(limit) < longest.total_seconds():
-        yield problem(
+        yield Finding(
             "Argo CD",
             f"controller.sync.timeout.seconds is {limit}, but a hook may take {spoken(longest)}",
             "the sync stops the hook in the middle of a rollout, and nothing starts it again",
@@ -158,11 +157,22 @@ def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan)
     waits = settings.get("controller.repo.server.timeout.seconds", _ARGOCD_WAITS)
     ends = (argocd.plugin and seconds_of(argocd.plugin.timeout)) or _RENDER_ENDS
     if waits.isdecimal() and 0 < int(waits) <= ends:
-        yield advice(
+        yield Finding(
             "Argo CD",
             f"it ends a render after {waits}s, but the plugin reads servers for up to {ends:g}s",
             "it cuts a slow render off before twgen can report what was slow",
             _set_parameter(argocd, "controller.repo.server.timeout.seconds", max(300, int(2 * ends))),
+            Severity.ADVICE,
+        )
+    method = settings.get("application.resourceTrackingMethod", "")
+    if method == "label" or (not method and version and version < _TRACKS_BY_ANNOTATION):
+        yield Finding(
+            "Argo CD",
+            "it tracks objects by a label",
+            "it may prune objects of another owner that have the same label",
+            f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
+            """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
+            Severity.ADVICE,
         )
 
 
@@ -197,11 +207,12 @@ def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterat
     because = "renders can be up to a day old, and rollouts are not monitored"
     yield from not_running(tick.name, tick.pods, now, because)
     if (image := operator.rollout.image) and not are_the_same(image, tick.image):
-        yield advice(
+        yield Finding(
             tick.name,
             f"it runs image {tick.image}, but the Jobs run {image}",
             "it may misread intents of another release, and refresh without effect",
             "use one image for both",
+            Severity.ADVICE,
         )
 
 
@@ -210,57 +221,49 @@ def _of_application(
 ) -> Iterator[Finding]:
     about, where = f"Application {application.name}", named(application.name)
     if application.plugin != PLUGIN and not application.plugin.startswith(f"{PLUGIN}-"):
-        yield problem(
+        yield Finding(
             about,
             f"it uses a plugin named {application.plugin}, but the plugin's name is {PLUGIN}",
             "Argo CD finds no plugin to render it",
             f"set spec.source.plugin.name in its manifest to {PLUGIN}",
         )
     for error in application.errors:
-        yield problem(
+        yield Finding(
             about,
             f"Argo CD reports {error}",
             "its commits are not applied",
             f"fix that, then run `kubectl annotate application {where} argocd.argoproj.io/refresh=hard`",
         )
     if late := not_looked_at(application.asked_since, now):
-        yield problem(
+        yield Finding(
             about,
             late,
             "no commit is applied, even if it shows Synced",
             f"restart it: `kubectl rollout restart -n {argocd.namespace} deployment argocd-repo-server`",
         )
     if application.renders_by_path:
-        yield problem(
+        yield Finding(
             about,
             "it has the annotation argocd.argoproj.io/manifest-generate-paths",
             "a commit may be applied without its hooks, or not at all (argo-cd issues 22795 and 27875)",
             f"remove it: `kubectl annotate application {where} argocd.argoproj.io/manifest-generate-paths-`",
         )
-    for option in sorted(application.sync_options & _COSTLY.keys()):
-        yield advice(about, f"it has sync option {option}", _COSTLY[option], "remove it from its syncOptions")
+    advice = [
+        (f"it has sync option {option}", _COSTLY[option], "remove it from its syncOptions")
+        for option in sorted(application.sync_options & _COSTLY.keys())
+    ]
     if not application.is_automated:
-        yield advice(
-            about,
-            "it is synced by hand",
-            "drained versions stay, and new ones are not deployed, until a person syncs it",
-            f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}",
-        )
-        return
-    if not application.heals:
-        yield advice(
-            about,
-            "automated.selfHeal is false",
-            "changes that are due by time wait for the next commit, and a deleted Job is not created again",
-            _automate(application, "selfHeal"),
-        )
-    if not application.prunes:
-        yield advice(
-            about,
-            "automated.prune is false",
-            "versions that are no longer needed stay, and the Application stays OutOfSync",
-            _automate(application, "prune"),
-        )
+        waits = "drained versions stay, and new ones are not deployed, until a person syncs it"
+        automate = f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}"
+        advice.append(("it is synced by hand", waits, automate))
+    elif not application.heals:
+        late = "changes that are due by time wait for the next commit, and a deleted Job is not created again"
+        advice.append(("automated.selfHeal is false", late, _automate(application, "selfHeal")))
+    if application.is_automated and not application.prunes:
+        stays = "versions that are no longer needed stay, and the Application stays OutOfSync"
+        advice.append(("automated.prune is false", stays, _automate(application, "prune")))
+    for says, because, remedy in advice:
+        yield Finding(about, says, because, remedy, Severity.ADVICE)
 
 
 def _automate(application: ArgoApplication, *settings: str) -> str:
@@ -268,3 +271,20 @@ def _automate(application: ArgoApplication, *settings: str) -> str:
     changes = f'{{"spec": {{"syncPolicy": {{"automated": {{{automated}}}}}}}}}'
     patch = f"kubectl patch application {named(application.name)} --type merge -p '{changes}'"
     return f"run `{patch}`, or set the same in its manifest"
+
+
+def named(name: str) -> str:
+    """`<namespace>/<name>` as arguments of kubectl."""
+    namespace, _, plain_name = name.partition("/")
+    return f"-n {namespace} {plain_name}"
+
+
+def not_running(
+    about: str, stuck: Iterable[Seen], now: datetime, because: str, owner: str = ""
+) -> Iterator[Finding]:
+    """A problem for each object that is kept from running, unless it may still be starting."""
+    for item in stuck:
+        if item.problem not in STARTS or now - item.since >= _STARTS_WITHIN:
+            kind, _, name = item.name.partition(" ")
+            remedy = f"read its events: `kubectl describe {kind.lower()} {named(name)}`"
+            yield Finding(about, f"{item.name}{owner} {item.problem}", because, remedy)

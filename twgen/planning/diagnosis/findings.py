@@ -16,10 +16,9 @@ from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import Version, VersionStatus
+from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.diagnosis.argocd import of_argocd, of_tick, version_of
-from twgen.planning.diagnosis.making import advice, not_running, problem
+from twgen.planning.diagnosis.argocd import not_running, of_argocd, of_tick, version_of
 from twgen.planning.diagnosis.rights import of_rights
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.registration import DEFAULT_LIMIT, polls_instead
@@ -48,18 +47,28 @@ _MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAI
 def findings(installation: Installation, plan: Plan, world: World, operator: Operator) -> tuple[Finding, ...]:
     """All problems, the worse ones first."""
     all_findings = [
-        *_of_failures(installation),
+        *(
+            Finding(
+                "reading",
+                failure,
+                "its state is unknown",
+                f"apply it again: {_applied_again('')}"
+                if "was edited by hand" in failure
+                else "fix the reported error",
+            )
+            for failure in installation.failures
+        ),
         *of_rights(installation),
         *_of_rollouts(installation, plan.now),
-        *_of_clocks(installation),
-        *_of_image(operator),
-        *_of_attached_kinds(installation),
+        *_of_settings(installation, operator),
         *(of_argocd(installation.argocd, plan, operator) if installation.argocd else ()),
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *_of_temporal(installation, plan, world),
         *(finding for item in plan.workers for finding in _of_worker(item, world, plan.now, installation)),
         *(
-            advice("cluster", warning, "`twgen plan` warns about it", "do what the message says")
+            Finding(
+                "cluster", warning, "`twgen plan` warns about it", "do what the message says", Severity.ADVICE
+            )
             for warning in plan.warnings
         ),
         *_without_tick(plan, installation, world),
@@ -70,46 +79,33 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
     )
 
 
-def _of_clocks(installation: Installation) -> Iterator[Finding]:
+def _of_settings(installation: Installation, operator: Operator) -> Iterator[Finding]:
+    """The findings about clocks, the image of the Jobs, and the kinds that may be attached."""
     ahead = installation.clock_ahead
     if ahead is not None and abs(ahead) > _CLOCKS_APART:
         direction = "ahead of" if ahead > timedelta() else "behind"
-        yield problem(
+        yield Finding(
             "clocks",
             f"the API server's clock is {spoken(abs(ahead))} {direction} this machine's clock",
             "pauses, sunsets and rollbacks are timed by different clocks",
             "synchronize both with NTP or chrony",
         )
-
-
-def _of_image(operator: Operator) -> Iterator[Finding]:
     image = operator.rollout.image
     tag = re.search(r":([^:/@]+)(@|$)", image)
     if image and "@" not in image and (not tag or tag[1] == "latest"):
-        yield problem(
+        yield Finding(
             "rollout.image",
             f"{image} can be a different image tomorrow",
             "a Job rejects intents that another release rendered",
             "use the tag of a release, or a digest (`image@sha256:...`), in the OperatorConfig",
         )
-
-
-def _of_attached_kinds(installation: Installation) -> Iterator[Finding]:
     for kind in sorted(installation.cluster_scoped, key=str):
-        yield problem(
+        yield Finding(
             "attached.kinds",
             f"{kind} is a cluster-scoped kind",
             "each version gets a copy in its own namespace, so a render with it cannot be applied",
             "remove it from attached.kinds of the OperatorConfig; keep such an object next to the specs",
         )
-
-
-def _of_failures(installation: Installation) -> Iterator[Finding]:
-    for failure in installation.failures:
-        remedy = "fix the reported error"
-        if "was edited by hand" in failure:
-            remedy = f"apply it again: {_applied_again('')}"
-        yield problem("reading", failure, "its state is unknown", remedy)
 
 
 def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]:
@@ -121,7 +117,7 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
             yield replace(finding, remedy=f"{first}{finding.remedy}")
     for worker, why in sorted(installation.left_alone.items()):
         namespace, _, name = worker.partition("/")
-        yield problem(
+        yield Finding(
             worker,
             why,
             _DOES_NOT_MOVE,
@@ -129,7 +125,7 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
             f" it again: {_applied_again(installation.applications.get(worker, ''))}",
         )
     for worker, job in sorted(installation.outdated_jobs.items()):
-        yield problem(
+        yield Finding(
             worker,
             f"Job {job} ran for an earlier intent, which was deleted and created again",
             "its traffic does not move: Argo CD creates no second Job of that name",
@@ -138,7 +134,7 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
         )
     for worker, since in sorted(installation.jobless.items()):
         if (age := now - since) > _HAS_A_JOB_WITHIN:
-            yield problem(
+            yield Finding(
                 worker,
                 f"its intent is {spoken(age, units=1)} old, but no Job has worked on it",
                 _DOES_NOT_MOVE,
@@ -146,7 +142,7 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
             )
     for worker, why in sorted(installation.failing.items()):
         if why:
-            yield problem(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")
+            yield Finding(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")
 
 
 def _applied_again(application: str) -> str:
@@ -159,47 +155,45 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
     """The findings about the servers of a plan's workers."""
     for (address, namespace), number in sorted(installation.worker_deployments.items()):
         if number >= DEFAULT_LIMIT * _NEAR_FULL:
-            yield (problem if number >= DEFAULT_LIMIT else advice)(
+            yield Finding(
                 f"Temporal {address}, namespace {namespace}",
                 f"it has {number} Worker Deployments",
                 f"at its limit (by default {DEFAULT_LIMIT}), a server rejects polls of new workers",
                 "delete unused ones (`temporal worker deployment delete`), or raise the limit"
                 " (`matching.maxDeployments`)",
+                Severity.PROBLEM if number >= DEFAULT_LIMIT else Severity.ADVICE,
             )
     servers = {}
     for item in plan.workers:
         temporal = world.workers[item.spec.key].temporal if item.spec.key in world.workers else None
         if temporal and temporal.server_version:
             servers[item.spec.connection.host_port] = temporal.server_version
-        if temporal:
-            yield from _of_versions(item, temporal.versions)
+        # the server cannot delete these versions to make room for a new one
+        polling = {
+            version.build_id for version in item.versions.versions if version.live and version.live.replicas
+        }
+        occupying = [
+            version
+            for version in (temporal.versions if temporal else ())
+            if version.status not in _MAKES_ROOM or version.build_id in polling
+        ]
+        if len(occupying) >= MOST_VERSIONS * _NEAR_FULL:
+            yield Finding(
+                item.spec.worker_deployment,
+                f"{len(occupying)} of its versions have traffic, open workflows or pods",
+                f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
+                "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
+                " (`matching.maxVersionsInDeployment`)",
+                Severity.PROBLEM if len(occupying) >= MOST_VERSIONS else Severity.ADVICE,
+            )
     for address, version in sorted(servers.items()):
         if (numbers := version_of(version)) and numbers < OLDEST_TEMPORAL:
             oldest = ".".join(map(str, OLDEST_TEMPORAL))
             why = "its Worker Deployments lack fields that twgen reads for rollouts and drainage"
-            yield problem(
+            yield Finding(
                 f"Temporal {address}", f"its version is {version}", why, f"upgrade it to {oldest} or newer"
             )
     yield from _of_rates(installation, plan)
-
-
-def _of_versions(item: WorkerPlan, versions: tuple[Version, ...]) -> Iterator[Finding]:
-    """The finding about versions that the server cannot delete to make room for a new one."""
-    polling = {
-        version.build_id for version in item.versions.versions if version.live and version.live.replicas
-    }
-    occupying = [
-        version for version in versions if version.status not in _MAKES_ROOM or version.build_id in polling
-    ]
-    if len(occupying) < MOST_VERSIONS * _NEAR_FULL:
-        return
-    yield (problem if len(occupying) >= MOST_VERSIONS else advice)(
-        item.spec.worker_deployment,
-        f"{len(occupying)} of its versions have traffic, open workflows or pods",
-        f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
-        "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
-        " (`matching.maxVersionsInDeployment`)",
-    )
 
 
 def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
@@ -213,18 +207,20 @@ def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
             f"reading {counted(number, 'worker')} takes at least {spoken(length)}, because of its rate limit"
         )
         if length > _SLOW_LOOK:
-            yield advice(
+            yield Finding(
                 about,
                 says,
                 "by default the plugin ends a render after 40s (TWGEN_TIMEOUT)",
                 "split them into several Applications",
+                Severity.ADVICE,
             )
         if every and length > every:
-            yield advice(
+            yield Finding(
                 about,
                 says,
                 f"tick checks them every {spoken(every)}, so it sees changes late",
                 f"set TWGEN_EVERY of tick to more than {spoken(length)}",
+                Severity.ADVICE,
             )
 
 
@@ -247,11 +243,11 @@ def _of_worker(
     name, routing = item.spec.worker_deployment, item.routing
     target = Target(item.spec, worker_world(item.spec, world), now, item.identity, item.versions.not_created)
     if _needs_a_person(routing, target):
-        yield problem(name, routing.because, _DOES_NOT_MOVE, f"see docs/reasons.md, {routing.reason}")
+        yield Finding(name, routing.because, _DOES_NOT_MOVE, f"see docs/reasons.md, {routing.reason}")
     if item.unserved:
-        yield problem(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
+        yield Finding(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
     if item.versions.not_deployed:
-        yield problem(
+        yield Finding(
             name, item.versions.not_deployed, "the committed code does not run", "do what the message says"
         )
     # twgen can neither restore nor keep the pods of these versions
@@ -263,7 +259,7 @@ def _of_worker(
         if is_lost and not installation.remembers:
             continue
         severity = Severity.PROBLEM if is_lost else Severity.ADVICE
-        yield Finding(name, severity, warning, "`twgen plan` warns about it", "do what the message says")
+        yield Finding(name, warning, "`twgen plan` warns about it", "do what the message says", severity)
 
 
 class _ByTick(NamedTuple):
@@ -322,7 +318,7 @@ def _without_tick(plan: Plan, installation: Installation, world: World) -> Itera
             lacking = _lacking_for(duty, spec, installation, manager) if duty.is_set(spec.policy) else ()
             for why, remedy in lacking:
                 about = f"`{duty.field}` of its policy has no effect: {why}"
-                yield Finding(spec.worker_deployment, duty.severity, about, duty.otherwise, remedy)
+                yield Finding(spec.worker_deployment, about, duty.otherwise, remedy, duty.severity)
 
 
 def _lacking_for(
@@ -354,11 +350,12 @@ def findings_of_strays(strays: Mapping[str, Sequence[str]]) -> Iterator[Finding]
     for worker, names in sorted(strays.items()):
         namespace, _, name = worker.partition("/")
         are, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
-        yield advice(
+        yield Finding(
             worker,
             f"{listed(names)} {are} no longer rendered, but Argo CD does not prune {pronoun}",
             "no intent names this worker: it was removed from Git, or its Application was deleted; its pods"
             " keep running",
             "once no workflow needs them, run "
             f"`kubectl delete deployments,hpa,pdb -n {namespace} -l temporal.io/deployment-name={name}`",
+            Severity.ADVICE,
         )

@@ -9,7 +9,6 @@ from typing import Any
 from twgen.model.diagnosis import Account, Finding, Installation, Need, Right, Severity, TickInstallation
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import Driver
-from twgen.planning.diagnosis.making import problem
 from twgen.planning.sentences import listed
 
 _NO_ROLLOUTS = "`status --from-cluster`, `dashboard` and `tick` cannot see rollouts"
@@ -111,7 +110,7 @@ def of_rights(installation: Installation) -> Iterator[Finding]:
     """The rights that accounts lack: one finding for all rights that one remedy grants."""
     for account in installation.absent_accounts:
         _, _, namespace, name = account.user.split(":")
-        yield problem(
+        yield Finding(
             f"account {namespace}/{name}",
             "this ServiceAccount does not exist",
             f"no Pod of {account.of} can be created",
@@ -145,10 +144,10 @@ def _refused(needs: Sequence[Need]) -> Finding:
     name_of_user = user if user == account.user else user.replace(":", "/")
     return Finding(
         f"account {name_of_user}" if account.user else "Kubernetes",
-        severity,
         f"{subject} is not allowed to {', '.join(objects)} in {namespace or 'all namespaces'}",
         without_it,
         account.remedy or _granted(account, namespace, verbs, resource, name),
+        severity,
     )
 
 

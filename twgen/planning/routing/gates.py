@@ -31,10 +31,6 @@ class Gate:
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
         return first if attempt == 1 else f"{first}-{attempt}"
 
-    def is_run_by(self, run: GateRun) -> bool:
-        """The run is of its workflow type, as far as known."""
-        return run.workflow_type in {"", self.workflow_type}
-
     @property
     def name(self) -> str:
         """A name that is unique among the gates of its worker."""
@@ -62,19 +58,29 @@ class GateOnQueue:
     """The runs of another workflow type, which have the IDs of earlier attempts."""
 
     @property
-    def has_failed(self) -> bool:
-        """It has ended without completing."""
-        return self.run is not None and self.run.status.has_failed
+    def failure(self) -> str:
+        """How it ended without completing, as a sentence; empty: it did not."""
+        if not self.run or not self.run.status.has_failed:
+            return ""
+        why = f" ({self.run.failure})" if self.run.failure else ""
+        ended = f"ended as {self.run.status}: {self.workflow_id}{why}"
+        return f"the {self.gate} on task queue {self.task_queue} {ended}"
 
     @property
-    def cannot_complete(self) -> bool:
-        """It runs, but all of its workflow tasks fail."""
-        return self.run is not None and self.run.status is GateStatus.RUNNING and bool(self.run.failure)
+    def hindrance(self) -> str:
+        """Why it runs but cannot complete, since all of its workflow tasks fail; empty: it may complete."""
+        if not self.run or self.run.status is not GateStatus.RUNNING or not self.run.failure:
+            return ""
+        return (
+            f"the {self.gate} runs on task queue {self.task_queue}, but all of its workflow tasks"
+            f" fail ({self.run.failure}): {self.workflow_id}"
+        )
 
-    @property
-    def has_passed(self) -> bool:
-        """It has completed."""
-        return self.run is not None and self.run.status is GateStatus.COMPLETED
+
+def next_attempt(target: Target) -> int:
+    """The number of an attempt that no run of its gates has used."""
+    used = (on_queue.attempt for on_queue in on_queues(target, asked_gates(target)))
+    return max(used, default=_first_attempt(target)) + 1
 
 
 def _first_attempt(target: Target) -> int:
@@ -82,12 +88,6 @@ def _first_attempt(target: Target) -> int:
     mark = target.marks.get(MarkKey.GATE_ATTEMPT)
     attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
-
-
-def next_attempt(target: Target) -> int:
-    """The number of an attempt that no run of its gates has used."""
-    used = (on_queue.attempt for on_queue in on_queues(target, asked_gates(target)))
-    return max(used, default=_first_attempt(target)) + 1
 
 
 def asked_gates(target: Target, percentage: float | None = None) -> tuple[Gate, ...]:
@@ -112,7 +112,8 @@ def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
             for attempt in count(_first_attempt(target)):
                 name = gate.workflow_id(target, queue, attempt)
                 found = worst(runs.get((queue, name), ()))
-                if found is None or gate.is_run_by(found):
+                # the workflow type of a run may be unknown
+                if found is None or found.workflow_type in {"", gate.workflow_type}:
                     yield GateOnQueue(gate, queue, attempt, name, found, passed_over)
                     break
                 passed_over += (found,)
@@ -142,41 +143,22 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     )
 
 
-def gate_failures(target: Target) -> list[GateOnQueue]:
-    """The gates that ended without completing; a gate of the spec comes first."""
-    return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.has_failed]
+def failed_gate(target: Target) -> GateOnQueue | None:
+    """The last gate that ended without completing; a gate of the spec comes before those of steps."""
+    failed = (on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.failure)
+    return next(reversed([*failed]), None)
 
 
 def hopeless_gates(target: Target) -> list[GateOnQueue]:
     """The gates that run, and cannot complete."""
-    return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.cannot_complete]
+    return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.hindrance]
 
 
-def failed_gate_sentence(target: Target) -> str:
-    """The status and the failure of the last failed gate; there must be one."""
-    failed = gate_failures(target)[-1]
-    status, failure = (failed.run.status, failed.run.failure) if failed.run else ("", "")
-    why = f" ({failure})" if failure else ""
-    return f"the {failed.gate} on task queue {failed.task_queue} ended as {status}: {failed.workflow_id}{why}"
-
-
-def failing_gate_sentence(target: Target) -> str:
-    """The gate that runs but cannot end, because all of its workflow tasks fail; empty: there is none."""
-    for on_queue in hopeless_gates(target):
-        failure = on_queue.run.failure if on_queue.run else ""
-        return (
-            f"the {on_queue.gate} runs on task queue {on_queue.task_queue}, but all of its workflow tasks"
-            f" fail ({failure}): {on_queue.workflow_id}"
-        )
-    return ""
-
-
-def open_gate_sentence(target: Target) -> str:
-    """The gate that has not completed yet, its task queues, and its running workflows."""
-    gate = first_not_passed(target, asked_gates(target))
+def open_gate_sentence(target: Target, gate: Gate) -> str:
+    """The task queues and the running workflows of a gate that has not completed yet."""
     names = target.workflow_task_queues
     queues = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
-    gates = list(on_queues(target, [gate] if gate else []))
+    gates = list(on_queues(target, [gate]))
     runs = [on_queue.run for on_queue in gates]
     running = [run.workflow_id for run in runs if run and run.status is GateStatus.RUNNING]
     sentence = f"the {gate} has not completed on {queues}"
@@ -194,8 +176,8 @@ def open_gate_sentence(target: Target) -> str:
 def first_not_passed(target: Target, gates: Iterable[Gate]) -> Gate | None:
     """The first gate that has not completed on every workflow task queue, or while none is known."""
     for gate in gates:
-        runs = list(on_queues(target, [gate]))
-        if not runs or not all(on_queue.has_passed for on_queue in runs):
+        runs = [on_queue.run for on_queue in on_queues(target, [gate])]
+        if not runs or not all(run and run.status is GateStatus.COMPLETED for run in runs):
             return gate
     return None
 

@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 
+from twgen.model.plan import Phase
 from twgen.model.policy import MOST_VERSIONS
 from twgen.model.temporal import VersionStatus
 from twgen.planning.routing.target import Target
@@ -23,40 +24,45 @@ _JUST_NOW = timedelta(minutes=10)
 _MOST_NAMED = 3
 
 
-def why_unregistered(target: Target) -> tuple[str, bool]:
-    """Why Temporal knows no worker of the target, and whether a person must act."""
+def why_unregistered(target: Target) -> tuple[str, Phase]:
+    """Why Temporal knows no worker of the target; Blocked: a person must act."""
     obstacle, others = target.obstacle, len(target.temporal.versions)
     if target.ramp and not target.version:
-        return "it ramps, but Temporal does not list it, so it is unknown whether its workers poll", False
+        return (
+            "it ramps, but Temporal does not list it, so it is unknown whether its workers poll",
+            Phase.WAITING,
+        )
     state = "Temporal lists it only as Created" if target.version else "Temporal does not know it yet"
     if not target.version and others >= MOST_VERSIONS:
         return (
             f"{state}, but knows {others} other versions. At its limit (by default {MOST_VERSIONS}) it"
             " rejects polls of a new version until another one is deleted: `twgen prune` deletes old ones"
-        ), False
+        ), Phase.WAITING
     if target.deployment and obstacle:
-        return f"{state}, because {obstacle.because}", obstacle.needs_a_person
+        return f"{state}, because {obstacle.because}", obstacle.phase
     if not target.deployment and target.world.deployments is not None:
-        return "it has no Deployment yet: apply the output of `twgen render`", False
-    full = "" if target.world.temporal else _why_full(target.world.worker_deployments)
+        return "it has no Deployment yet: apply the output of `twgen render`", Phase.WAITING
     poller = polls_instead(target)
     if not target.deployment:
-        return f"{state}: none of its workers has polled{poller and f'; {poller}'}", False
+        return f"{state}: none of its workers has polled{poller and f'; {poller}'}", Phase.WAITING
     problem = target.world.pod_problems.get(target.build_id)
     available = f"and its newest Pod {problem}" if problem else "although its Deployment is available"
     why = f"{state}: none of its workers has polled, {available}"
-    if full:
-        why, poller = f"{state}, {available}: {full}. If the limit is higher", ""
-    question = (
-        f": does the worker turn versioning on in its SDK, with {_needed_variables(target)}, and does it"
+    number = 0 if target.world.temporal else target.world.worker_deployments or 0
+    if number >= DEFAULT_LIMIT:
+        many = f"{number}{' or more' if number >= MOST_COUNTED else ''}"
+        why = (
+            f"{state}, {available}: its Temporal namespace has {many} Worker Deployments. At its limit (by"
+            f" default {DEFAULT_LIMIT}) a server rejects polls of new workers: delete unused Worker"
+            " Deployments (`temporal worker deployment delete`), or raise the limit"
+            " (`matching.maxDeployments`). If the limit is higher"
+        )
+    elif poller:
+        return f"{why}; {poller}", Phase.WAITING
+    return (
+        f"{why}: does the worker turn versioning on in its SDK, with {_needed_variables(target)}, and does it"
         " connect to TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
-    )
-    return f"{why}{f'; {poller}' if poller else question}", False
-
-
-def _needed_variables(target: Target) -> str:
-    variable = build_id_variable(target.spec.policy.environment)
-    return f"the deployment name from {DEPLOYMENT} and the build ID from {variable}"
+    ), Phase.WAITING
 
 
 def polls_instead(target: Target) -> str:
@@ -64,7 +70,19 @@ def polls_instead(target: Target) -> str:
 
     For a target that has not polled, although its pods are available or unknown.
     """
-    if strangers := _strangers(target):
+    # without the cluster it is unknown which versions were deployed
+    max_age = _LATELY if target.world.deployments is not None else _JUST_NOW
+    created = target.deployments.keys() | target.world.ledger.keys() | {target.build_id}
+    strangers = [
+        version.build_id
+        for version in target.temporal.versions
+        if version.build_id not in created
+        and version.status is VersionStatus.INACTIVE
+        and version.created_at is not None
+        and target.now - version.created_at < max_age
+    ]
+    if strangers:
+        # twgen did not create these recent versions: their names may be typos
         polls = f"{listed(strangers)} {'has' if len(strangers) == 1 else 'have'} polled instead"
         variable = build_id_variable(target.spec.policy.environment)
         return f"{polls}: does the worker take its build ID, {target.build_id}, from {variable}?"
@@ -83,19 +101,9 @@ def polls_instead(target: Target) -> str:
     return ""
 
 
-def _strangers(target: Target) -> list[str]:
-    """Its recent versions in Temporal that twgen did not create: their names may be typos."""
-    # without the cluster it is unknown which of them were deployed
-    max_age = _LATELY if target.world.deployments is not None else _JUST_NOW
-    created = target.deployments.keys() | target.world.ledger.keys() | {target.build_id}
-    return [
-        version.build_id
-        for version in target.temporal.versions
-        if version.build_id not in created
-        and version.status is VersionStatus.INACTIVE
-        and version.created_at is not None
-        and target.now - version.created_at < max_age
-    ]
+def _needed_variables(target: Target) -> str:
+    variable = build_id_variable(target.spec.policy.environment)
+    return f"the deployment name from {DEPLOYMENT} and the build ID from {variable}"
 
 
 def may_be_called(name: str, worker: str) -> bool:
@@ -109,15 +117,3 @@ def may_be_called(name: str, worker: str) -> bool:
     if "/" in name:
         return plain == whole and name != worker
     return bool(plain) and (short in plain or plain in short)
-
-
-def _why_full(worker_deployments: int | None) -> str:
-    """Why a namespace with this many may reject new workers, and the remedy; empty: it does not."""
-    if worker_deployments is None or worker_deployments < DEFAULT_LIMIT:
-        return ""
-    number = f"{worker_deployments}{' or more' if worker_deployments >= MOST_COUNTED else ''}"
-    return (
-        f"its Temporal namespace has {number} Worker Deployments. At its limit (by default {DEFAULT_LIMIT}) a"
-        " server rejects polls of new workers: delete unused Worker Deployments (`temporal worker deployment"
-        " delete`), or raise the limit (`matching.maxDeployments`)"
-    )

@@ -74,15 +74,11 @@ def why_not_moved(target: Target, build_id: str) -> str:
     if build_id != target.build_id:
         return f"open workflows were replayed on the target {target.build_id}, not on {build_id}"
     run = _run(target)
-    return "" if run.state is ReplayState.PASSED else _replay_sentence(target, run)
+    return "" if run.state is ReplayState.PASSED else replay_sentence(target, run)
 
 
-def open_replay_sentence(target: Target) -> str:
-    """The state of the missing replay; there must be one."""
-    return _replay_sentence(target, missing_replay(target) or _NOT_READ)
-
-
-def _replay_sentence(target: Target, run: ReplayRun) -> str:
+def replay_sentence(target: Target, run: ReplayRun) -> str:
+    """The state of a replay that has not passed."""
     match run.state:
         case ReplayState.FAILED:
             why = f" ({run.because})" if run.because else ""

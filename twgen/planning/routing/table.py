@@ -10,10 +10,11 @@ A condition under which traffic must not move is a row above the changes, with i
 If the spec leaves a change to a person, `plan` only says which one is wanted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from twgen.model.analysis import OnFailure, Verdict
 from twgen.model.histories import ReplayState
@@ -26,15 +27,14 @@ from twgen.model.temporal import Routing, UpdateState
 from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.routing.gates import (
     asked_gates,
-    failed_gate_sentence,
-    failing_gate_sentence,
+    failed_gate,
     first_not_passed,
-    gate_failures,
+    hopeless_gates,
     next_attempt,
     open_gate_sentence,
 )
 from twgen.planning.routing.registration import why_unregistered
-from twgen.planning.routing.replay import missing_replay, open_replay_sentence, replay_may_come_until
+from twgen.planning.routing.replay import missing_replay, replay_may_come_until, replay_sentence
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import (
     first_polls_end,
@@ -44,7 +44,6 @@ from twgen.planning.routing.task_queues import (
     missing_queue,
     polls_until,
 )
-from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import listed, plain_percentage, shares_sentence, spoken
 from twgen.planning.version_status import IN_ROUTING, shares
 
@@ -66,154 +65,170 @@ class WantedChange(NamedTuple):
     marks: Mapping[str, Any] = {}
 
 
-_Table = tuple[Row[Reason, Target, WantedChange], ...]
 _BLOCKED = Phase.BLOCKED
 _PAUSES = {WhenNoPollers.PAUSE, OnFailure.PAUSE}
+_Fact = TypeVar("_Fact")
+
+
+class Row(NamedTuple, Generic[_Fact]):
+    """A condition, and the change that it asks for."""
+
+    reason: Reason
+    when: Callable[[Target], _Fact | Literal[False] | None]
+    """The fact that `then` says something about; a false one: the row does not match."""
+    then: Callable[[Target, _Fact], WantedChange]
+
+    def change(self, target: Target) -> RoutingPlan | None:
+        """What it asks for; None: it does not match."""
+        fact = self.when(target)
+        return RoutingPlan(**self.then(target, fact)._asdict(), reason=self.reason) if fact else None
+
 
 # fmt: off
-TABLE: _Table = (
+TABLE = (
     Row(Reason.SUPERSEDED,
         lambda t: t.world.rollout.is_superseded,
-        lambda _: _none("its intent has changed: another rollout continues", Phase.SETTLED)),
+        lambda *_: _none("its intent has changed: another rollout continues", Phase.SETTLED)),
     Row(Reason.OLDER_ROLLOUT,
-        lambda t: bool(t.world.rollout.older_pods),
-        lambda t: _none(f"an earlier rollout has not ended: Pod {listed(t.world.rollout.older_pods)}")),
+        lambda t: t.world.rollout.older_pods,
+        lambda _, pods: _none(f"an earlier rollout has not ended: Pod {listed(pods)}")),
     Row(Reason.FOREIGN_MANAGER,
-        lambda t: t.is_foreign and not t.has_all_traffic,
-        lambda t: _none(f"its manager is {t.temporal.manager_identity}. To take it over, run `twgen ownership"
-                        f" claim --from {quote(t.temporal.manager_identity)}`, or add this manager to"
-                        " spec.adoptFrom of a RolloutPolicy", _BLOCKED)),
+        lambda t: t.is_foreign and not t.has_all_traffic and t.temporal.manager_identity,
+        lambda _, manager: _none(f"its manager is {manager}. To take it over, run `twgen ownership claim"
+                                 f" --from {quote(manager)}`, or add this manager to spec.adoptFrom of a"
+                                 " RolloutPolicy", _BLOCKED)),
     Row(Reason.FROZEN,
         lambda t: t.is_frozen,
-        lambda t: _none("its intent is annotated as paused, so nothing is changed; to continue, remove the"
-                        " annotation twgen.io/paused. Meanwhile,"
-                        f" {shares_sentence(shares(t.temporal.routing))}")),
+        lambda t, _: _none("its intent is annotated as paused, so nothing is changed; to continue, remove the"
+                           " annotation twgen.io/paused. Meanwhile,"
+                           f" {shares_sentence(shares(t.temporal.routing))}")),
     Row(Reason.RETIRED,
         lambda t: t.is_retired,
-        lambda _: _none("the worker is retired: workers without a version take its new workflows. To undo"
-                        " this, run `twgen resume`", Phase.SETTLED)),
+        lambda *_: _none("the worker is retired: workers without a version take its new workflows. To undo"
+                         " this, run `twgen resume`", Phase.SETTLED)),
     Row(Reason.REPLACED_RAMP,
         lambda t: _is_replaced(t),
-        lambda t: _clear_ramp(f"the spec no longer describes {t.other_ramp_name}: its share goes back to"
-                              f" {t.current} until {t.build_id} can take traffic")),
+        lambda t, _: _clear_ramp(f"the spec no longer describes {t.other_ramp_name}: its share goes back to"
+                                 f" {t.current} until {t.build_id} can take traffic")),
     Row(Reason.VERSION_CAP_REACHED,
-        lambda t: bool(t.not_created),
-        lambda t: _none(t.not_created, _BLOCKED)),
+        lambda t: t.not_created,
+        lambda _, why: _none(why, _BLOCKED)),
     Row(Reason.ABORTED,
-        lambda t: t.is_aborted,
-        lambda t: _clear_ramp(f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}") if t.ramp
-        else _none(f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}; to continue, run `twgen retry` or"
-                   " commit a new build", _BLOCKED)),
+        lambda t: t.is_aborted and f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}",
+        lambda t, aborted: _clear_ramp(aborted) if t.ramp
+        else _none(f"{aborted}; to continue, run `twgen retry` or commit a new build", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
-        lambda t: t.is_current and t.other_ramp is not None,
-        lambda t: _clear_ramp(f"it is current, so {t.other_ramp_name} must not keep a share of the traffic")),
+        lambda t: t.is_current and t.other_ramp,
+        lambda t, _: _clear_ramp(f"it is current, so {t.other_ramp_name} must not keep a share of the"
+                                 " traffic")),
     Row(Reason.CURRENT_NOT_SERVING,
         lambda t: t.is_current and t.spec.replicas != 0
-        and t.obstacle is not None and not t.obstacle.older_pods_serve,
-        lambda t: _wait_for_serving(t)),
+        and (found := t.obstacle) and not found.older_pods_serve and found,
+        lambda _, obstacle: _none(obstacle.because, obstacle.phase)),
     Row(Reason.SETTLED,
         lambda t: t.is_current,
-        lambda _: _none("it is current and nothing ramps", Phase.SETTLED)),
+        lambda *_: _none("it is current and nothing ramps", Phase.SETTLED)),
     Row(Reason.UNSERVED,
-        lambda t: bool(t.unserved) and t.spec.rollout.strategy is not Strategy.MANUAL
-        and _is_news(t, t.spec.policy.unserved.action),
-        lambda t: _take_back(t, t.unserved, t.spec.policy.unserved.action)),
+        lambda t: t.spec.rollout.strategy is not Strategy.MANUAL
+        and _is_news(t, t.spec.policy.unserved.action) and t.unserved,
+        lambda t, why: _take_back(t, why, t.spec.policy.unserved.action)),
     Row(Reason.ANALYSIS_FAILED,
-        lambda t: bool(metrics_sentence(t.judgements, Verdict.FAILS)) and _is_news(t, t.on_failure),
-        lambda t: _take_back(t, metrics_sentence(t.judgements, Verdict.FAILS), t.on_failure)),
+        lambda t: _is_news(t, t.on_failure) and metrics_sentence(t.judgements, Verdict.FAILS),
+        lambda t, failing: _take_back(t, failing, t.on_failure)),
     # below the rows that take a share back: a pause only stops a version from getting more
     Row(Reason.PAUSED,
         lambda t: t.is_paused,
-        lambda t: _none(_paused(t))),
+        lambda t, _: _none((f"it was paused{why}" if (why := t.why_marked(MarkKey.PAUSED))
+                            else "a person paused it") + "; run `twgen resume` to continue")),
     Row(Reason.WAITING_FOR_REGISTRATION,
         lambda t: not t.is_registered,
-        lambda t: _wait_for_registration(t)),
+        lambda t, _: _none(*why_unregistered(t))),
     Row(Reason.NOT_SERVING,
-        lambda t: t.obstacle is not None,
-        lambda t: _wait_for_serving(t)),
+        lambda t: t.obstacle,
+        lambda _, obstacle: _none(obstacle.because, obstacle.phase)),
     Row(Reason.ROLLBACK,
         lambda t: t.is_rollback,
-        lambda t: _set_current(t, "it was current until recently: a rollback needs no gate and no steps")),
+        lambda t, _: _set_current(t, "it was current until recently: a rollback needs no gate and no steps")),
     Row(Reason.UPDATE_IN_PROGRESS,
         lambda t: is_updating(t.temporal.routing, t.now),
-        lambda t: _none("the last change has not reached every task queue yet"
-                        + ("" if (ends := _update_ends(t.temporal.routing)) else ", and its time is unknown"),
-                        due=ends)),
+        lambda t, _: _none("the last change has not reached every task queue yet", due=ends)
+        if (ends := _update_ends(t.temporal.routing))
+        else _none("the last change has not reached every task queue yet, and its time is unknown")),
     Row(Reason.REPLAY_FAILED,
-        lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.FAILED,
-        lambda t: _none(open_replay_sentence(t), _BLOCKED)),
+        lambda t: (run := missing_replay(t)) and run.state is ReplayState.FAILED and run,
+        lambda t, run: _none(replay_sentence(t, run), _BLOCKED)),
     Row(Reason.REPLAY_MISSING,
-        lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.MISSING,
-        lambda t: _none(open_replay_sentence(t), due=due) if (due := replay_may_come_until(t))
-        else _none(open_replay_sentence(t), _BLOCKED)),
+        lambda t: (run := missing_replay(t)) and run.state is ReplayState.MISSING and run,
+        lambda t, run: _none(replay_sentence(t, run), due=due) if (due := replay_may_come_until(t))
+        else _none(replay_sentence(t, run), _BLOCKED)),
     Row(Reason.REPLAY_RUNNING,
-        lambda t: missing_replay(t) is not None,
-        lambda t: _none(open_replay_sentence(t))),
+        lambda t: missing_replay(t),
+        lambda t, run: _none(replay_sentence(t, run))),
     Row(Reason.STEP_GATE_FAILED,
         lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
-        and any(failure.gate.percentage is not None for failure in gate_failures(t)),
-        lambda t: _take_back(t, failed_gate_sentence(t), t.on_failure,
-                             t.new_mark(MarkKey.GATE_ATTEMPT, attempt=next_attempt(t)))),
+        and (failed := failed_gate(t)) and failed.gate.percentage is not None and failed,
+        lambda t, gate: _take_back(t, gate.failure, t.on_failure,
+                                   t.new_mark(MarkKey.GATE_ATTEMPT, attempt=next_attempt(t)))),
     Row(Reason.GATE_FAILED,
-        lambda t: bool(gate_failures(t)),
-        lambda t: _none(f"{failed_gate_sentence(t)}; to continue, run `twgen retry` or commit a new build",
-                        _BLOCKED)),
+        lambda t: failed_gate(t),
+        lambda _, gate: _none(f"{gate.failure}; to continue, run `twgen retry` or commit a new build",
+                              _BLOCKED)),
     Row(Reason.GATE_RUNNING,
-        lambda t: first_not_passed(t, asked_gates(t)) is not None,
-        lambda t: _none(f"{failing}; commit a build whose worker can run it, or end it with `twgen retry`",
-                        _BLOCKED)
-        if (failing := failing_gate_sentence(t))
-        else _none(open_gate_sentence(t)) if t.workflow_task_queues
+        lambda t: first_not_passed(t, asked_gates(t)),
+        lambda t, gate: _none(f"{hopeless[0].hindrance}; commit a build whose worker can run it, or end it"
+                              " with `twgen retry`", _BLOCKED) if (hopeless := hopeless_gates(t))
+        else _none(open_gate_sentence(t, gate)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
                                      " remove the gate from its spec")),
     Row(Reason.MISSING_TASK_QUEUE,
-        lambda t: bool(missing_queue(t)),
-        lambda t: _until_queues_are_known(t, f"it does not poll {missing_queue(t)}, but {t.current} does",
-                                          "deploy a worker that polls it, or, if it is no longer used, add it"
-                                          " to spec.ignoreMissingTaskQueues of a RolloutPolicy")),
+        lambda t: missing_queue(t),
+        lambda t, queue: _until_queues_are_known(t, f"it does not poll {queue}, but {t.current} does",
+                                                 "deploy a worker that polls it, or, if it is no longer"
+                                                 " used, add it to spec.ignoreMissingTaskQueues of a"
+                                                 " RolloutPolicy")),
     Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and (not t.task_queues or may_poll_more(t)),
-        lambda t: _none("none of its workflow task queues is known yet", due=first_polls_end(t))
+        lambda t, _: _none("none of its workflow task queues is known yet", due=first_polls_end(t))
         if t.task_queues else _none("none of its task queues is known yet")),
     Row(Reason.FIRST_VERSION,
         lambda t: t.current is None and t.temporal.routing.ramping is None
         and not any(version.status in IN_ROUTING for version in t.temporal.versions)
         and has_no_unversioned_pollers(t),
-        lambda t: _set_current(t, "there is no current version")),
+        lambda t, _: _set_current(t, "there is no current version")),
     Row(Reason.ALL_AT_ONCE,
         lambda t: t.spec.rollout.strategy is Strategy.ALL_AT_ONCE or not t.spec.rollout.steps,
-        lambda t: _set_current(t, "it is ready, and its strategy has no steps")),
+        lambda t, _: _set_current(t, "it is ready, and its strategy has no steps")),
     Row(Reason.FIRST_STEP,
         lambda t: not t.live_percentage,
-        lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
+        lambda t, _: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
     Row(Reason.ANALYSIS_UNDECIDED,
-        lambda t: t.may_go_up and bool(metrics_sentence(t.judgements, Verdict.UNDECIDED)),
-        lambda t: _none("its pause is over, but its analysis holds the ramp: "
-                        + metrics_sentence(t.judgements, Verdict.UNDECIDED))),
+        lambda t: t.may_go_up and metrics_sentence(t.judgements, Verdict.UNDECIDED),
+        lambda _, undecided: _none(f"its pause is over, but its analysis holds the ramp: {undecided}")),
     Row(Reason.OFF_STEP,
         lambda t: t.is_above_its_step,
-        lambda t: _set_ramp(t, t.step, f"its share of {plain_percentage(t.live_percentage)}% matches no step;"
-                                       f" the next lower step is {plain_percentage(t.step.percentage)}%")),
+        lambda t, _: _set_ramp(t, t.step,
+                               f"its share of {plain_percentage(t.live_percentage)}% matches no step;"
+                               f" the next lower step is {plain_percentage(t.step.percentage)}%")),
     Row(Reason.RAMP_PAUSED,
         lambda t: (ends := t.step_ends) is None or t.now <= ends,
-        lambda t: _wait_for_pause(t)),
+        lambda t, _: _wait_for_pause(t)),
     Row(Reason.UNTIL_PROMOTED,
         lambda t: t.waits_for_a_person,
-        lambda t: _none(f"its pause at {plain_percentage(t.step.percentage)}% is over, and its policy waits"
-                        " for `twgen promote`")),
+        lambda t, _: _none(f"its pause at {plain_percentage(t.step.percentage)}% is over, and its policy"
+                           " waits for `twgen promote`")),
     Row(Reason.NEXT_STEP,
-        lambda _: True,
-        lambda t: _next_step(t)),
+        lambda t: f"its {spoken(t.step.pause)} at {plain_percentage(t.live_percentage)}% are over",
+        lambda t, over: _set_ramp(t, t.following_step, over) if t.following_step
+        else _set_current(t, f"{over}, and this was the last step")),
 )
 # fmt: on
 
 
 def wanted_change(target: Target) -> RoutingPlan:
     """The change of traffic that is wanted next, or none, and why."""
-    row = first_match(TABLE, target)
-    ignores = ignores_missing_queues(target)
-    return RoutingPlan(**row.then(target)._asdict(), reason=row.reason, ignores_missing_queues=ignores)
+    change = next(change for row in TABLE if (change := row.change(target)))
+    return replace(change, ignores_missing_queues=ignores_missing_queues(target))
 
 
 def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> WantedChange:
@@ -248,12 +263,6 @@ def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
     return not target.is_paused or action not in _PAUSES
 
 
-def _paused(target: Target) -> str:
-    why = target.why_marked(MarkKey.PAUSED)
-    paused = f"it was paused{why}" if why else "a person paused it"
-    return f"{paused}; run `twgen resume` to continue"
-
-
 def _is_replaced(target: Target) -> bool:
     """A version ramps that no spec describes any more, so nothing judges it, and the current one has pods."""
     ramp, is_moved_by_hand = target.other_ramp, target.spec.rollout.strategy is Strategy.MANUAL
@@ -265,18 +274,6 @@ def _is_replaced(target: Target) -> bool:
         return False
     serves = target.deployments.get(target.current)
     return target.world.deployments is None or bool(serves and serves.available_replicas)
-
-
-def _wait_for_registration(target: Target) -> WantedChange:
-    because, needs_a_person = why_unregistered(target)
-    return _none(because, _BLOCKED if needs_a_person else Phase.WAITING)
-
-
-def _wait_for_serving(target: Target) -> WantedChange:
-    obstacle = target.obstacle
-    if not obstacle:
-        raise AssertionError("the row asks for an obstacle")
-    return _none(obstacle.because, Phase.BLOCKED if obstacle.needs_a_person else Phase.WAITING)
 
 
 def is_updating(routing: Routing, now: datetime) -> bool:
@@ -306,10 +303,3 @@ def _wait_for_pause(target: Target) -> WantedChange:
     apart = target.world.clocks_apart
     clocks = f" (by the slowest clock; clocks differ by {spoken(apart)})" if apart > _REPORTED_FROM else ""
     return _none(f"{stays} for {spoken(ends - target.now)} more{clocks}", due=ends)
-
-
-def _next_step(target: Target) -> WantedChange:
-    over = f"its {spoken(target.step.pause)} at {plain_percentage(target.live_percentage)}% are over"
-    if target.following_step:
-        return _set_ramp(target, target.following_step, over)
-    return _set_current(target, f"{over}, and this was the last step")

@@ -1,13 +1,15 @@
 """The facts about a worker's target version that the routing table asks for."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from twgen.model.analysis import Analysis, Judgement, OnFailure
 from twgen.model.marks import Mark, MarkKey, read_mark, write_mark
-from twgen.model.policy import WhenNoPollers
+from twgen.model.plan import Phase
+from twgen.model.policy import POLLERS_ARE_LISTED, WhenNoPollers
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
     RampingVersion,
@@ -20,11 +22,25 @@ from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
-from twgen.planning.routing.serving import Obstacle, obstacle, silence
 from twgen.planning.routing.stays import is_in_force, recently_current, stay_began
-from twgen.planning.sentences import rounded_percentage, spoken, version_name
+from twgen.planning.sentences import how_to_resume, rounded_percentage, spoken, version_name
 from twgen.planning.version_status import UNREGISTERED, status_of
 from twgen.planning.versions.facts import deployments_of
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why the target cannot take traffic."""
+
+    because: str
+    is_known: bool = True
+    """False: it is unknown whether it serves."""
+    has_pods: bool = True
+    """False: a gate would only run into its timeout, or on pods that are about to end."""
+    phase: Phase = Phase.WAITING
+    """The phase of a rollout that it stops; Blocked: waiting does not help."""
+    older_pods_serve: bool = False
+    """Pods of an older template serve its traffic."""
 
 
 @dataclass(frozen=True)
@@ -229,8 +245,49 @@ class Target:
 
     @cached_property
     def obstacle(self) -> Obstacle | None:
-        """Why it cannot take traffic; None: it can."""
-        return obstacle(self.spec, self.world, self.deployment, self.task_queues)
+        """Why it cannot take traffic, by its Deployment and task queues; None: it can."""
+        live = self.deployment
+        workflow = [queue for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW]
+        if self.spec.says_zero:
+            because = "its spec says zero replicas: no worker can take traffic"
+            return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
+        if self.world.deployments is None:
+            # without a cluster, only a poller proves that a worker runs
+            queues = workflow or self.task_queues
+            if not queues or any(queue.pollers is None for queue in queues):
+                unread = "pollers" if queues else "task queues"
+                why = f"neither the cluster nor its {unread} were read, so it is unknown whether it serves"
+                return Obstacle(why, is_known=False)
+            if silent := [queue for queue in queues if not queue.pollers]:
+                because = "the cluster was not read, and Temporal lists no poller of it on task queue"
+                return Obstacle(f"{because} {silent[0].name}{_unversioned_poller(silent[0])}")
+            return None
+        if not live:
+            return Obstacle("it has no Deployment yet", has_pods=False)
+        if live.terminating:
+            because = "its Deployment is being deleted, and will then be created again"
+            return Obstacle(because, has_pods=False)
+        if live.replicas == 0:
+            return Obstacle("its Deployment has zero replicas", has_pods=False)
+        if live.paused:
+            resume = how_to_resume(live.name, self.spec.namespace)
+            because = f"its Deployment is paused by hand: to continue, run `{resume}`"
+            return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
+        problem = self.world.pod_problems.get(self.build_id)
+        newest_pod = f", and its newest Pod {problem}" if problem else ""
+        if live.stalled:
+            because = f"its Deployment makes no progress ({live.stalled}){newest_pod}"
+            return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
+        if not live.serving:
+            return Obstacle(f"its Deployment is not available yet{newest_pod}")
+        if live.replacing:
+            # the older pods may run other code than the gate tested, for example under a custom build ID
+            because = f"its pods are being replaced, and no new pod is available yet{newest_pod}"
+            return Obstacle(because, has_pods=False, older_pods_serve=True)
+        if silent := [queue for queue in workflow if queue.pollers is False]:
+            why = f"none of its workers polls task queue {silent[0].name}{_unversioned_poller(silent[0])}"
+            return Obstacle(why)
+        return None
 
     @property
     def unserved(self) -> str:
@@ -332,3 +389,22 @@ class Target:
         """The names of its workflow task queues, sorted."""
         names = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
         return tuple(sorted(names))
+
+
+def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
+    """The workflow task queue that was not polled for the longest time, and the least length of that time."""
+    silent = [("", timedelta())]
+    for queue in task_queues:
+        if queue.type is not TaskQueueType.WORKFLOW or queue.pollers is None:
+            continue
+        length = timedelta(seconds=queue.silent_seconds or 0)
+        # a missing poller proves only that it was silent for longer than pollers are listed
+        silent.append((queue.name, length if queue.pollers else max(length, POLLERS_ARE_LISTED)))
+    return max(silent, key=itemgetter(1))
+
+
+def _unversioned_poller(queue: TaskQueue) -> str:
+    """The end of a sentence if a worker without a version polls this task queue."""
+    if not queue.unversioned_pollers:
+        return ""
+    return ", but a worker without a version does: does the worker turn versioning on in its SDK?"

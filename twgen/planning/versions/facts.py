@@ -239,10 +239,10 @@ class VersionFacts:
         return self.now - created if created else None
 
     @property
-    def is_unregistered_for_long(self) -> bool:
-        """Temporal does not know it, although its Deployment had enough time to poll."""
+    def unregistered_for_long(self) -> timedelta | None:
+        """The age of its Deployment, which had enough time to poll; None: less, or Temporal knows it."""
         age = self.deployed_for if self.status is VersionStatus.NOT_REGISTERED else None
-        return age is not None and age > UNREGISTERED_DELAY
+        return age if age and age > UNREGISTERED_DELAY else None
 
     def moments(self) -> Iterator[datetime]:
         """The moments at which the decision about it may change only because time has passed."""

@@ -7,12 +7,12 @@ from datetime import datetime
 from twgen.cluster.marks import changed_marks
 from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
-from twgen.model.plan import LaterAction, VersionAction, VersionPlan, WorkerVersions
+from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import HistorySource, MissingTemplate
 from twgen.model.problem import counted
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.rollout import Driver
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.drivers import is_applied_by_hook
@@ -123,7 +123,7 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         status=version.status,
         deployment=version.live.name if version.live else own_name,
         action=decision.action,
-        because=decision.because + _swap_clause(version, attached) + _wait_clause(attached),
+        because=decision.because + _clauses_about(attached, version),
         reason=decision.reason,
         replicas=decision.replicas,
         protected=decision.protected,
@@ -141,27 +141,24 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     )
 
 
-def _swap_clause(version: VersionFacts, attached: AttachedTo) -> str:
-    """The removal of attached objects, as the end of a sentence; empty: there is none."""
-    if not attached.replaced:
-        is_late = version.spec.policy.driver is Driver.HOOK
-        late = [item.name for item in attached.leaving if is_late and is_applied_by_hook(version.spec, item)]
-        return f"; the next sync that runs the hook removes {listed(late)}" if late else ""
-    old, new = (
-        listed([f"{item.kind} {item.name}" for item in items])
-        for items in (attached.replaced, attached.following)
-    )
-    are = "is" if len(attached.replaced) == 1 else "are"
-    return f"; {old} {are} {f'replaced by {new}' if new else 'removed'}"
+def _clauses_about(attached: AttachedTo, version: VersionFacts) -> str:
+    """The removal of attached objects and the autoscalers that wait, as the end of a sentence."""
 
+    def named(items: Iterable[AttachedResource | AttachedObject]) -> str:
+        return listed([f"{item.kind} {item.name}" for item in items])
 
-def _wait_clause(attached: AttachedTo) -> str:
-    """The autoscalers that wait, as the end of a sentence; empty: there is none."""
-    if not attached.waiting:
-        return ""
-    names = listed([f"{item.kind} {item.name}" for item in attached.waiting])
-    wait = "waits" if len(attached.waiting) == 1 else "wait"
-    return f"; {names} {wait} until Argo CD no longer sets the replicas"
+    clause, is_hook = "", version.spec.policy.driver is Driver.HOOK
+    late = [item.name for item in attached.leaving if is_hook and is_applied_by_hook(version.spec, item)]
+    if attached.replaced:
+        are = "is" if len(attached.replaced) == 1 else "are"
+        change = f"replaced by {named(attached.following)}" if attached.following else "removed"
+        clause = f"; {named(attached.replaced)} {are} {change}"
+    elif late:
+        clause = f"; the next sync that runs the hook removes {listed(late)}"
+    if attached.waiting:
+        wait = "waits" if len(attached.waiting) == 1 else "wait"
+        clause += f"; {named(attached.waiting)} {wait} until Argo CD no longer sets the replicas"
+    return clause
 
 
 def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:

@@ -11,9 +11,9 @@ A version with a Deployment is looked up in LIVE, any other in WITHOUT_DEPLOYMEN
 afterwards turns a Keep into an Update if the pods themselves must change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from twgen.cluster.field_managers import DEFAULT_REPLICAS
 from twgen.model.plan import VersionAction
@@ -21,7 +21,6 @@ from twgen.model.problem import counted
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import RecordedDeployment
-from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import in_days, spoken
 from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE, may_have_work
 from twgen.planning.versions.attached import autoscalers_of, replicas_are_external
@@ -58,130 +57,144 @@ class Decision(NamedTuple):
         return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP, VersionAction.NONE}
 
 
-_Table = tuple[Row[Reason, VersionFacts, VersionOutcome], ...]
 _KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
+_Fact = TypeVar("_Fact")
+
+
+class Row(NamedTuple, Generic[_Fact]):
+    """A condition, and the decision on a Deployment that it leads to."""
+
+    reason: Reason
+    when: Callable[[VersionFacts], _Fact | Literal[False] | None]
+    """The fact that `then` says something about; a false one: the row does not match."""
+    then: Callable[[VersionFacts, _Fact], VersionOutcome]
+
+    def decision(self, version: VersionFacts) -> Decision | None:
+        """The decision; None: it does not match."""
+        fact = self.when(version)
+        return Decision(self.reason, *self.then(version, fact)) if fact else None
+
 
 # fmt: off
-LIVE: _Table = (
+LIVE = (
     Row(Reason.TEMPLATE_CHANGED,
         lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
-        lambda v: VersionOutcome(VersionAction.UPDATE, _spec(v),
-                       "its pod template changed under its custom build ID")),
+        lambda v, _: VersionOutcome(VersionAction.UPDATE, _spec(v),
+                                    "its pod template changed under its custom build ID")),
     Row(Reason.TARGET,
         lambda v: v.is_target,
-        lambda v: _keep(_spec(v), "it is the target")),
+        lambda v, _: _keep(_spec(v), "it is the target")),
     Row(Reason.OF_OTHERS,
         lambda v: v.is_of_others,
-        lambda v: _of_others(v)),
+        lambda v, _: _of_others(v)),
     Row(Reason.LIVES_ELSEWHERE,
         lambda v: v.lives_elsewhere,
-        lambda v: _keep(_live_elsewhere(v),
-                        f"its pods connect to {v.place}, which twgen did not read")),
+        lambda v, _: _keep(_live_elsewhere(v),
+                           f"its pods connect to {v.place}, which twgen did not read")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
-        lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
+        lambda v, _: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
     Row(Reason.MAY_BE_NEEDED,
         lambda v: v.status in _KEEPS_PODS,
-        lambda v: _keep(_while_draining(v) or _live_or_spec(v),
-                        f"{_state(v)}: {_need(v)}{_by_policy(v)}")),
+        lambda v, _: _keep(_while_draining(v) or _live_or_spec(v),
+                           f"{_state(v)}: {_need(v)}{_by_policy(v)}")),
     Row(Reason.WORKER_UNKNOWN,
         lambda v: v.world.temporal is None,
-        lambda v: _keep(_live(v), "Temporal does not know the worker, so the version may be needed")),
+        lambda v, _: _keep(_live(v), "Temporal does not know the worker, so the version may be needed")),
     Row(Reason.OPEN_WORKFLOWS,
-        lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
-        lambda v: _keep(_live(v, least=1), f"{_state(v)}, but {_open_workflows(v)}")),
+        lambda v: v.status in LOOKS_IDLE and v.open_workflows,
+        lambda v, number: _keep(_live(v, least=1), f"{_state(v)}, but {_needing(number)}")),
     Row(Reason.RUNS_ANOTHER_BUILD,
-        lambda v: v.live is not None and bool(v.live.other_build_id and v.live.replicas),
-        lambda v: _keep(_live(v), f"its pods run as version {_other_build_id(v)}, which may need them")),
+        lambda v: v.live is not None and v.live.replicas > 0 and v.live.other_build_id,
+        lambda v, other: _keep(_live(v), f"its pods run as version {other}, which may need them")),
     Row(Reason.NEVER_ACTIVE_FOR_LONG,
-        lambda v: v.never_active and v.is_at_rest and _longer(v.registered_for, v.both_delays),
-        lambda v: _drop("it was never active, has zero replicas,"
-                        f" and Temporal has known it for {_age(v.registered_for)}")),
+        lambda v: v.never_active and v.is_at_rest and _if_above(v.both_delays, v.registered_for),
+        lambda _, age: _drop("it was never active, has zero replicas,"
+                             f" and Temporal has known it for {spoken(age)}")),
     Row(Reason.NEVER_ACTIVE,
         lambda v: v.never_active,
-        lambda v: _scale_down("it was never active and is not the target")),
+        lambda *_: _scale_down("it was never active and is not the target")),
     Row(Reason.DRAINED_PAST_BOTH_DELAYS,
-        lambda v: v.is_at_rest and _longer(v.drained_for, v.both_delays),
-        lambda v: _drop(f"it has zero replicas and has been drained for {_age(v.drained_for)}, longer than"
-                        f" both sunset delays together ({spoken(v.both_delays)})")),
+        lambda v: v.is_at_rest and _if_above(v.both_delays, v.drained_for),
+        lambda v, age: _drop(f"it has zero replicas and has been drained for {spoken(age)}, longer than"
+                             f" both sunset delays together ({spoken(v.both_delays)})")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
-        lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
-        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)},"
-                              f" longer than {_scaledown_delay(v)}")),
+        lambda v: _if_above(v.sunset.scaledown_delay, v.drained_for),
+        lambda v, age: _scale_down(f"it has been drained for {spoken(age)},"
+                                   f" longer than {_scaledown_delay(v)}")),
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
-        lambda v: _keep(_live(v), _drained(v))),
+        lambda v, _: _keep(_live(v), _drained(v))),
     Row(Reason.MAY_BE_ANOTHER,
-        lambda v: v.status is VersionStatus.NOT_REGISTERED and bool(v.namesake),
-        lambda v: _keep(_live(v), f"Temporal does not know it, but knows {v.namesake}, whose Deployment would"
-                        " have the same name: they may be the same version")),
+        lambda v: v.status is VersionStatus.NOT_REGISTERED and v.namesake,
+        lambda v, other: _keep(_live(v), f"Temporal does not know it, but knows {other}, whose Deployment"
+                               " would have the same name: they may be the same version")),
     Row(Reason.UNREGISTERED_AT_ZERO,
-        lambda v: v.is_unregistered_for_long and v.is_at_rest,
-        lambda v: _drop("Temporal does not know it,"
-                        f" and its Deployment has zero replicas and is {_age(v.deployed_for)} old")),
+        lambda v: v.is_at_rest and v.unregistered_for_long,
+        lambda _, age: _drop("Temporal does not know it,"
+                             f" and its Deployment has zero replicas and is {spoken(age)} old")),
     Row(Reason.UNREGISTERED,
-        lambda v: v.is_unregistered_for_long,
-        lambda v: _scale_down("Temporal does not know it,"
-                              f" and its Deployment is {_age(v.deployed_for)} old")),
+        lambda v: v.unregistered_for_long,
+        lambda _, age: _scale_down(f"Temporal does not know it, and its Deployment is {spoken(age)} old")),
     Row(Reason.AWAITS_REGISTRATION,
         lambda _: True,
-        lambda v: _keep(_live(v), "Temporal does not know it yet")),
+        lambda v, _: _keep(_live(v), "Temporal does not know it yet")),
 )
 
-WITHOUT_DEPLOYMENT: _Table = (
+WITHOUT_DEPLOYMENT = (
     Row(Reason.TARGET,
         lambda v: v.is_target,
-        lambda v: _create(_spec(v), f"it is the target{_absence(v)}")),
+        lambda v, _: _create(_spec(v), f"it is the target{_absence(v)}")),
     Row(Reason.OF_OTHERS,
         lambda v: may_have_work(v.status, v.version) and v.is_of_others,
-        lambda v: _of_others(v)),
+        lambda v, _: _of_others(v)),
     Row(Reason.SERVERLESS,
         lambda v: v.is_serverless,
-        lambda v: VersionOutcome(VersionAction.NONE, None,
-                                 f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
+        lambda v, _: VersionOutcome(VersionAction.NONE, None,
+                                    f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
     Row(Reason.OPEN_WORKFLOWS,
-        lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
-        lambda v: _create(_recorded(v), f"{_state(v)}, but {_open_workflows(v)}{_absence(v)}")),
+        lambda v: v.status in LOOKS_IDLE and v.open_workflows,
+        lambda v, number: _create(_recorded(v), f"{_state(v)}, but {_needing(number)}{_absence(v)}")),
     Row(Reason.NOT_NEEDED,
         lambda v: v.is_of_others
         or (v.status in LOOKS_IDLE and v.world.deployments is not None)
         or (v.is_left_over and not (v.recorded and v.is_among_newest)),
-        lambda _: _drop("it has no Deployment and needs none")),
+        lambda *_: _drop("it has no Deployment and needs none")),
     Row(Reason.NEVER_ACTIVE_FOR_LONG,
-        lambda v: v.never_active and _longer(v.registered_for, v.both_delays),
-        lambda v: _scale_down("it was never active, and Temporal has known it for"
-                              f" {_age(v.registered_for)}{_may_still_exist(v)}")),
+        lambda v: v.never_active and _if_above(v.both_delays, v.registered_for),
+        lambda v, age: _scale_down("it was never active, and Temporal has known it for"
+                                   f" {spoken(age)}{_may_still_exist(v)}")),
     Row(Reason.NEVER_ACTIVE,
         lambda v: v.never_active,
-        lambda _: _scale_down("it was never active and is not the target")),
+        lambda *_: _scale_down("it was never active and is not the target")),
     Row(Reason.DRAINED_PAST_BOTH_DELAYS,
-        lambda v: _longer(v.drained_for, v.both_delays),
-        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)}{_may_still_exist(v)}")),
+        lambda v: _if_above(v.both_delays, v.drained_for),
+        lambda v, age: _scale_down(f"it has been drained for {spoken(age)}{_may_still_exist(v)}")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
-        lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
-        lambda v: _scale_down(f"it has been drained for {_age(v.drained_for)},"
-                              f" longer than {_scaledown_delay(v)}")),
+        lambda v: _if_above(v.sunset.scaledown_delay, v.drained_for),
+        lambda v, age: _scale_down(f"it has been drained for {spoken(age)},"
+                                   f" longer than {_scaledown_delay(v)}")),
     Row(Reason.AWAITS_REGISTRATION,
         lambda v: v.status is VersionStatus.NOT_REGISTERED,
-        lambda v: _create(_recorded(v), "Temporal does not know it, and its Deployment is being deleted")),
+        lambda v, _: _create(_recorded(v), "Temporal does not know it, and its Deployment is being deleted")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
-        lambda v: _create(_recorded(v), f"{_state(v)}: new workflows go to it{_absence(v)}")),
+        lambda v, _: _create(_recorded(v), f"{_state(v)}: new workflows go to it{_absence(v)}")),
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
-        lambda v: _create(_recorded(v), f"{_drained(v)}{_absence(v)}")),
+        lambda v, _: _create(_recorded(v), f"{_drained(v)}{_absence(v)}")),
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
-        lambda v: _create(_while_draining(v) or _recorded(v),
-                          f"{_state(v)}: {_need(v)}{_by_policy(v)}{_absence(v)}")),
+        lambda v, _: _create(_while_draining(v) or _recorded(v),
+                             f"{_state(v)}: {_need(v)}{_by_policy(v)}{_absence(v)}")),
 )
 # fmt: on
 
 
 def decide(version: VersionFacts) -> Decision:
     """The action on a version's Deployment, and why."""
-    row = first_match(LIVE if version.live else WITHOUT_DEPLOYMENT, version)
-    return Decision(row.reason, *row.then(version))
+    table = LIVE if version.live else WITHOUT_DEPLOYMENT
+    return next(decision for row in table if (decision := row.decision(version)))
 
 
 def _keep(replicas: int | None, because: str) -> VersionOutcome:
@@ -258,13 +271,9 @@ def _while_draining(version: VersionFacts) -> int | None:
     return replicas if replicas and version.is_reported_draining and not autoscalers_of(version) else None
 
 
-def _longer(age: timedelta | None, limit: timedelta) -> bool:
-    """The age is known, and above the limit."""
-    return age is not None and age > limit
-
-
-def _age(length: timedelta | None) -> str:
-    return spoken(length or timedelta())
+def _if_above(limit: timedelta, age: timedelta | None) -> timedelta | None:
+    """The age, if it is known and above the limit."""
+    return age if age and age > limit else None
 
 
 def _scaledown_delay(version: VersionFacts) -> str:
@@ -289,7 +298,7 @@ def _need(version: VersionFacts) -> str:
     aged = f", the oldest {in_days(version.now - oldest)} old" if oldest else ""
     # the replica count is shown in its own column
     keeps_pods = f"it keeps its pods for {counted(version.open_workflows, 'open workflow')}"
-    return f"{keeps_pods if version.live else _open_workflows(version)}{aged}"
+    return f"{keeps_pods if version.live else _needing(version.open_workflows)}{aged}"
 
 
 def _by_policy(version: VersionFacts) -> str:
@@ -298,12 +307,7 @@ def _by_policy(version: VersionFacts) -> str:
     return f", with {counted(replicas, 'replica')} (drainingReplicas)" if replicas else ""
 
 
-def _other_build_id(version: VersionFacts) -> str:
-    return version.live.other_build_id if version.live else ""
-
-
-def _open_workflows(version: VersionFacts) -> str:
-    number = version.open_workflows
+def _needing(number: int) -> str:
     return f"{counted(number, 'open workflow')} {'needs' if number == 1 else 'need'} it"
 
 

@@ -198,8 +198,8 @@ def _open(version: VersionFacts) -> str:
 
 
 def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
-    name = version.build_id
-    stays = plan.action is VersionAction.KEEP
+    """The changes by hand, and the objects that no render replaces, with the commands that do."""
+    name, spec, stays = version.build_id, version.spec, plan.action is VersionAction.KEEP
     added = [path for path in version.applied.since.added if path != _RESTARTED] if version.applied else []
     if live.lost_labels:
         yield (
@@ -215,47 +215,36 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
             f"{name} keeps its connection: twgen cannot distinguish its injected variables and volumes from"
             " the team's own. A new version gets the changed connection"
         )
-    yield from _about_replaced(version, plan, live)
-    yield from _about_waiting(version, plan, live)
-
-
-def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
-    """The objects that nothing deletes automatically, with the commands that delete them."""
-    policy, namespace = version.spec.policy, version.spec.namespace
-    by_hand = policy.driver is Driver.NONE or policy.owner_references is not OwnerReferences.RENDER
-    if not plan.replaced or not (by_hand or policy.driver is Driver.AUTO):
-        return
-    objects = listed([f"{item.kind} {item.name}" for item in plan.replaced])
-    waits = [f"{item.kind} {item.name}" for item in plan.following]
-    if not waits and plan.replicas_are_external and version.spec.replicas is not None:
-        waits = ["spec.replicas"]
-    follows = f", and {listed(waits)} {'waits' if len(waits) == 1 else 'wait'} until then" if waits else ""
-    removed = ",".join(map(str, plan.replaced))
-    commands = [f"kubectl delete {item.kind.lower()} -n {namespace} {item.name}" for item in plan.replaced]
-    record = f"{GONE}={removed}" + (f" {ADDED}-" if live.added else "")
-    commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {record}")
-    run = f"run `{' && '.join(commands)}` and apply a new render"
-    verb = "has" if len(plan.replaced) == 1 else "have"
-    remedy = run if by_hand else f"the Job of its rollout does that; without a Job, {run}"
-    yield f"{version.build_id}: {objects} {verb} no template any more and must be deleted{follows}: {remedy}"
-
-
-def _about_waiting(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
-    """The autoscalers that wait for a field manager that only a Job or a person adds, with the command."""
-    driver = version.spec.policy.driver
-    if not plan.waiting or driver not in {Driver.NONE, Driver.AUTO}:
-        return
-    names = listed([f"{item.kind} {item.name}" for item in plan.waiting])
-    manifest = (
-        f'{{"apiVersion": "{DEPLOYMENT_API}", "kind": "Deployment", "metadata": {{"name": "{live.name}",'
-        f' "namespace": "{version.spec.namespace}"}}, "spec": {{"replicas": {live.replicas}}}}}'
-    )
-    run = (
-        f"run `echo '{manifest}' | kubectl apply --server-side --field-manager=twgen -f -` and apply a new"
-        " render"
-    )
-    remedy = run if driver is Driver.NONE else f"the Job of its rollout does that; without a Job, {run}"
-    yield (
-        f"{version.build_id}: {names} {'waits' if len(plan.waiting) == 1 else 'wait'} until another field"
-        f" manager than Argo CD's holds the replicas of Deployment {live.name}: {remedy}"
-    )
+    place, driver = f"-n {spec.namespace}", spec.policy.driver
+    by_job = "the Job of its rollout does that; without a Job, "
+    has_no_job = driver is Driver.NONE or spec.policy.owner_references is not OwnerReferences.RENDER
+    if plan.replaced and (has_no_job or driver is Driver.AUTO):
+        waits = [f"{item.kind} {item.name}" for item in plan.following]
+        if not waits and plan.replicas_are_external and spec.replicas is not None:
+            waits = ["spec.replicas"]
+        wait = "waits" if len(waits) == 1 else "wait"
+        follows = f", and {listed(waits)} {wait} until then" if waits else ""
+        commands = [
+            *(f"kubectl delete {item.kind.lower()} {place} {item.name}" for item in plan.replaced),
+            f"kubectl annotate deployment {place} {live.name} --overwrite"
+            f" {GONE}={','.join(map(str, plan.replaced))}" + (f" {ADDED}-" if live.added else ""),
+        ]
+        objects = listed([f"{item.kind} {item.name}" for item in plan.replaced])
+        verb = "has" if len(plan.replaced) == 1 else "have"
+        yield (
+            f"{name}: {objects} {verb} no template any more and must be deleted{follows}:"
+            f" {'' if has_no_job else by_job}run `{' && '.join(commands)}` and apply a new render"
+        )
+    if plan.waiting and driver in {Driver.NONE, Driver.AUTO}:
+        names = listed([f"{item.kind} {item.name}" for item in plan.waiting])
+        # only a Job or a person adds this field manager
+        manifest = (
+            f'{{"apiVersion": "{DEPLOYMENT_API}", "kind": "Deployment", "metadata": {{"name": "{live.name}",'
+            f' "namespace": "{spec.namespace}"}}, "spec": {{"replicas": {live.replicas}}}}}'
+        )
+        yield (
+            f"{name}: {names} {'waits' if len(plan.waiting) == 1 else 'wait'} until another field manager"
+            f" than Argo CD's holds the replicas of Deployment {live.name}:"
+            f" {'' if driver is Driver.NONE else by_job}run `echo '{manifest}' | kubectl apply --server-side"
+            " --field-manager=twgen -f -` and apply a new render"
+        )

@@ -13,7 +13,7 @@ from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
 from twgen.model.times import parse_time
-from twgen.planning.diagnosis.making import STARTS
+from twgen.planning.diagnosis.argocd import STARTS
 from twgen.reading.kubernetes import pod_problem, pods_path, read_list, read_path
 from twgen.records.intent import Intent
 from twgen.versioning.names import (

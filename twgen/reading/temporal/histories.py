@@ -105,10 +105,14 @@ class Histories:
         pages: each kind that appears is queried by itself, and then all other kinds. A server may reject both
         queries for a name with quotes: then the listed workflows count, and the list is read further.
         """
-        if not kinds:
-            return await self._newest(query, number)
-        kind, *finer = kinds
         workflows: list[Recorded] = []
+        if not kinds:
+            workflows, token = await self._page(query, most=number)
+            while token and len(workflows) < number:
+                page, token = await self._page(query, token, most=number)
+                workflows += page
+            return workflows
+        kind, *finer = kinds
         queried: set[str] = set()
         others, token = query, b""
         while True:
@@ -129,13 +133,6 @@ class Histories:
                 return workflows
             if values := sorted(new - {""}):
                 others, token = f"{others} AND {kind.others(values)}", b""
-
-    async def _newest(self, query: str, number: int) -> list[Recorded]:
-        workflows, token = await self._page(query, most=number)
-        while token and len(workflows) < number:
-            page, token = await self._page(query, token, most=number)
-            workflows += page
-        return workflows
 
     async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
         page_size = min(self._page_size, most)

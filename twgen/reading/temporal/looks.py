@@ -1,13 +1,13 @@
-"""Looks at many workers, again and again: a worker is described only if something may have changed."""
+"""Looks at many workers, again and again: only what may have changed is read, and silent servers are left."""
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import InTemporal
 from twgen.model.temporal import UpdateState, VersionStatus, WorkerDeployment
-from twgen.reading.temporal.silence import Silences
 
 _ALL_AGAIN = 10
 """One look of so many describes every worker: a list tells neither of managers nor of most versions."""
@@ -16,6 +16,12 @@ _STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, 
 
 Place = tuple[str, str]
 """The address of a server, and a Temporal namespace."""
+Answer = TypeVar("Answer")
+Question = tuple[str, str]
+"""The address of a server, and a method: a server that lacks its index still describes its workers."""
+
+_MOST_MISSED = 3
+"""Time-outs of one question, without an answer in between."""
 
 
 def place_of(spec: InTemporal) -> Place:
@@ -68,7 +74,12 @@ class Look:
         described = await describe()
         if memory is not None:
             memory.pop(key, None)
-            if described and summary and _is_still(described):
+            if (
+                described
+                and summary
+                and described.routing.update_state is not UpdateState.IN_PROGRESS
+                and all(version.status in _STILL for version in described.versions)
+            ):
                 memory[key] = summary, described
         return described
 
@@ -85,7 +96,47 @@ class Look:
             return {}
 
 
-def _is_still(worker: WorkerDeployment) -> bool:
-    """It changes only with what a list tells."""
-    is_told = worker.routing.update_state is not UpdateState.IN_PROGRESS
-    return is_told and all(version.status in _STILL for version in worker.versions)
+class Silences:
+    """The time-outs of each question in one look, for all of its readings."""
+
+    def __init__(self) -> None:
+        self._answered: Counter[Question] = Counter()
+        self._missed: Counter[Question] = Counter()
+        self._given_up: dict[Question, str] = {}
+        """Why a question is not asked any more."""
+        self._waiting: defaultdict[Question, set[asyncio.Timeout]] = defaultdict(set)
+
+    async def unless_silent(self, question: Question, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """The answer of a server; OutOfTime, at once, if the server is known not to answer."""
+        if why := self._given_up.get(question):
+            raise OutOfTime(why)
+        before = self._answered[question]
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._waiting[question].add(limit)
+                try:
+                    answer = await ask()
+                finally:
+                    self._waiting[question].discard(limit)
+        except OutOfTime as error:
+            # if others were answered meanwhile, only what was asked about hangs
+            self._missed[question] += self._answered[question] == before
+            if self._missed[question] >= _MOST_MISSED:
+                self._given_up.setdefault(question, str(error))
+                now = asyncio.get_running_loop().time()
+                for other in self._waiting.pop(question, ()):
+                    other.reschedule(now)
+            raise
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise OutOfTime(self._given_up[question]) from None
+        except StateUnavailable:
+            self._is_answered(question)
+            raise
+        self._is_answered(question)
+        return answer
+
+    def _is_answered(self, question: Question) -> None:
+        self._answered[question] += 1
+        self._missed[question] = 0

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from twgen.model.operator import Operator, RolloutPod
-from twgen.specs.rollout_pods import refusals_of_pod
+from twgen.specs.manifests import refusals_of_pod
 
 
 def refused(**pod: Any) -> list[str]:
