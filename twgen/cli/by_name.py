@@ -15,8 +15,7 @@ from twgen.cli.worker_name import KIND, Named, is_worker_name, named_worker
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Conflict, KubernetesClient
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, TwgenError
-from twgen.executing.cluster import restart_job
-from twgen.executing.requests import send
+from twgen.executing.cluster import restart_job, send
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import has_ended, refused_at_once, same_that_waits

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from twgen.cli.inputs import Memory
-from twgen.cli.live import Connections, Servers
+from twgen.cli.live import Connections
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubernetes import KubernetesClient
@@ -113,12 +113,15 @@ class _Cluster(NamedTuple):
 class Examination:
     """The servers of an installation, and the parts of it that could not be checked."""
 
-    settings: Settings
-    servers: Servers
     opened: Connections
     argocd_namespace: str
     not_checked: dict[str, str] = field(default_factory=dict)
     """The reason, by part."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the command."""
+        return self.opened.settings
 
     async def of(self, specs: Specs | None) -> Examined:
         """Read the workers of these specs, or without specs the workers with rollouts in the cluster."""
@@ -190,7 +193,7 @@ class Examination:
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
             for spec in workers
         ]
-        world, unread = await self.servers.read_each(self.opened, specs, for_routing=True, examines=True)
+        world, unread = await self.opened.read_each(specs, for_routing=True, examines=True)
         for worker in world.workers.values():
             if worker.autoscalers_unread:
                 namespace = worker.name.partition("/")[0]

@@ -72,7 +72,7 @@ class SharedReads:
         self._clients = clients
         self.look = look or Look()
         """The look that this reading is part of."""
-        self._deadline = deadline
+        self.deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
         """The answers for several workers, by subject and place."""
         self._counts: defaultdict[Place, _Counts] = defaultdict(_Counts)
@@ -99,7 +99,7 @@ class SharedReads:
             connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
         )
         return await self.look.silences.unless_silent(
-            (connection.host_port, method), lambda: self._clients.ask(call, self._deadline)
+            (connection.host_port, method), lambda: self._clients.ask(call, self.deadline)
         )
 
     async def wait_until_remembered(self) -> bool:
