@@ -16,7 +16,7 @@ from twgen.executing.temporal import begin, delete_records
 from twgen.model.operator import Caller, TickSettings
 from twgen.model.plan import Plan
 from twgen.model.requests import Answer, AnswerState
-from twgen.model.rollout import EndedJob, RolloutInCluster
+from twgen.model.rollout import Driver, EndedJob, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import later
@@ -60,6 +60,20 @@ class Worker(NamedTuple):
     """The newest Job of its intent, if it has ended."""
     status: RolloutStatus | None = None
     """Its status in the cluster."""
+
+    @property
+    def driver(self) -> Driver:
+        """The program that carries it out; a Job is known to be a hook only once it has ended."""
+        if self.intent.is_rolled_out_by_hand:
+            return Driver.NONE
+        if self.intent.is_by_tick:
+            return Driver.TICK
+        return Driver.HOOK if self.ended and self.ended.is_hook else Driver.JOB
+
+    @property
+    def is_carried_out(self) -> bool:
+        """A rollout in the cluster has not ended yet."""
+        return not self.ended and self.driver is not Driver.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +226,7 @@ class Tick:
             with result.whatever_fails(name):
                 observation.note(result)
                 # reads for routing are only made if there may be something to do
-                by_hand = worker.intent.is_rolled_out_by_hand
-                moves = not observation.target.has_all_traffic and (worker.ended or by_hand)
+                moves = not (observation.target.has_all_traffic or worker.is_carried_out)
                 ends = self.allowed.drains and self._may_end(observation)
                 if moves or ends or self._records_due(observation):
                     unsettled.append(worker)
@@ -256,9 +269,9 @@ class Tick:
         """Write the status of a worker whose traffic nothing in the cluster moves, if it is news."""
         worker, before = observation.worker, observation.worker.status
         status: RolloutStatus | None = None
-        if worker.intent.is_rolled_out_by_hand:
+        if worker.driver is Driver.NONE:
             status = observation.status
-        elif worker.ended and worker.ended.is_hook and before:
+        elif worker.driver is Driver.HOOK and before:
             status = since_its_hook(before, observation.status)
         if not status:
             return
@@ -278,23 +291,21 @@ class Tick:
     async def _run_again(self, observation: _Observation) -> None:
         """Start a rollout again that has ended and has something to do: Argo CD makes a tracked Job anew."""
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
-        if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
+        if not ended or ended.is_older or worker.driver in {Driver.HOOK, Driver.NONE}:
             return
-        now, is_by_tick = observation.plan.now, worker.intent.is_by_tick
-        if runs_again(plan, ended.ended_at, now, is_by_tick=is_by_tick):
+        if runs_again(plan, ended.ended_at, observation.plan.now, worker.driver):
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
         """Refuse the requests that no Job will take, or let a Job that has ended run again for one."""
-        status, ended, by_hand = worker.status, worker.ended, worker.intent.is_rolled_out_by_hand
-        if not status or not (by_hand or ended):
+        status, ended = worker.status, worker.ended
+        if not status or worker.is_carried_out:
             return  # its rollout takes them
-        is_hook = ended is not None and ended.is_hook
         refused = []
         for pending in status.pending:
             if not (request := pending.waiting):
                 continue
-            if why := refused_without_job(request, status, now, by_hand=by_hand, is_hook=is_hook):
+            if why := refused_without_job(request, status, now, worker.driver):
                 refused.append((pending, Answer(request, AnswerState.REFUSED, why)))
             elif ended:
                 # it answers the other requests too
@@ -319,7 +330,7 @@ class Tick:
 
     async def _start_again(self, worker: Worker, ended: EndedJob, because: str) -> None:
         name = worker.spec.worker_deployment
-        if worker.intent.is_by_tick and self.servers.begin_again(worker.intent):
+        if worker.driver is Driver.TICK and self.servers.begin_again(worker.intent):
             self.say(f"{name}: its rollout, which had ended, goes on: {because}")
             return
         await self.servers.writer(worker.intent).delete_job(ended.job)
