@@ -27,7 +27,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_status
+from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_rollout_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH
 
@@ -171,7 +171,7 @@ class Pod(Client):
         return await read_intent(self.beside, "shop", f"{self.intent.worker}-rollout", told, Deadline(9))
 
     async def read_status(self, intent: Intent) -> RolloutStatus | None:
-        return await read_status(self.beside, intent, 9)
+        return await read_rollout_status(self.beside, "shop", intent.worker, Deadline(9))
 
     def writer(self, intent: Intent) -> ClusterWriter:
         return ClusterWriter(self, intent, 9)

@@ -12,6 +12,7 @@ import pytest
 from tests.executing.api_server import INTENT, STATUS, ApiServer
 from tests.planning.situations import SPEC
 from tests.strategies import NOW
+from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.ports import View
@@ -20,7 +21,7 @@ from twgen.executing.unattended import carry_out
 from twgen.model.requests import AnswerState, Request, Verb
 from twgen.model.rollout import Glimpse
 from twgen.model.status import RolloutStatus
-from twgen.reading.rollouts import read_status
+from twgen.reading.rollouts import read_rollout_status
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
 from twgen.records.requests import write_request
 from twgen.versioning.names import REQUEST
@@ -70,7 +71,7 @@ class Unusable:
         raise UnusableIntent(WHY, self.intent)
 
     async def read_status(self, intent: Intent) -> RolloutStatus | None:
-        return await read_status(cast("KubernetesClient", self), intent, 5)
+        return await read_rollout_status(cast("KubernetesClient", self), "shop", intent.worker, Deadline(5))
 
     async def sleep(self, _: timedelta) -> None: ...
 

@@ -22,7 +22,13 @@ from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_status, specs_of
+from twgen.reading.rollouts import (
+    RolloutReader,
+    read_intent,
+    read_requests,
+    read_rollout_status,
+    specs_of,
+)
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_SECRETS, replay_selector
@@ -109,7 +115,8 @@ class JobPlace(LocalClock, IntentPlace):
         return await read_intent(self._client, *self._place, intent_hash, self._opened.deadline())
 
     async def read_status(self, intent: Intent) -> RolloutStatus | None:
-        return await read_status(self._client, intent, self._opened.settings.timeout)
+        deadline = self._opened.deadline()
+        return await read_rollout_status(self._client, intent.namespace, intent.worker, deadline)
 
     def writer(self, intent: Intent) -> ClusterWriter:
         return ClusterWriter(self._client, intent, self._opened.settings.timeout)
