@@ -166,7 +166,7 @@ def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.Monke
 
     async def story() -> Process:
         process = Process(monkeypatch, after)
-        process.intents = {glimpse_of(intent(0)).place: intent(0)}
+        process.intents = {"shop/w0-rollout": intent(0)}
         monkeypatch.setattr(rollouts_by_tick, "read_glimpses", glimpses)
         monkeypatch.setattr(rollouts_by_tick, "sleep", sleep)
         with pytest.raises(asyncio.CancelledError):
