@@ -19,13 +19,12 @@ from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsResponse
 from tests.cli.test_fleet import left_by
 from tests.planning.situations import SPEC
 from twgen.cli import live
-from twgen.cli.live import Connections, Servers
+from twgen.cli.live import Connections, Prometheus, Servers
 from twgen.cli.main import twgen
 from twgen.cli.status import command as status_command
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.profiles import Profiles
-from twgen.clients.prometheus import PrometheusServers
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.records.intent import intent_of, write_intent
 from twgen.records.rollout_status import write_rollout_status
@@ -173,12 +172,17 @@ def write_workers(folder: Path, number: int) -> None:
     (folder / "specs.yaml").write_text("---\n".join(f"{json.dumps(item)}\n" for item in documents))
 
 
+def opened(servers: Servers, temporal: TemporalClients) -> Connections:
+    """The ways to this Temporal alone."""
+    settings = servers._settings  # noqa: SLF001 - as Servers itself opens them
+    return Connections(settings, asyncio.Runner(), temporal, None, Prometheus((), ""))
+
+
 def cost_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch, cost: Cost) -> float:
     """One look at each of so many workers, with all that the command does once."""
     specs = folder / str(number)
     write_workers(specs, number)
-    opened = Connections(asyncio.Runner(), Temporal(), None, lambda: PrometheusServers((), ""))
-    monkeypatch.setattr(Servers, "_open", lambda *_: opened)
+    monkeypatch.setattr(Servers, "_open", lambda servers, _: opened(servers, Temporal()))
     runner, ended = CliRunner(), list[Any]()
     options = ["rollout", str(specs), "--once", "--no-cluster"]
     passed = cost(lambda: ended.append(runner.invoke(twgen, options)))
@@ -231,8 +235,7 @@ def test_fleet_is_read_for_as_long_as_its_rate_limit_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     write_workers(tmp_path / "specs", 8)
-    opened = Connections(asyncio.Runner(), Paced(), None, lambda: PrometheusServers((), ""))
-    monkeypatch.setattr(Servers, "_open", lambda *_: opened)
+    monkeypatch.setattr(Servers, "_open", lambda servers, _: opened(servers, Paced()))
     options = ["--no-cluster", "--timeout", "0.5s"]
     ended = CliRunner().invoke(twgen, [command, str(tmp_path / "specs"), *options])
     assert ended.exit_code == 0, ended.output

@@ -12,6 +12,7 @@ from tests.planning.test_requests import MOVING, asked
 from tests.strategies import NOW
 from twgen.cli import by_name
 from twgen.cli.by_name import Named, refused_or_sent
+from twgen.clients.deadline import Deadline
 from twgen.model.plan import Phase
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
@@ -19,7 +20,6 @@ from twgen.records.requests import ANSWER_ENTRIES, annotation_of, parse_pending,
 from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
 from twgen.versioning.names import ABORT_REQUEST, REQUEST
 
-SETTINGS: Any = SimpleNamespace(timeout=9.0)
 NAMED = Named("shop", "payments")
 THEIRS = Request("theirs", Verb.ABORT, "v2", NOW, "ben")
 
@@ -46,8 +46,8 @@ class Cluster:
 
     def send(self, request: Request) -> str:
         """Why a request of the person who saw the first status is refused."""
-        client: Any = self.api
-        return asyncio.run(refused_or_sent(client, NAMED, request, self.seen, SETTINGS))
+        opened: Any = SimpleNamespace(cluster_for=lambda _: self.api, deadline=lambda: Deadline(9))
+        return asyncio.run(refused_or_sent(opened, NAMED, request, self.seen))
 
     @property
     def pending(self) -> list[str]:
@@ -109,5 +109,5 @@ def test_two_people_who_press_abort_hear_of_the_same_answer(monkeypatch: pytest.
     monkeypatch.setattr(by_name, "_BETWEEN_LOOKS", 0)
     unused: Any = None
     sent = by_name._Sent(asked(Verb.ABORT, id="mine"), frozenset(), "")  # noqa: SLF001
-    answer = asyncio.run(by_name._answer(unused, NAMED, unused, sent))  # noqa: SLF001
+    answer = asyncio.run(by_name._answer(unused, NAMED, sent))  # noqa: SLF001
     assert (answer.request.id, answer.message) == ("theirs", "it ended")

@@ -44,7 +44,7 @@ def test_file_and_who_wants_it_quiet_are_told_nothing(told: list[str]) -> None:
 
 
 def test_work_that_is_done_at_the_same_time_is_counted_too(told: list[str]) -> None:
-    with redirect_stderr(Terminal()), progress.counting("workers are read", 2, quiet=False) as count:
+    with redirect_stderr(Terminal()), progress.counting("workers are read", 2, quiet=False) as items:
         for _ in range(3):
-            count()
+            next(items, None)
     assert told == ["0 of 2 workers are read", "1 of 2 workers are read", ""]

@@ -2,45 +2,34 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from tests.planning.situations import SPEC, situation
-from twgen.cli import rollouts_by_tick
-from twgen.cli.live import Connections, Servers
+from twgen.cli import in_cluster, rollouts_by_tick
+from twgen.cli.in_cluster import ClusterServers, JobPlace
+from twgen.cli.live import Connections, Prometheus
+from twgen.cli.rolling import RolloutServers
 from twgen.cli.rollouts_by_tick import RolloutsByTick, glimpse_of
-from twgen.cli.settings import Settings
 from twgen.clients.prometheus import PrometheusServers
-from twgen.executing.rollout import WorkerRollout
-from twgen.executing.unattended import Access, Unattended
+from twgen.executing.ports import IntentPlace, IntentServers
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import WorkerPlan
-from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.rollouts import parse_intent
 from twgen.records.intent import Intent, intent_of, write_intent
 
+unused: Any = None
 SHARED, OTHER = (PrometheusServer(name, f"https://{name}.example.com") for name in ("shared", "other"))
-
-
-@dataclass
-class Rollout:
-    """The part of a rollout that turns are about."""
-
-    read: Callable[[], Awaitable[World]]
-    spec: WorkerSpec
 
 
 def intent(number: int, *servers: PrometheusServer) -> Intent:
     spec = replace(SPEC, name=f"w{number}")
     manifest = write_intent(replace(intent_of(spec, "me"), worker=spec.name, prometheus=servers))
     return parse_intent({**manifest, "metadata": {"uid": f"uid-{number}", **manifest["metadata"]}})
-
-
-unused: Any = None
 
 
 async def settle() -> None:
@@ -51,59 +40,47 @@ async def settle() -> None:
 class Process:
     """A tick whose rollouts read the state of their workers, and then do as the test says."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: Callable[[Access, Intent], Any]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: Callable[[IntentServers], Any]) -> None:
         self.read: list[str] = []
-        self.prometheus: dict[str, Callable[[Any], PrometheusServers]] = {}
+        self.usable: dict[str, PrometheusServers] = {}
         self.bugs: list[str] = []
         self.after = after
         self.slow: Callable[[], Awaitable[World]] | None = None
-        opened: Any = SimpleNamespace(
-            prometheus=lambda _: PrometheusServers((SHARED, OTHER), "ask"), cluster_for=lambda _: None
-        )
         settings: Any = SimpleNamespace(shard=0, shards=1, timeout=5, namespace="")
-        monkeypatch.setattr(rollouts_by_tick, "unattended", self._unattended)
+        opened = Connections(settings, unused, unused, unused, Prometheus((SHARED, OTHER), "ask"))
+        monkeypatch.setattr(Connections, "cluster_for", lambda *_: None)
+        monkeypatch.setattr(JobPlace, "read_intent", lambda place, _: self._intent(place))
+        monkeypatch.setattr(RolloutServers, "read", lambda servers, **_: self._read(servers))
+        monkeypatch.setattr(ClusterServers, "pending", self._pending)
         monkeypatch.setattr(rollouts_by_tick, "carry_out", self._carry_out)
-        monkeypatch.setattr(rollouts_by_tick, "specs_of", lambda _: SimpleNamespace(workers=(SPEC,)))
+        for module in (in_cluster, rollouts_by_tick):
+            monkeypatch.setattr(module, "specs_of", lambda _: SimpleNamespace(workers=(SPEC,)))
         self.rollouts = RolloutsByTick(
-            cast("Settings", settings),
-            cast("Servers", None),
-            cast("Connections", opened),
-            print,
-            lambda subject, error: self.bugs.append(f"{subject}: {error!r}"),
+            unused, opened, print, lambda subject, error: self.bugs.append(f"{subject}: {error!r}")
         )
-        self.intents: dict[tuple[str, str], Intent] = {}
+        self.intents: dict[str, Intent] = {}
 
     def see(self, *intents: Intent) -> None:
-        self.intents = {glimpse_of(one).place: one for one in intents}
-        self.rollouts.tasks.see(map(glimpse_of, intents))
+        self.intents = {"/".join(glimpse_of(one).place): one for one in intents}
+        self.rollouts.see(map(glimpse_of, intents))
 
-    def _unattended(
-        self, _: object, place: tuple[str, str], __: object, ___: object, prometheus: Any, *____: object
-    ) -> Any:
-        def access(one: Intent) -> Any:
-            self.prometheus[one.worker] = prometheus(one)
+    async def _intent(self, place: JobPlace) -> Intent:
+        return self.intents[place.name]
 
-            async def read() -> World:
-                self.read.append(one.worker)
-                return await self.slow() if self.slow else situation(None)
+    async def _read(self, servers: ClusterServers) -> World:
+        self.read.append(servers.intent.worker)
+        self.usable[servers.intent.worker] = servers.opened.prometheus.of(SPEC)
+        return await self.slow() if self.slow else situation(None)
 
-            async def pending() -> Any:
-                return f"a request to {one.worker}"
+    async def _pending(self) -> Any:
+        return ["a request"]
 
-            rollout = cast("WorkerRollout", Rollout(read, SPEC))
-            return Access(rollout, unused, unused, pending, unused, unused)
-
-        async def read_intent(_: str) -> Intent:
-            return self.intents[place]
-
-        return Unattended("", read_intent, unused, access, unused, unused, unused, unused)
-
-    async def _carry_out(self, unattended: Unattended, intent_hash: str, _: None) -> WorkerPlan | None:
-        found = await unattended.read_intent(intent_hash)
+    async def _carry_out(self, place: IntentPlace, intent_hash: str, _: None) -> WorkerPlan | None:
+        found = await place.read_intent(intent_hash)
         assert found
-        access = unattended.access(found)
-        await access.rollout.read()
-        await self.after(access, found)
+        servers = place.servers(found)
+        await servers.read()
+        await self.after(servers)
         return None
 
 
@@ -112,9 +89,9 @@ def test_eight_rollouts_that_wait_for_a_status_to_be_written_delay_no_request_to
 ) -> None:
     answered: list[Any] = []
 
-    async def after(access: Access, one: Intent) -> None:
-        if one.worker == "w8":
-            answered.append(await access.pending())
+    async def after(servers: ClusterServers) -> None:
+        if servers.intent.worker == "w8":
+            answered.extend(await servers.pending())
         else:
             await asyncio.Event().wait()
 
@@ -122,13 +99,13 @@ def test_eight_rollouts_that_wait_for_a_status_to_be_written_delay_no_request_to
         process = Process(monkeypatch, after)
         asked = glimpse_of(intent(8))._replace(request="abort")
         process.see(*map(intent, range(9)))
-        process.rollouts.tasks.see([*map(glimpse_of, map(intent, range(8))), asked])
+        process.rollouts.see([*map(glimpse_of, map(intent, range(8))), asked])
         await settle()
         assert process.read == [f"w{number}" for number in range(9)]
-        process.rollouts.tasks.stop()
+        process.rollouts.stop()
 
     asyncio.run(story())
-    assert answered == ["a request to w8"]
+    assert answered == ["a request"]
 
 
 def test_at_most_eight_rollouts_read_one_server_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +143,8 @@ def test_rollout_has_the_prometheus_servers_that_its_intent_names(monkeypatch: p
 
     process = asyncio.run(story())
     assert process.bugs == []
-    assert process.prometheus["w0"](SPEC).usable == (SHARED,)
-    assert process.prometheus["w1"](SPEC).usable == ()
+    assert process.usable["w0"].usable == (SHARED,)
+    assert process.usable["w1"].usable == ()
 
 
 def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +166,7 @@ def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.Monke
 
     async def story() -> Process:
         process = Process(monkeypatch, after)
-        process.intents = {glimpse_of(intent(0)).place: intent(0)}
+        process.intents = {"shop/w0-rollout": intent(0)}
         monkeypatch.setattr(rollouts_by_tick, "read_glimpses", glimpses)
         monkeypatch.setattr(rollouts_by_tick, "sleep", sleep)
         with pytest.raises(asyncio.CancelledError):

@@ -29,7 +29,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import settings_of
-from twgen.cli.tick import prometheus_of_projects, turned
+from twgen.cli.tick import ProjectPrometheus, turned
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import Operator, PrometheusServer
@@ -53,7 +53,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 def run(recorded: Recorded, *arguments: str) -> Result:
     recorded.loop.close()  # a loop whose time jumps would not wait for an answer over HTTP
     with (
-        patch.object(Servers, "_open", lambda *_: recorded.opened(asyncio.Runner())),
+        patch.object(Servers, "_open", lambda servers, _: recorded.opened(servers, asyncio.Runner())),
         patch("twgen.cli.live.clock", recorded.now),
         patch("twgen.cli.tick.clock", recorded.now),
     ):
@@ -372,8 +372,8 @@ def test_after_a_failure_credentials_are_read_anew(opened: int, *, is_broken: bo
         recorded.api.put(f"{INTENT}-broken", {"metadata": metadata})
     connections, pauses = [], []
 
-    def open_(*_: object) -> object:
-        connections.append(recorded.opened(asyncio.Runner()))
+    def open_(servers: Servers, _: object) -> object:
+        connections.append(recorded.opened(servers, asyncio.Runner()))
         return connections[-1]
 
     async def pause(length: timedelta) -> None:
@@ -526,7 +526,7 @@ def test_worker_may_use_the_prometheus_servers_of_its_project_and_those_of_optio
     refreshes: Any = SimpleNamespace(projects={"shop/payments": "shop", "shop/forged": ""})
 
     def usable(worker: str, argocd: Any = refreshes) -> tuple[list[str], str]:
-        clients = prometheus_of_projects(settings, argocd)(replace(SPEC, name=worker))
+        clients = ProjectPrometheus(settings, argocd).of(replace(SPEC, name=worker))
         return [server.name for server in clients.usable], clients.remedy
 
     assert usable("payments") == (

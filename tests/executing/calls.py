@@ -16,13 +16,12 @@ from tests.executing.api_server import DEPLOYMENTS, INTENT, ApiServer
 from tests.planning.situations import MAIN, NOW, live
 from tests.planning.times import HOUR
 from tests.strategies import a_spec
-from twgen.cli.live import Connections, Servers
+from twgen.cli.live import Connections, Prometheus, Servers
 from twgen.cli.main import twgen
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import Heard, KubernetesClient
 from twgen.clients.profiles import Profiles
-from twgen.clients.prometheus import PrometheusServers
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.problem import Document
 from twgen.records.intent import intent_of, write_intent
@@ -110,9 +109,10 @@ class Recorded:
         self.model.advance(NOW + timedelta(seconds=self.loop.at))
         self.calls.append(f"{int(self.loop.at):>4} s  {call}")
 
-    def opened(self, runner: asyncio.Runner) -> Connections:
+    def opened(self, servers: Servers, runner: asyncio.Runner) -> Connections:
         """The ways to its servers, in a loop of one's own."""
-        return Connections(runner, _Temporal(self), _Kubernetes(self), lambda _: PrometheusServers((), ""))
+        settings: Any = servers._settings  # noqa: SLF001 - as Servers itself opens them
+        return Connections(settings, runner, _Temporal(self), _Kubernetes(self), Prometheus((), ""))
 
     def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""
@@ -121,9 +121,9 @@ class Recorded:
 
     def roll_out(self, *arguments: str) -> Result:
         """Run `twgen rollout` to its end."""
-        opened = self.opened(asyncio.Runner(loop_factory=lambda: self.loop))
+        runner = asyncio.Runner(loop_factory=lambda: self.loop)
         with (
-            patch.object(Servers, "_open", lambda *_: opened),
+            patch.object(Servers, "_open", lambda servers, _: self.opened(servers, runner)),
             patch("twgen.cli.live.clock", self.now),
             patch("twgen.cli.rolling.clock", lambda: self.now() + self.ahead),
             patch("twgen.cli.rolling.monotonic", lambda: self.loop.at),

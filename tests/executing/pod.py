@@ -1,7 +1,7 @@
 """One Pod of a rollout in a modelled cluster, which runs the code that a real one runs."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -15,15 +15,19 @@ from twgen.clients.deadline import Deadline
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.unattended import Access, Unattended, carry_out
+from twgen.executing.ports import View
+from twgen.executing.unattended import carry_out
 from twgen.model.marks import MarkKey
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import RoutingPlan, WorkerPlan
+from twgen.model.requests import PendingRequest
 from twgen.model.rollout import RolloutInCluster
+from twgen.model.status import RolloutStatus
 from twgen.model.world import LiveDeployment, World
+from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_status
+from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_rollout_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH
 
@@ -57,7 +61,7 @@ class Pod(Client):
     """By the truth when it read its intent last, be it beside its looks: nobody had superseded it."""
 
     def __post_init__(self) -> None:
-        self.beside = Beside(self)
+        self.beside: Any = Beside(self)
 
     async def read(self) -> World:
         world = await super().read()
@@ -150,42 +154,37 @@ class Pod(Client):
             raise asyncio.CancelledError
         return trouble
 
-    async def _replays_nothing(self) -> str:
+    async def attached(self) -> list[AttachedInCluster]:
+        kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
+        return await attached_objects(self, replace(self.intent, attached_kinds=kinds), Deadline(9))
+
+    async def pending(self) -> Sequence[PendingRequest]:
+        return await read_requests(self.beside, self.intent, Deadline(9))
+
+    async def is_asked(self) -> bool:
+        return bool(await self.pending())
+
+    async def replay_again(self) -> str:
         raise AssertionError("none of its specs has a replay")
+
+    async def read_intent(self, told: str) -> Intent | None:
+        return await read_intent(self.beside, "shop", f"{self.intent.worker}-rollout", told, Deadline(9))
+
+    async def read_status(self, intent: Intent) -> RolloutStatus | None:
+        return await read_rollout_status(self.beside, "shop", intent.worker, Deadline(9))
+
+    def writer(self, intent: Intent) -> ClusterWriter:
+        return ClusterWriter(self, intent, 9)
+
+    def servers(self, intent: Intent) -> "Pod":
+        assert intent.hash == self.intent.hash, "another one than the Job is for"
+        self.intent, self.cluster, self.reader = intent, self.writer(intent), RolloutReader(self, intent)
+        return self
 
     def carrying_out(self) -> Coroutine[Any, Any, WorkerPlan | None]:
         """As `twgen rollout --intent` does it."""
-        beside: Any = self.beside
-        place = self.intent.namespace, f"{self.intent.worker}-rollout"
-        unattended = Unattended(
-            name="/".join(place),
-            read_intent=lambda told: read_intent(beside, *place, told, Deadline(9)),
-            read_status=lambda intent: read_status(beside, intent, 9),
-            access=self._access,
-            writer=lambda intent: ClusterWriter(self, intent, 9),
-            clock=lambda: self.server.model.now,
-            sleep=self.server.sleep,
-            say=self.said.append,
-        )
-        return carry_out(unattended, self.intent.hash, None)
-
-    def _access(self, intent: Intent) -> Access:
-        assert intent.hash == self.intent.hash, "another one than the Job is for"
-        self.reader = RolloutReader(self, intent)
-        beside: Any = self.beside
-        kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
-
-        async def is_asked() -> bool:
-            return bool(await read_requests(beside, intent, Deadline(9)))
-
-        return Access(
-            rollout=self.rollout(),
-            state=self.state,
-            attached=lambda: attached_objects(self, replace(intent, attached_kinds=kinds), Deadline(9)),
-            pending=lambda: read_requests(beside, intent, Deadline(9)),
-            is_asked=is_asked,
-            replay_again=self._replays_nothing,
-        )
+        self.name, self.view = f"shop/{self.intent.worker}-rollout", View(self.said.append)
+        return carry_out(self, self.intent.hash, None)
 
 
 @dataclass

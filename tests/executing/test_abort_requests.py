@@ -13,6 +13,7 @@ from tests.executing.test_requests import FAILURES, annotations, answered, ask, 
 from tests.executing.trouble import TROUBLES
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.cli.by_name import Named, refused_or_sent
+from twgen.clients.deadline import Deadline
 from twgen.model.marks import MarkKey
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
@@ -154,9 +155,8 @@ class People:
             await ask(cluster, verb, id=request.id, reason=request.reason)
         else:
             cluster.requested += 1
-            client: Any = cluster.api
-            settings: Any = SimpleNamespace(timeout=9.0)
-            if await refused_or_sent(client, Named("shop", "payments"), request, seen, settings):
+            opened: Any = SimpleNamespace(cluster_for=lambda _: cluster.api, deadline=lambda: Deadline(9.0))
+            if await refused_or_sent(opened, Named("shop", "payments"), request, seen):
                 return
         if verb is Verb.ABORT:
             self.has_aborted = True

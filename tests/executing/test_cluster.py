@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -16,6 +16,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.journal import Journal
+from twgen.executing.ports import IntentPlace
 from twgen.model import credentials
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -24,7 +25,7 @@ from twgen.model.status import RolloutStatus, Status
 from twgen.model.times import format_time
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
-from twgen.records.intent import intent_of
+from twgen.records.intent import Intent, intent_of
 from twgen.records.rollout_status import parse_rollout_status
 
 
@@ -76,15 +77,19 @@ def fail(
 ) -> None:
     """A look fails, beside what the cluster says of the intent and keeps as the status."""
 
-    async def current() -> bool:
-        return is_current
+    class Place:
+        def now(self) -> datetime:
+            return NOW
 
-    async def read() -> RolloutStatus | None:
-        if isinstance(kept, Exception):
-            raise kept
-        return kept
+        async def read_intent(self, _: str) -> Intent | None:
+            return journal.intent if is_current else None
 
-    asyncio.run(journal.fail(failure, reason, NOW, current, read))
+        async def read_status(self, _: Intent) -> RolloutStatus | None:
+            if isinstance(kept, Exception):
+                raise kept
+            return kept
+
+    asyncio.run(journal.fail(failure, reason, cast("IntentPlace", Place())))
 
 
 def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.executing.test_tick import worker
+from tests.executing.test_tick import Servers, worker
 from tests.planning.draining.test_schedule import DRAINS, draining, world_of
 from tests.planning.situations import live, situation
 from tests.planning.times import DAY, HOUR
@@ -16,14 +16,15 @@ from tests.strategies import NOW
 from twgen.clients.temporal import OneAtATime
 from twgen.executing.temporal import begin
 from twgen.executing.tick import Tick
-from twgen.executing.tick_memory import TickMemory
-from twgen.model.draining import Batch, BatchState, ScheduledAction
+from twgen.model.draining import Batch, BatchState
+from twgen.model.operator import TickSettings
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.draining.schedule import due_actions
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
+from twgen.planning.unread import Unread
 
 ENDED = BatchState(is_running=False, has_failed=False, total=0, done=0, failed=0, started_at=NOW)
 
@@ -129,24 +130,28 @@ def test_entry_that_finds_nobody_is_behind_its_version() -> None:
 
 def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> None:
     reads: list[bool] = []
-    begun: list[str] = []
-    memory = TickMemory(lambda: NOW)
+    temporal = Server()
+
+    class Reading(Servers):
+        async def read(self, specs: Any, *, for_routing: bool) -> tuple[World, list[Unread]]:
+            reads.append(for_routing)
+            return await super().read(specs, for_routing=for_routing)
+
+        def batches(self, _: Target) -> Server:
+            return temporal
+
+        def temporal(self, _: Target) -> Server:
+            return temporal
+
+    tick = Tick(Reading(print), print, TickSettings(), goes_on=True)
 
     def look(says: WorkerDeployment, *, may: bool = True, paused: bool = False) -> list[bool]:
-        async def read(specs: Any, /, *, for_routing: bool) -> tuple[World, list[str]]:
-            reads.append(for_routing)
+        def read(specs: Any) -> tuple[World, list[Unread]]:
             [known] = situation(says, [live("v3")]).workers.values()
             return World(NOW, {each.key: known for each in specs}), []
 
-        async def drain(_: Target, scheduled_action: ScheduledAction) -> bool:
-            begun.append(scheduled_action.job_id)
-            return True
-
-        async def unused(*_: Any) -> None:
-            raise AssertionError
-
         reads.clear()
-        tick = Tick(read, unused, unused, unused, print, memory, drain=drain if may else None)
+        tick.servers, tick.allowed = Reading(read), TickSettings(drains=may)
         known = worker("shop", spec=spec)
         known = known._replace(intent=replace(known.intent, is_paused=paused))
         assert asyncio.run(tick.act([known])).failures == []
@@ -158,9 +163,9 @@ def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> 
     assert look(world_of(draining(HOUR))) == [False]
     assert look(replace(due, manager_identity="somebody")) == [False]
     assert look(due) == [False, True]
-    assert len(begun) == 1
+    assert len(temporal.batches) == 1
     assert look(due) == [False], "what was begun is not asked for again"
-    assert len(begun) == 1
-    [job_id] = memory.begun["shop/payments"]
-    memory.begun["shop/payments"][job_id] = NOW
+    assert len(temporal.batches) == 1
+    [job_id] = tick.begun["shop/payments"]
+    tick.begun["shop/payments"][job_id] = NOW
     assert look(due) == [False, True], "it may be to be begun again"

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import Any, cast
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -21,14 +21,16 @@ from tests.planning.situations import (
 )
 from tests.planning.times import DAY, MINUTE, ago
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
-from twgen.executing.rollout import intervene
+from twgen.executing.ports import View
+from twgen.executing.rollout import Rollout
 from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
 from twgen.model.marks import MarkKey
+from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, Routing, UpdateState, WorkerDeployment
 from twgen.model.times import format_time
-from twgen.model.world import WorkerWorld
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import abort, promote, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
@@ -66,9 +68,15 @@ class Person:
     said: list[str] = field(default_factory=list)
     traffic: Routing = field(default_factory=Routing)
 
-    async def look(self) -> Target:
+    def now(self) -> datetime:
+        return NOW
+
+    async def read(self) -> World:
         self.seen = self.worlds.pop(0)
-        return Target(self.spec, self.seen, NOW, "me", "")
+        return World(NOW, {self.spec.key: self.seen})
+
+    def temporal(self, _: str) -> "Person":
+        return self
 
     async def glance(self) -> WorkerDeployment:
         assert self.seen.temporal
@@ -101,8 +109,14 @@ class Person:
 
 
 def does(person: Person, decide: Any) -> list[str]:
-    writer = cast("Any", person)
-    asyncio.run(intervene(person.look, decide, lambda _: writer, person.glance, person.said.append))
+    servers: Any = person
+    rollout = Rollout(servers, Caller("me", forced=True), View(person.said.append))
+
+    async def story() -> None:
+        target = rollout.target_of(await rollout.look())
+        await rollout.intervene(target, decide(target))
+
+    asyncio.run(story())
     return person.written
 
 

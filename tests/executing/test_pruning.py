@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -11,17 +12,17 @@ from tests.planning.situations import SPEC, drained, routing, situation, tempora
 from tests.planning.times import DAY, HOUR, ago
 from tests.strategies import NOW, with_policy
 from twgen.errors import StateUnavailable
-from twgen.executing.pruning import Pruned, delete_records
+from twgen.executing.ports import TickServers
+from twgen.executing.temporal import TemporalWriter, delete_records
 from twgen.executing.tick import Tick, TickResult, Worker
-from twgen.executing.tick_memory import TickMemory
-from twgen.model.rollout import JobReference
+from twgen.model.operator import TickSettings
 from twgen.model.spec import WorkerSpec
-from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.pruning import OldRecord
 from twgen.planning.routing.target import Target
-from twgen.records.intent import Intent, intent_of
+from twgen.planning.unread import Unread
+from twgen.records.intent import intent_of
 
 KEPT = 2
 OLD = [
@@ -30,7 +31,7 @@ OLD = [
 LONGEST_DRAINED_FIRST = [f"old{number}" for number in range(13, 1, -1)]
 
 
-class Pruning:
+class Pruning(TickServers):
     """A tick that looks at one worker, and what it was told to delete at each look."""
 
     def __init__(self, *, keep: int | None = KEPT, manager: str = "twgen/me", pauses: bool = False) -> None:
@@ -43,34 +44,40 @@ class Pruning:
         self.said: list[str] = []
         self.refuses: dict[str, str] = {}
         self.holds: set[str] = set()
-        self.fails = False
+        self.fails = self.lists_deleted = False
         self.read_for_routing = 0
-        memory, never = TickMemory(lambda: self.world.taken_at), self._never
-        self.tick = Tick(self._read, never, never, never, self.said.append, memory, prune=self._prune)
+        self.tick = Tick(self, self.said.append, TickSettings(prunes=True), goes_on=True)
 
     def look(self, after: timedelta = timedelta()) -> TickResult:
         self.world = replace(self.world, taken_at=NOW + after)
         return asyncio.run(self.tick.act([self.worker]))
 
-    async def _read(self, _: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:
+    def steady(self) -> datetime:
+        return self.world.taken_at
+
+    async def read(self, _: Sequence[WorkerSpec], *, for_routing: bool) -> tuple[World, list[Unread]]:
         self.read_for_routing += for_routing
         return self.world, []
 
-    async def _never(self, *_: Intent | JobReference | RolloutStatus | object) -> None:
-        raise AssertionError("nothing of this is to be done")
-
-    async def _prune(self, target: Target, records: Sequence[OldRecord]) -> Pruned:
-        assert target.identity == "twgen/me"
+    async def without_open_workflows(self, _: Target, records: Sequence[OldRecord]) -> Sequence[OldRecord]:
         self.tried.append([record.build_id for record in records])
         if self.fails:
             raise StateUnavailable("the server cannot count")
-        gone = [name for name in self.tried[-1] if name not in self.holds | {*self.refuses}]
+        return [record for record in records if record.build_id not in self.holds]
+
+    def temporal(self, target: Target) -> Any:
+        assert target.identity == "twgen/me"
+        return self
+
+    async def delete_version(self, build_id: str) -> None:
+        if build_id in self.refuses:
+            raise StateUnavailable(self.refuses[build_id])
         key, known = self.spec.key, self.world.workers[self.spec.key]
         assert known.temporal
-        left = tuple(item for item in known.temporal.versions if item.build_id not in gone)
-        known = replace(known, temporal=replace(known.temporal, versions=left))
+        left = tuple(item for item in known.temporal.versions if item.build_id != build_id)
+        if not self.lists_deleted:
+            known = replace(known, temporal=replace(known.temporal, versions=left))
         self.world = replace(self.world, workers={key: known})
-        return Pruned(gone, [why for name, why in self.refuses.items() if name in self.tried[-1]])
 
 
 def test_records_go_ten_at_a_look_the_longest_drained_first_until_the_newest_are_left() -> None:
@@ -101,7 +108,7 @@ def test_nothing_goes_that_the_policy_keeps_or_another_manages(pruning: Pruning)
 
 def test_record_that_stays_is_tried_again_after_an_hour_and_then_ever_later() -> None:
     pruning = Pruning()
-    pruning.holds, pruning.refuses = {"old13"}, {"old12": "old12: it has pollers"}
+    pruning.holds, pruning.refuses = {"old13"}, {"old12": "it has pollers"}
     assert pruning.look().failures == ["shop/payments: an old version was not deleted: old12: it has pollers"]
     assert pruning.look(HOUR / 2).failures == []
     pruning.tried.clear()
@@ -130,18 +137,14 @@ def test_three_refusals_end_the_deletion() -> None:
                 raise StateUnavailable("it has pollers")
 
     records = [OldRecord(name, DAY) for name in "abcdef"]
-    pruned = asyncio.run(delete_records(Refusing(), records))
+    pruned = asyncio.run(delete_records(cast("TemporalWriter", Refusing()), records))
     assert (pruned.deleted, pruned.refused) == (["a"], [f"{name}: it has pollers" for name in "bcd"])
 
 
 def test_record_that_a_server_lists_after_its_deletion_is_not_deleted_at_every_look() -> None:
     pruning = Pruning()
 
-    async def says_so(_: Target, records: Sequence[OldRecord]) -> Pruned:
-        pruning.tried.append([record.build_id for record in records])
-        return Pruned(pruning.tried[-1], [])
-
-    pruning.tick = replace(pruning.tick, prune=says_so)
+    pruning.lists_deleted = True
     for minute in range(30):
         pruning.look(minute * HOUR / 60)
     assert len([name for names in pruning.tried for name in names]) == len(LONGEST_DRAINED_FIRST)

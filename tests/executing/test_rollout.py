@@ -1,7 +1,6 @@
 """Rollouts of one worker against a model of Temporal whose answers get lost, and where people interrupt."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -15,7 +14,7 @@ from tests.executing.trouble import GATED, ME, TROUBLES, YOU, Client
 from tests.planning.situations import RAMPS
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.executing.rollout import roll_out
+from twgen.executing.rollout import Rollout
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
@@ -30,6 +29,18 @@ def rolled_out(client: Client, *, once: bool = False) -> WorkerPlan:
         raise ended
     assert isinstance(ended, WorkerPlan)
     return ended
+
+
+def told_of(client: Client) -> list[tuple[str, RoutingReason]]:
+    """The failures of its rollout."""
+    told: list[tuple[str, RoutingReason]] = []
+
+    class Telling(Rollout):
+        async def fail(self, failure: str, reason: RoutingReason) -> None:
+            told.append((failure, reason))
+
+    client.server.run(client.rollout(Telling).run(once=False))
+    return told
 
 
 def test_rollout_gates_claims_ramps_and_promotes_in_this_order() -> None:
@@ -55,26 +66,24 @@ def test_rollout_gates_claims_ramps_and_promotes_in_this_order() -> None:
 
 
 def test_clock_that_is_set_back_does_not_lengthen_the_time_between_two_looks() -> None:
-    client = Client(server := Server(), GATED)
-    begin, looked_at, read_at = server.model.now, list[datetime](), list[datetime]()
+    begin, looked_at, read_at = (server := Server()).model.now, list[datetime](), list[datetime]()
 
-    async def is_asked() -> bool:
-        return False
+    class Clocked(Client):
+        async def glance(self) -> WorkerDeployment:
+            looked_at.append(server.model.now)
+            return await super().glance()
 
-    async def glance() -> WorkerDeployment:
-        looked_at.append(server.model.now)
-        return await client.glance()
+        async def read(self) -> World:
+            looked_at.append(server.model.now)
+            read_at.append(server.model.now)
+            return await super().read()
 
-    async def read() -> World:
-        looked_at.append(server.model.now)
-        read_at.append(server.model.now)
-        return await client.read()
+        def now(self) -> datetime:
+            return server.model.now - (HOUR if server.model.now > begin + 2 * MINUTE else 0 * HOUR)
 
-    def clock() -> datetime:
-        return server.model.now - (HOUR if server.model.now > begin + 2 * MINUTE else 0 * HOUR)
-
-    rollout = replace(client.rollout(), clock=clock, is_asked=is_asked, glance=glance, read=read)
-    [ended] = server.run(roll_out(rollout, once=False))
+    rollout = Clocked(server, GATED).rollout()
+    rollout.is_unattended = True
+    [ended] = server.run(rollout.run(once=False))
     assert ended.routing.phase is Phase.SETTLED
     assert max(after - before for before, after in pairwise(looked_at)) <= 5 * MINUTE
     assert max(after - before for before, after in pairwise(read_at)) <= 6 * MINUTE, "and between whole ones"
@@ -107,19 +116,18 @@ def test_change_of_intent_or_traffic_during_a_slow_adjustment_is_seen_before_the
     client = Client(server := Server(), RAMPS)
     adjusted: list[int] = []  # how many changes there were before
 
-    async def adjust(*_: Any) -> bool:
-        adjusted.append(len(server.done))
-        await server.sleep(MINUTE)
-        if len(adjusted) == 2 and not is_superseded:
-            server.change(lambda: server.model.set_ramp("v3", 3), ELSE)
-        return True
+    class Slow(Rollout):
+        async def adjust(self, *_: object) -> bool:
+            adjusted.append(len(server.done))
+            await server.sleep(MINUTE)
+            if len(adjusted) == 2 and not is_superseded:
+                server.change(lambda: server.model.set_ramp("v3", 3), ELSE)
+            return True
 
-    async def glance() -> WorkerDeployment | None:
-        if len(adjusted) == 2 and is_superseded:
-            return None
-        return await client.glance()
+        async def glance(self) -> WorkerDeployment | None:
+            return None if len(adjusted) == 2 and is_superseded else await super().glance()
 
-    server.run(roll_out(replace(client.rollout(), adjust=adjust, glance=glance), once=False))
+    server.run(client.rollout(Slow).run(once=False))
     assert adjusted[:3] == [0, 1, 1], "it looks again, and has changed nothing"
     assert not any("trying again" in line for line in client.said)
 
@@ -154,25 +162,15 @@ def test_first_look_that_fails_ends_the_rollout(trouble: str, error: type[Except
     "each_time", [["refused"], ["", "refused"], ["", "", "refused"]], ids=["looks", "glances", "changes"]
 )
 def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(each_time: list[str]) -> None:
-    client = Client(server := Server(), RAMPS, troubles=["", "", "", *each_time * 9])
-    told: list[tuple[str, RoutingReason]] = []
-
-    async def report_failure(failure: str, reason: RoutingReason) -> None:
-        told.append((failure, reason))
-
-    server.run(roll_out(replace(client.rollout(), report_failure=report_failure), once=False))
+    client = Client(Server(), RAMPS, troubles=["", "", "", *each_time * 9])
+    told = told_of(client)
     assert client.said.count("refused; trying again") == 1
     assert told == [("refused", RoutingReason.LOOK_FAILED)] * 9
 
 
 def test_claim_that_fails_is_told_with_a_reason_of_its_own_and_tried_again() -> None:
-    client = Client(server := Server(), RAMPS, troubles=["", "", "refused"] * 3)
-    told: list[tuple[str, RoutingReason]] = []
-
-    async def report_failure(failure: str, reason: RoutingReason) -> None:
-        told.append((failure, reason))
-
-    server.run(roll_out(replace(client.rollout(), report_failure=report_failure), once=False))
+    client = Client(Server(), RAMPS, troubles=["", "", "refused"] * 3)
+    told = told_of(client)
     why = f"{ME} could not become the manager: refused"
     assert told == [(why, RoutingReason.CLAIM_FAILED)] * 3
     assert client.said[:2] == [f"{why}; trying again", f"shop/payments: its manager is now {ME}"]

@@ -17,38 +17,38 @@ V2 = V1._replace(intent_hash="hash-2")
 OTHER = V1._replace(name="mail-rollout")
 
 
-class Rollouts:
+class Rollouts(RolloutTasks):
     """Rollouts that go on until they are told to end, and what became of them."""
 
     def __init__(self) -> None:
-        self.begun: list[str] = []
-        self.running: dict[str, asyncio.Event] = {}
         self.said: list[str] = []
+        super().__init__(lambda: NOW, self.said.append, self.note)
+        self.begun: list[str] = []
+        self.held: dict[str, asyncio.Event] = {}
         self.bugs: list[tuple[str, Exception]] = []
         self.ending: Exception | None = None
-        self.tasks = RolloutTasks(self._carry_out, lambda: NOW, self.said.append, self._note)
 
-    def _note(self, subject: str, error: Exception) -> None:
+    def note(self, subject: str, error: Exception) -> None:
         self.bugs.append((subject, error))
 
-    async def _carry_out(self, glimpse: Glimpse) -> None:
+    async def carry_out(self, glimpse: Glimpse) -> None:
         key = f"{glimpse.name} {glimpse.intent_hash}"
-        assert key not in self.running, "one at a time"
+        assert key not in self.held, "one at a time"
         self.begun.append(key)
-        self.running[key] = asyncio.Event()
+        self.held[key] = asyncio.Event()
         try:
-            await self.running[key].wait()
+            await self.held[key].wait()
             if self.ending:
                 raise self.ending
         finally:
-            del self.running[key]
+            del self.held[key]
 
     async def end(self, key: str) -> None:
-        self.running[key].set()
+        self.held[key].set()
         await settle()
 
-    async def see(self, *glimpses: Glimpse) -> None:
-        self.tasks.see(glimpses)
+    async def seeing(self, *glimpses: Glimpse) -> None:
+        self.see(glimpses)
         await settle()
 
 
@@ -69,62 +69,62 @@ def story(tell: Callable[[Rollouts], Awaitable[None]]) -> Rollouts:
 def test_each_intent_is_carried_out_once() -> None:
     async def tell(rollouts: Rollouts) -> None:
         for _ in range(3):
-            await rollouts.see(V1, OTHER)
+            await rollouts.seeing(V1, OTHER)
         await rollouts.end("pay-rollout hash-1")
-        await rollouts.see(V1, OTHER)
-        assert rollouts.tasks.ended_at(V1) == NOW
-        assert rollouts.tasks.ended_at(OTHER) is None
+        await rollouts.seeing(V1, OTHER)
+        assert rollouts.ended_at(V1) == NOW
+        assert rollouts.ended_at(OTHER) is None
 
     assert story(tell).begun == ["pay-rollout hash-1", "mail-rollout hash-1"]
 
 
 def test_next_intent_waits_until_the_rollout_of_the_one_before_has_ended() -> None:
     async def tell(rollouts: Rollouts) -> None:
-        await rollouts.see(V1)
-        await rollouts.see(V2)
-        assert rollouts.tasks.is_asked(V1), "it is to look at once, and finds another intent"
+        await rollouts.seeing(V1)
+        await rollouts.seeing(V2)
+        assert rollouts.is_asked(V1), "it is to look at once, and finds another intent"
         assert rollouts.begun == ["pay-rollout hash-1"]
         await rollouts.end("pay-rollout hash-1")
-        assert rollouts.tasks.ended_at(V2) is None
-        await rollouts.see(V2)
+        assert rollouts.ended_at(V2) is None
+        await rollouts.seeing(V2)
 
     assert story(tell).begun == ["pay-rollout hash-1", "pay-rollout hash-2"]
 
 
 def test_intent_that_was_deleted_and_made_again_is_carried_out_again() -> None:
     async def tell(rollouts: Rollouts) -> None:
-        await rollouts.see(V1)
+        await rollouts.seeing(V1)
         await rollouts.end("pay-rollout hash-1")
-        await rollouts.see()
-        await rollouts.see(V1)
+        await rollouts.seeing()
+        await rollouts.seeing(V1)
         await rollouts.end("pay-rollout hash-1")
-        await rollouts.see(V1._replace(uid="another"))
+        await rollouts.seeing(V1._replace(uid="another"))
 
     assert len(story(tell).begun) == 3
 
 
 def test_intent_that_an_earlier_process_has_carried_out_is_left_alone() -> None:
     async def tell(rollouts: Rollouts) -> None:
-        rollouts.tasks.note_end(V1, NOW - timedelta(hours=1))
-        await rollouts.see(V1)
+        rollouts.note_end(V1, NOW - timedelta(hours=1))
+        await rollouts.seeing(V1)
         assert rollouts.begun == []
-        rollouts.tasks.note_end(V1, NOW)
-        assert rollouts.tasks.ended_at(V1) == NOW - timedelta(hours=1)
-        await rollouts.see(V2)
+        rollouts.note_end(V1, NOW)
+        assert rollouts.ended_at(V1) == NOW - timedelta(hours=1)
+        await rollouts.seeing(V2)
 
     assert story(tell).begun == ["pay-rollout hash-2"]
 
 
 def test_rollout_that_has_ended_begins_again_for_a_request_or_when_told() -> None:
     async def tell(rollouts: Rollouts) -> None:
-        await rollouts.see(V1)
-        assert not rollouts.tasks.is_asked(V1)
+        await rollouts.seeing(V1)
+        assert not rollouts.is_asked(V1)
         await rollouts.end("pay-rollout hash-1")
-        await rollouts.see(V1._replace(request="retry"))
-        assert rollouts.tasks.is_asked(V1)
+        await rollouts.seeing(V1._replace(request="retry"))
+        assert rollouts.is_asked(V1)
         await rollouts.end("pay-rollout hash-1")
-        rollouts.tasks.begin_again(V1)
-        rollouts.tasks.begin_again(V1)
+        rollouts.begin_again(V1)
+        rollouts.begin_again(V1)
         await settle()
 
     assert len(story(tell).begun) == 3
@@ -134,8 +134,8 @@ def test_rollout_that_has_ended_begins_once_for_each_request_however_long_it_wai
     async def tell(rollouts: Rollouts) -> None:
         asked = V1._replace(request="retry")
         for glimpse in (asked, asked, asked, V1, asked, asked, asked._replace(request="abort")):
-            await rollouts.see(glimpse)
-            for key in list(rollouts.running):
+            await rollouts.seeing(glimpse)
+            for key in list(rollouts.held):
                 await rollouts.end(key)
 
     assert len(story(tell).begun) == 3, "for the first, when it came back, and for another one"
@@ -145,23 +145,23 @@ def test_rollout_whose_intent_was_made_again_or_is_gone_is_not_woken_for_ever() 
     async def tell(rollouts: Rollouts) -> None:
         new = V1._replace(uid="another")
         for seen in ((V1,), (new,), ()):
-            await rollouts.see(*seen)
-            assert not rollouts.tasks.is_asked(V1)
-        await rollouts.see(new._replace(request="abort"))
-        assert rollouts.tasks.is_asked(V1)
+            await rollouts.seeing(*seen)
+            assert not rollouts.is_asked(V1)
+        await rollouts.seeing(new._replace(request="abort"))
+        assert rollouts.is_asked(V1)
 
     assert len(story(tell).begun) == 1
 
 
 def test_failure_of_one_rollout_is_told_and_ends_no_other() -> None:
     async def tell(rollouts: Rollouts) -> None:
-        await rollouts.see(V1, OTHER)
+        await rollouts.seeing(V1, OTHER)
         rollouts.ending = StateUnavailable("the end could not be written")
         await rollouts.end("pay-rollout hash-1")
         rollouts.ending = ZeroDivisionError()
-        await rollouts.see(V2, OTHER)
+        await rollouts.seeing(V2, OTHER)
         await rollouts.end("pay-rollout hash-2")
-        assert list(rollouts.running) == ["mail-rollout hash-1"]
+        assert list(rollouts.held) == ["mail-rollout hash-1"]
 
     rollouts = story(tell)
     assert rollouts.said == ["shop/pay-rollout: its rollout has ended: the end could not be written"]
@@ -171,11 +171,11 @@ def test_failure_of_one_rollout_is_told_and_ends_no_other() -> None:
 
 def test_rollouts_that_were_stopped_begin_again() -> None:
     async def tell(rollouts: Rollouts) -> None:
-        await rollouts.see(V1, OTHER)
+        await rollouts.seeing(V1, OTHER)
         await rollouts.end("pay-rollout hash-1")
-        rollouts.tasks.stop()
-        await rollouts.see(V1, OTHER)
-        await rollouts.see(V1, OTHER)
+        rollouts.stop()
+        await rollouts.seeing(V1, OTHER)
+        await rollouts.seeing(V1, OTHER)
 
     assert story(tell).begun == ["pay-rollout hash-1", "mail-rollout hash-1", "mail-rollout hash-1"]
 
@@ -192,18 +192,18 @@ def test_whatever_is_seen_a_worker_has_one_rollout_and_the_newest_intent_is_not_
         for deed in deeds:
             if deed in seen:
                 newest = seen[deed]
-                await rollouts.see(*newest)
+                await rollouts.seeing(*newest)
             elif deed == "end":
-                for key in list(rollouts.running):
+                for key in list(rollouts.held):
                     await rollouts.end(key)
             else:
-                rollouts.tasks.begin_again(V1 if deed == "again 1" else V2)
+                rollouts.begin_again(V1 if deed == "again 1" else V2)
                 await settle()
-            assert len(rollouts.running) <= 1
+            assert len(rollouts.held) <= 1
         for glimpse in newest:
-            for key in list(rollouts.running):
+            for key in list(rollouts.held):
                 await rollouts.end(key)
-            await rollouts.see(glimpse._replace(request=""))
+            await rollouts.seeing(glimpse._replace(request=""))
             key = f"{glimpse.name} {glimpse.intent_hash}"
             assert key in rollouts.begun
 

@@ -1,16 +1,16 @@
 """A share that goes back waits for nothing that its target lacks."""
 
 import asyncio
-from typing import Any, cast
+from datetime import datetime, timedelta
 
 import pytest
 
-from tests.executing.trouble import GATED
+from tests.executing.server import Server
+from tests.executing.trouble import GATED, Client
 from tests.planning.situations import NOW, RAMPS, live, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR, ago
 from twgen.errors import StateUnavailable
-from twgen.executing.rollout import WorkerRollout, roll_out
-from twgen.model.operator import Caller
+from twgen.executing.rollout import Rollout
 from twgen.model.plan import RoutingPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus, WorkerDeployment
@@ -21,13 +21,6 @@ S = VersionStatus
 
 class Done(Exception):
     """Enough was seen."""
-
-
-class Writer:
-    """Takes one change of traffic, and nothing else."""
-
-    async def route(self, change: RoutingPlan, conflict_token: str) -> None:  # noqa: ARG002 - as a Writer's
-        raise Done(f"{change.action} {change.percentage}")
 
 
 @pytest.mark.parametrize(("spec", "lacks"), [(GATED, "gate input"), (RAMPS, "autoscaler")])
@@ -42,33 +35,33 @@ def test_replaced_ramp_ends_though_its_target_gets_no_gate_and_no_autoscaler(
     )
     looks = iter([situation(says, [live(build_id) for build_id in ("v1", "v2", "v3")])] * 3)
 
-    async def read() -> World:
-        if found := next(looks, None):
-            return found
-        raise Done("three looks")
+    class Lacking(Client):
+        async def read(self) -> World:
+            if found := next(looks, None):
+                return found
+            raise Done("three looks")
 
-    async def refuse(*_: Any) -> Any:
-        raise StateUnavailable(f"no {lacks}")
+        async def glance(self) -> WorkerDeployment:
+            return says
 
-    async def nothing(*_: Any) -> Any:
-        return ""
+        async def gate_input(self) -> bytes:
+            raise StateUnavailable("no gate input")
 
-    async def nothing_new(says: WorkerDeployment) -> WorkerDeployment:
-        return says
+        async def route(self, change: RoutingPlan, conflict_token: str) -> None:  # noqa: ARG002 - as a writer's
+            raise Done(f"{change.action} {change.percentage}")
 
-    rollout = WorkerRollout(
-        spec,
-        Caller("me", forced=True),
-        lambda: NOW,
-        nothing,
-        read,
-        lambda: nothing_new(says),
-        lambda _: cast("Any", Writer()),
-        refuse,
-        nothing,
-        lambda _: None,
-        adjust=refuse if lacks == "autoscaler" else None,
-        is_unattended=True,
-    )
+        async def sleep(self, _: timedelta) -> None: ...
+
+        def now(self) -> datetime:
+            return NOW
+
+    class Unwatched(Rollout):
+        is_unattended = True
+
+        async def adjust(self, *_: object) -> bool:
+            if lacks == "autoscaler":
+                raise StateUnavailable("no autoscaler")
+            return True
+
     with pytest.raises(Done, match="ClearRamp 0"):
-        asyncio.run(roll_out(rollout, once=False))
+        asyncio.run(Lacking(Server(), spec, "me").rollout(Unwatched).run(once=False))

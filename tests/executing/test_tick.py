@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from inspect import isawaitable
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from tests.planning.situations import SPEC, live, routing, situation, temporal, 
 from tests.strategies import BUDGET, NOW, live_manifest, with_policy
 from twgen.clients.kubernetes import Forbidden
 from twgen.cluster.deployments import recorded_deployment
-from twgen.executing.tick import ReadWorkers, Tick, TickResult, Worker
-from twgen.executing.tick_memory import TickMemory
-from twgen.model.operator import Caller, GroupKind
+from twgen.executing.ports import TickServers
+from twgen.executing.tick import Tick, TickResult, Worker
+from twgen.model.operator import Caller, GroupKind, TickSettings
 from twgen.model.plan import Phase, Plan
 from twgen.model.policy import HistorySource
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
@@ -31,10 +32,13 @@ from twgen.planning.refresh import RERUN_PAUSE_OF_TICK, plan_hash
 from twgen.planning.rollout import not_begun
 from twgen.planning.unread import Unread
 from twgen.records.intent import Intent, intent_of
+from twgen.records.rollout_status import parse_rollout_status
 from twgen.reporting.bugs import Bug
 from twgen.versioning.names import REQUEST, attached_resource_name
 
 KEY = SPEC.key
+Read = Callable[[Sequence[WorkerSpec]], Any]
+"""What Temporal and the cluster say of these workers, now or later."""
 
 
 def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stamped: str = "") -> Worker:
@@ -42,35 +46,56 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
-def memory() -> TickMemory:
-    return TickMemory(lambda: NOW)
+class Servers(TickServers):
+    """The servers of a tick: a test reads what it says, and may do only what it allows."""
 
+    def __init__(self, read: Read, **allowed: Callable[..., Any]) -> None:
+        self._read, self._allowed = read, allowed
 
-def look(
-    read: ReadWorkers,
-    *workers: Worker,
-    records: Callable[[RolloutStatus], None] | None = None,
-    deletes: Callable[[str], None] | None = None,
-    answers: Callable[[Answer], None] | None = None,
-) -> TickResult:
-    async def delete(_: Intent, job: JobReference) -> None:
-        assert deletes
-        deletes(job.name)
+    def steady(self) -> datetime:
+        return NOW
 
-    async def record(_: Intent, status: RolloutStatus) -> None:
-        assert records
-        records(status)
+    async def read(self, workers: Sequence[WorkerSpec], **_: bool) -> tuple[World, list[Unread]]:
+        read = self._read(workers)
+        return await read if isawaitable(read) else read
 
-    async def answer(_: Intent, *answered: tuple[PendingRequest, Answer]) -> None:
-        assert answers
+    async def attached(self, kinds: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
+        return self._allowed["attached"](kinds) if "attached" in self._allowed else {}
+
+    def writer(self, _: Intent) -> Any:
+        return self
+
+    def begin_again(self, intent: Intent) -> bool:
+        if "begins" in self._allowed:
+            self._allowed["begins"](intent)
+        return "begins" in self._allowed
+
+    async def delete_job(self, job: JobReference) -> None:
+        self._allowed["deletes"](job.name)
+
+    async def record(self, status: Mapping[str, str], *, over: str) -> None:
+        manifest = {"metadata": {"namespace": "shop", "name": "payments-rollout-status"}, "data": status}
+        done = self._allowed["records"](parse_rollout_status(manifest))
+        assert over == ""
+        if isawaitable(done):
+            await done
+
+    async def answer(self, *answered: tuple[PendingRequest, Answer]) -> None:
         assert answered[0][0].resource_version == "7"
         for _, each in answered:
-            answers(each)
+            self._allowed["answers"](each)
 
-    async def story() -> TickResult:
-        return await asyncio.wait_for(Tick(read, delete, record, answer, print, memory()).act(workers), 30)
 
-    return asyncio.run(story())
+def a_tick(read: Read, *, goes_on: bool = True, **allowed: Callable[..., Any]) -> Tick:
+    return Tick(Servers(read, **allowed), print, TickSettings(), goes_on=goes_on)
+
+
+def act(tick: Tick, *workers: Worker) -> TickResult:
+    return asyncio.run(asyncio.wait_for(tick.act(workers), 30))
+
+
+def look(read: Read, *workers: Worker, **allowed: Callable[..., Any]) -> TickResult:
+    return act(a_tick(read, **allowed), *workers)
 
 
 def empty(specs: Sequence[WorkerSpec]) -> World:
@@ -79,10 +104,15 @@ def empty(specs: Sequence[WorkerSpec]) -> World:
     return World(NOW, {each.key: known for each in specs})
 
 
+def unknown(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
+    """Temporal knows none of them."""
+    return empty(specs), []
+
+
 def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -> None:
     others_were_read = asyncio.Event()
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
         if specs[0].namespace == "a":
             await others_were_read.wait()
             return World(NOW, {}), [Unread("", "Temporal did not answer")]
@@ -95,7 +125,7 @@ def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -
 
 
 def test_workers_that_can_be_read_are_looked_at_beside_one_that_cannot() -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    def read(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
         return empty([spec for spec in specs if spec.name != "w2"]), [Unread("", "it is w2")]
 
     seen = look(read, *(worker("a", f"w{number}") for number in range(4)))
@@ -120,12 +150,11 @@ def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluste
     [planned] = plan_versions([spec], World(NOW, {KEY: rendering}), NOW, Caller("me", forced=True)).workers
     stamped = plan_hash(planned)
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return found, []
-
-    [rendered] = look(read, worker("shop", spec=spec, stamped=stamped)).applications["shop"]
+    known = worker("shop", spec=spec, stamped=stamped)
+    [rendered] = look(lambda _: (found, []), known).applications["shop"]
     assert stamped in rendered.wanted
-    [outdated] = look(read, worker("shop", spec=spec, stamped="another")).applications["shop"]
+    known = worker("shop", spec=spec, stamped="another")
+    [outdated] = look(lambda _: (found, []), known).applications["shop"]
     assert stamped in outdated.wanted
 
 
@@ -144,10 +173,7 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     recorded: list[RolloutStatus] = []
 
     def look_at(world: World, told: RolloutStatus) -> TickResult:
-        async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-            return world, []
-
-        return look(read, known._replace(status=told), records=recorded.append)
+        return look(lambda _: (world, []), known._replace(status=told), records=recorded.append)
 
     look_at(settled, told)
     look_at(without_pods, told)
@@ -178,7 +204,7 @@ def test_job_that_ran_for_an_intent_that_was_deleted_makes_way_at_once_whatever_
 ) -> None:
     """Argo CD makes no other one of its name; it counts as run, and would be waited for."""
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    def read(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
         return (empty(specs), []) if reads else (World(NOW, {}), [Unread("", "Temporal is away")])
 
     older = EndedJob(JobReference("payments-0", "1"), NOW - timedelta(minutes=1), is_older=True)
@@ -193,12 +219,9 @@ def test_look_says_who_has_the_traffic_of_a_rollout_that_has_not_begun() -> None
     versions = version("v1", VersionStatus.CURRENT), version("v3", VersionStatus.INACTIVE)
     found = situation(temporal(*versions, traffic=routing("v1")), [live("v1", 2), live("v3", 2)])
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return found, []
-
     begun = not_begun(None, "shop/payments", "v3", "it has no Job yet", NOW)
     assert (begun.current, begun.percentage) == (None, None)
-    [told] = look(read, worker("shop")).newer([begun])
+    [told] = look(lambda _: (found, []), worker("shop")).newer([begun])
     assert (told.reason, told.current, told.percentage) == ("RolloutNotBegun", "v1", 0)
 
 
@@ -211,13 +234,10 @@ def test_freeze_of_a_worker_that_a_person_rolls_out_is_told_with_who_has_the_tra
     )
     recorded: list[RolloutStatus] = []
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return found, []
-
     known = worker("shop", spec=replace(SPEC, policy=by_hand))
     documents = ({"spec": {"driver": "None"}},)
     intent = replace(known.intent, documents=documents, is_paused=True)
-    look(read, known._replace(intent=intent), records=recorded.append)
+    look(lambda _: (found, []), known._replace(intent=intent), records=recorded.append)
     [told] = recorded
     assert (told.phase, told.reason) == (Phase.WAITING, "Frozen")
     assert told.message.endswith(". Meanwhile, 25% of new workflows go to v3, 75% to v1")
@@ -228,18 +248,17 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
     found = situation(temporal(current, traffic=routing("v3")), [live("v3", 2)])
     asked: list[Mapping[str, set[GroupKind]]] = []
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    def read(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
         return World(NOW, {each.key: found.workers[KEY] for each in specs}), []
 
-    async def attached(wanted: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
+    def attached(wanted: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
         asked.append(wanted)
         kind = GroupKind.of(BUDGET.template)
         name = attached_resource_name(spec.name, BUDGET.name, "v3")
         return {"shop": AttachedRead((AttachedInCluster(kind, "", "", name, "uid", frozenset()),))}
 
     def states(spec: WorkerSpec) -> list[str]:
-        tick = Tick(read, _unasked, _unasked, _unasked, print, memory(), attached=attached)
-        seen = asyncio.run(tick.act([worker("shop", spec=spec)]))
+        seen = look(read, worker("shop", spec=spec), attached=attached)
         [told] = seen.statuses["shop/payments"].document["workers"]
         return [item["state"] for item in told["versions"][0]["attached"]]
 
@@ -247,10 +266,6 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
     assert asked == [{"shop": {GroupKind.of(BUDGET.template)}}]
     assert states(SPEC) == []
     assert len(asked) == 1
-
-
-async def _unasked(*_: object) -> None:
-    raise AssertionError
 
 
 ENDED = EndedJob(JobReference("job", "uid"), NOW - timedelta(minutes=5))
@@ -290,9 +305,6 @@ ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
 def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_for_another(
     driver: Driver, ended: EndedJob | None, phase: Phase, request_: Request, answer: str
 ) -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return empty(specs), []
-
     spec = with_policy(SPEC, driver=driver)
     status = not_begun(None, spec.worker_deployment, spec.build_id, "", NOW)
     pending = PendingRequest(REQUEST, request_, "", None, "7")
@@ -302,7 +314,7 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
     asked = asked._replace(intent=replace(asked.intent, documents=(policy,)))
     said: list[str] = []
     seen = look(
-        read,
+        unknown,
         asked,
         records=lambda _: None,
         deletes=lambda name: said.append(f"{name}: its Job is deleted"),
@@ -321,15 +333,11 @@ def test_rollout_by_tick_that_has_ended_and_has_work_begins_again_and_no_job_is_
     found = situation(ramps, [live("v1", 2), live("v3", 2)])
     begun: list[Intent] = []
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return found, []
-
     known = worker("shop")
     by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
     for ended_at, expected in ((NOW, 0), (NOW - RERUN_PAUSE_OF_TICK, 1)):
         ended = by_tick._replace(ended=EndedJob(JobReference("", ""), ended_at))
-        tick = Tick(read, _unasked, _unasked, _unasked, print, memory(), begin_again=begun.append)
-        assert asyncio.run(tick.act([ended])).failures == []
+        assert look(lambda _: (found, []), ended, begins=begun.append).failures == []
         assert len(begun) == expected
 
 
@@ -337,25 +345,22 @@ def test_server_that_is_busy_is_told_of_in_its_third_look_in_a_row() -> None:
     busy = Unread("a:7233", "a:7233 limits the rate of calls for shop/payments", is_busy=True)
     answers = iter((True, True, False, True, True, True, True))
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    def read(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
         return (World(NOW, {}), [busy]) if next(answers) else (empty(specs), [])
 
-    tick = Tick(read, _unasked, _unasked, _unasked, print, memory())
-    told = [bool(asyncio.run(tick.act([worker("shop")])).failures) for _ in range(7)]
+    tick = a_tick(read)
+    told = [bool(act(tick, worker("shop")).failures) for _ in range(7)]
     assert told == [False] * 5 + [True] * 2
 
-    async def is_busy(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    def is_busy(_: object) -> tuple[World, list[Unread]]:
         return World(NOW, {}), [busy]
 
-    alone = Tick(is_busy, _unasked, _unasked, _unasked, print, TickMemory(lambda: NOW, goes_on=False))
-    assert asyncio.run(alone.act([worker("shop")])).failures == [busy.why], "no later look could tell of it"
+    alone = act(a_tick(is_busy, goes_on=False), worker("shop"))
+    assert alone.failures == [busy.why], "no later look could tell of it"
 
 
 def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return empty(specs), []
-
-    async def answer(*_: object) -> None:
+    def answer(_: Answer) -> None:
         raise Forbidden("configmaps is forbidden")
 
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
@@ -365,7 +370,8 @@ def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() ->
     )
     said: list[str] = []
     warned: list[str] = []
-    tick = Tick(read, _unasked, _unasked, answer, said.append, memory())
+    tick = a_tick(unknown, answers=answer)
+    tick.say = said.append
     for _ in range(2):
         seen = asyncio.run(tick.act([asked]))
         assert seen.failures == []
@@ -377,22 +383,19 @@ def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() ->
 
 
 def test_request_that_was_answered_is_left_to_the_job() -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return empty(specs), []
-
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
     pending = PendingRequest(REQUEST, ABORT, "", Answer(ABORT, AnswerState.DONE, "done"), "7")
     asked = worker("shop")._replace(
         ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,))
     )
-    assert look(read, asked).failures == []
+    assert look(unknown, asked).failures == []
 
 
 def test_turns_of_a_server_that_never_answers_are_its_own() -> None:
     others_were_read = asyncio.Event()
     silent = replace(SPEC, connection=replace(SPEC.connection, host_port="silent:7233"))
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
         if specs[0].connection.host_port == "silent:7233":
             await others_were_read.wait()
             return World(NOW, {}), [Unread("silent:7233", f"silent:7233 is silent for {specs[0].namespace}")]
@@ -415,7 +418,7 @@ def test_bug_in_one_worker_is_said_with_its_place_and_the_others_are_checked(
 
     monkeypatch.setattr("twgen.executing.tick.make_plan", plan)
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec]) -> tuple[World, list[Unread]]:
         if specs[0].namespace == "c":
             raise ZeroDivisionError
         return empty(specs), []
@@ -438,13 +441,10 @@ def test_bug_in_one_worker_is_said_with_its_place_and_the_others_are_checked(
 def test_statuses_that_cannot_be_written_hold_up_no_other_namespace_of_their_server() -> None:
     answered = asyncio.Event()
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return empty(specs), []
-
     async def record(*_: object) -> None:
         await answered.wait()
 
-    async def answer(*_: object) -> None:
+    def answer(_: Answer) -> None:
         answered.set()
 
     by_hand: dict[str, Any] = {"spec": {"driver": "None"}}
@@ -454,37 +454,29 @@ def test_statuses_that_cannot_be_written_hold_up_no_other_namespace_of_their_ser
     status = not_begun(None, "z/payments", SPEC.build_id, "", NOW)
     pending = PendingRequest(REQUEST, ABORT._replace(target="v0"), "", None, "7")
     asked = worker("z")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,)))
-    tick = Tick(read, _unasked, record, answer, print, memory())
-    asyncio.run(asyncio.wait_for(tick.act([*workers, asked]), 30))
+    look(unknown, *workers, asked, records=record, answers=answer)
     assert answered.is_set()
 
 
 def test_request_that_a_rollout_by_tick_did_not_answer_before_its_end_begins_it_again() -> None:
     begun: list[Intent] = []
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return empty(specs), []
-
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
     pending = PendingRequest(REQUEST, ABORT, "", None, "7")
     known = worker("shop")._replace(status=replace(status, phase=Phase.BLOCKED, pending=(pending,)))
     by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
     for ended, number in ((None, 0), (EndedJob(JobReference("", ""), NOW), 1)):
-        tick = Tick(read, _unasked, _unasked, _unasked, print, memory(), begin_again=begun.append)
-        assert asyncio.run(tick.act([by_tick._replace(ended=ended)])).failures == []
+        assert look(unknown, by_tick._replace(ended=ended), begins=begun.append).failures == []
         assert len(begun) == number
 
 
 def test_memory_of_tick_forgets_workers_that_are_gone() -> None:
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[Unread]]:  # noqa: ARG001
-        return empty(specs), []
-
-    remembered = memory()
+    remembered = a_tick(unknown)
     for name in ("a/payments", "gone/payments"):
         remembered.begun[name]["job"] = NOW
         remembered.kept[name]["v1"] = NextTry.after(None, NOW)
         assert remembered.is_new("it may not", name)
-    asyncio.run(Tick(read, _unasked, _unasked, _unasked, print, remembered).act([worker("a")]))
+    act(remembered, worker("a"))
     assert [*remembered.begun] == [*remembered.kept] == ["a/payments"]
     assert remembered.is_new("it may not", "gone/payments")
     assert not remembered.is_new("it may not", "a/payments")

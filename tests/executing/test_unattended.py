@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -12,14 +12,16 @@ import pytest
 from tests.executing.api_server import INTENT, STATUS, ApiServer
 from tests.planning.situations import SPEC
 from tests.strategies import NOW
+from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.executing.cluster import ClusterWriter
+from twgen.executing.ports import View
 from twgen.executing.rollout_tasks import RolloutTasks
-from twgen.executing.unattended import Unattended, carry_out
+from twgen.executing.unattended import carry_out
 from twgen.model.requests import AnswerState, Request, Verb
 from twgen.model.rollout import Glimpse
 from twgen.model.status import RolloutStatus
-from twgen.reading.rollouts import read_status
+from twgen.reading.rollouts import read_rollout_status
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
 from twgen.records.requests import write_request
 from twgen.versioning.names import REQUEST
@@ -31,7 +33,7 @@ class Unusable:
     """A cluster with an intent that was edited by hand, and a tick that sees it every eight seconds."""
 
     def __init__(self) -> None:
-        self.api, self.wrote, self.now = ApiServer(), Counter[str](), NOW
+        self.api, self.wrote, self.time = ApiServer(), Counter[str](), NOW
         self.api.put(INTENT, write_intent(intent_of(SPEC, "me")))
         uid = self.api.objects[INTENT]["metadata"]["uid"]
         self.intent = replace(intent_of(SPEC, "me"), uid=uid)
@@ -61,35 +63,39 @@ class Unusable:
             tasks.see([self.glimpse()])
             for _ in range(30):
                 await asyncio.sleep(0)
-            self.now += timedelta(seconds=8)
+            self.time += timedelta(seconds=8)
+
+    name = "shop/payments-rollout"
+
+    async def read_intent(self, _: str) -> Intent:
+        raise UnusableIntent(WHY, self.intent)
+
+    async def read_status(self, intent: Intent) -> RolloutStatus | None:
+        return await read_rollout_status(cast("KubernetesClient", self), "shop", intent.worker, Deadline(5))
+
+    async def sleep(self, _: timedelta) -> None: ...
+
+    def now(self) -> datetime:
+        return self.time
+
+    def writer(self, intent: Intent) -> ClusterWriter:
+        return ClusterWriter(cast("KubernetesClient", self), intent, 5)
+
+    def servers(self, _: Intent) -> Any:
+        raise AssertionError
 
     def tasks(self) -> RolloutTasks:
-        client = cast("KubernetesClient", self)
+        self.view = View(self.said.append)
+        return Tasks(self)
 
-        async def read_intent(_: str) -> Intent:
-            raise UnusableIntent(WHY, self.intent)
 
-        async def read(intent: Intent) -> RolloutStatus | None:
-            return await read_status(client, intent, 5)
+class Tasks(RolloutTasks):
+    def __init__(self, cluster: Unusable) -> None:
+        super().__init__(cluster.now, print, print)
+        self.cluster = cluster
 
-        async def sleep(_: timedelta) -> None: ...
-
-        def access(_: Intent) -> Any:
-            raise AssertionError
-
-        unattended = Unattended(
-            "shop/payments-rollout",
-            read_intent,
-            read,
-            access,
-            lambda intent: ClusterWriter(client, intent, 5),
-            lambda: self.now,
-            sleep,
-            self.said.append,
-        )
-        return RolloutTasks(
-            lambda glimpse: carry_out(unattended, glimpse.intent_hash, None), lambda: self.now, print, print
-        )
+    async def carry_out(self, glimpse: Glimpse) -> None:
+        await carry_out(self.cluster, glimpse.intent_hash, None)
 
 
 def test_intent_that_cannot_be_carried_out_is_reported_once_also_by_the_next_process() -> None:

@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
-
-import pytest
 
 from tests.executing.server import Server
 from tests.planning.situations import RAMPS, live, situation
 from tests.planning.times import SECOND
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
-from twgen.executing.rollout import WorkerRollout, roll_out
+from twgen.executing.ports import View
+from twgen.executing.rollout import Rollout
 from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
-from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, WorkerDeployment
@@ -196,24 +196,21 @@ class Client:
             raise OutOfTime("nobody knows")
         return trouble
 
+    def now(self) -> datetime:
+        return self.server.model.now
+
+    async def sleep(self, length: timedelta) -> None:
+        await self.server.sleep(length)
+
+    def temporal(self, identity: str) -> Any:
+        assert identity == self.identity
+        return self
+
+    async def gate_input(self) -> bytes:
+        return b'{"deep": true}'
+
+    def rollout(self, kind: type[Rollout] = Rollout) -> Rollout:
+        return kind(self, Caller(self.identity, drives=True), View(self.said.append))
+
     def rolling(self, *, once: bool = False) -> Coroutine[Any, Any, WorkerPlan]:
-        return roll_out(self.rollout(), once=once)
-
-    def rollout(self) -> WorkerRollout:
-        async def gate_input() -> bytes:
-            return b'{"deep": true}'
-
-        async def show(_: Plan, __: World) -> None: ...
-
-        return WorkerRollout(
-            spec=self.spec,
-            caller=Caller(self.identity, drives=True),
-            clock=lambda: self.server.model.now,
-            sleep=self.server.sleep,
-            read=self.read,
-            glance=self.glance,
-            writer=lambda identity: self if identity == self.identity else pytest.fail(identity),
-            gate_input=gate_input,
-            show=show,
-            say=self.said.append,
-        )
+        return self.rollout().run(once=once)

@@ -11,6 +11,7 @@ from tests.planning.situations import MAIN, NOW, RAMPS, drained, live, routing, 
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
+from twgen.model.rollout import Driver
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
 from twgen.planning.refresh import (
@@ -202,7 +203,7 @@ def again(traffic: Any, ago: timedelta = HOUR, target: dict[str, Any] | None = N
     known = version("v1"), version("v3", **{"task_queues": (MAIN,), **(target or {})})
     world = situation(temporal(*known, traffic=traffic), [live("v1"), live("v3", pods)])
     [plan] = make_plan([RAMPS], world, NOW, Caller("me", forced=True, drives=True)).workers
-    return runs_again(plan, NOW - ago, NOW)
+    return runs_again(plan, NOW - ago, NOW, Driver.JOB)
 
 
 def test_job_runs_again_when_its_target_has_lost_the_traffic_or_never_got_it() -> None:

@@ -14,6 +14,7 @@ from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
+from twgen.model.rollout import Driver
 from twgen.model.status import RolloutStatus
 from twgen.planning.interventions import Intervention
 from twgen.planning.requests import (
@@ -193,13 +194,13 @@ def test_reason_of_another_release_refuses_nothing_that_stops_a_rollout() -> Non
 
 def test_request_for_another_target_is_refused_without_a_job() -> None:
     request = Request("r1", Verb.ABORT, "v1", NOW)
-    assert "no longer the target" in refused_without_job(request, MOVING, NOW, by_hand=False, is_hook=False)
+    assert "no longer the target" in refused_without_job(request, MOVING, NOW, Driver.JOB)
     same = request._replace(target="v2")
-    assert refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=False) == ""
+    assert refused_without_job(same, MOVING, NOW, Driver.JOB) == ""
     invalid = replace(MOVING, reason=Reason.INVALID_INTENT, message="it was edited by hand")
-    why = refused_without_job(same, invalid, NOW, by_hand=False, is_hook=False)
+    why = refused_without_job(same, invalid, NOW, Driver.JOB)
     assert why == "its Job cannot carry out its intent: it was edited by hand"
-    of_hook = refused_without_job(same, MOVING, NOW, by_hand=False, is_hook=True)
+    of_hook = refused_without_job(same, MOVING, NOW, Driver.HOOK)
     assert "only a sync starts it again" in of_hook
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from twgen.model.operator import PrometheusServer
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.world import World
 from twgen.reading.prometheus import PrometheusReader
+from twgen.reading.temporal.measuring import MakesPrometheusReaders
 from twgen.reading.temporal.reader import SharedReads
 from twgen.reading.world import Reading, read_world
 
@@ -148,7 +149,7 @@ class Temporal(TemporalClients):
 
 
 def measured(
-    spec: WorkerSpec, prometheus: Callable[[WorkerSpec], PrometheusReader] | None, *, for_routing: bool = True
+    spec: WorkerSpec, prometheus: MakesPrometheusReaders, *, for_routing: bool = True
 ) -> tuple[Measurement, ...] | None:
     """What one look at the worker says of its target."""
     now = SINCE + 2 * MINUTE
@@ -172,20 +173,22 @@ def test_look_has_the_points_of_the_target_and_tells_what_it_could_not_read(serv
     progressive = replace(spec, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
     served.answers([[FIRST.timestamp(), "0.5"]])
 
-    def reader(_: WorkerSpec) -> PrometheusReader:
-        servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
-        return PrometheusReader(servers, Deadline(60))
+    class Shared:
+        def reader(self, _: WorkerSpec, deadline: Deadline) -> PrometheusReader:
+            servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
+            return PrometheusReader(servers, deadline)
 
-    assert measured(progressive, reader) == (
+    assert measured(progressive, Shared()) == (
         Measurement("errors", SINCE, points=(Point(FIRST, 0.5),)),
         Measurement("other", SINCE, problem="no Prometheus 'other' is available here: ask the operator"),
     )
 
 
 def test_look_that_needs_no_number_makes_nothing_that_asks_for_one() -> None:
-    def reader(_: WorkerSpec) -> PrometheusReader:
-        raise AssertionError
+    class Unasked:
+        def reader(self, *_: object) -> PrometheusReader:
+            raise AssertionError
 
     progressive = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
-    assert measured(progressive, reader, for_routing=False) is None
-    assert measured(with_policy(progressive, analysis=None), reader) is None
+    assert measured(progressive, Unasked(), for_routing=False) is None
+    assert measured(with_policy(progressive, analysis=None), Unasked()) is None

@@ -12,11 +12,9 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.cli.worker_name import KIND, Named, is_worker_name, named_worker
-from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Conflict, KubernetesClient
+from twgen.clients.kubernetes import Conflict
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, TwgenError
-from twgen.executing.cluster import restart_job
-from twgen.executing.requests import send
+from twgen.executing.cluster import restart_job, send
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import has_ended, refused_at_once, same_that_waits
@@ -39,8 +37,8 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
     """The specs in the intent of a worker's rollout."""
 
     async def read(opened: Connections) -> Specs:
-        client, deadline = opened.cluster_for(f"{KIND}{named.worker}"), Deadline(settings.timeout)
-        intent = await read_intent(client, named.namespace, rollout_name(named.worker), "", deadline)
+        client, name = opened.cluster_for(f"{KIND}{named.worker}"), rollout_name(named.worker)
+        intent = await read_intent(client, named.namespace, name, "", opened.deadline())
         if not intent:
             raise _no_rollout(named)
         return specs_of(intent)
@@ -63,7 +61,7 @@ def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
 
         async def read(opened: Connections) -> list[str]:
             client = opened.cluster_for(f"{KIND}NAME")
-            names = await names_of_rollouts(client, namespace, Deadline(settings.timeout))
+            names = await names_of_rollouts(client, namespace, opened.deadline())
             # a shell inserts them as they are
             return list(filter(is_worker_name, names))
 
@@ -88,12 +86,8 @@ def request(
         )
 
     with Servers(settings) as servers:
-        answer = servers.run(
-            (),
-            lambda opened: _requested(
-                opened, settings, named, _Wanted(verb, full, params["dry_run"], params["yes"])
-            ),
-        )
+        wanted = _Wanted(verb, full, params["dry_run"], params["yes"])
+        answer = servers.run((), lambda opened: _requested(opened, named, wanted))
     if answer and params["output"] == "json":
         write(json_text(answer_document(named, answer)))
     elif answer and answer.state is AnswerState.DONE:
@@ -109,16 +103,14 @@ def request_by(settings: Settings, verb: Verb, status: RolloutStatus, *, full: b
     return Request(uuid4().hex[:16], verb, status.target, clock(), identity, full, str(status.reason))
 
 
-async def refused_or_sent(
-    client: KubernetesClient, named: Named, request: Request, status: RolloutStatus, settings: Settings
-) -> str:
+async def refused_or_sent(opened: Connections, named: Named, request: Request, status: RolloutStatus) -> str:
     """Send a request if the status allows it, and judge again if that has changed; why it is refused."""
-    deadline = Deadline(settings.timeout)
+    client, deadline = opened.cluster_for(f"{KIND}{named.worker}"), opened.deadline()
     while not (why := refused_at_once(status, request)):
         try:
             await send(client, status, request, deadline)
         except Conflict:
-            status = await _status(client, named, settings)
+            status = await _status(opened, named)
         else:
             return ""
     return why
@@ -143,11 +135,10 @@ class _Sent(NamedTuple):
     """What became of the Job, if it had ended."""
 
 
-async def _requested(opened: Connections, settings: Settings, named: Named, wanted: _Wanted) -> Answer | None:
+async def _requested(opened: Connections, named: Named, wanted: _Wanted) -> Answer | None:
     """The answer to the request that was sent; None: it was only said what would be sent."""
-    client = opened.cluster_for(f"{KIND}{named.worker}")
-    status = await _status(client, named, settings)
-    request = request_by(settings, wanted.verb, status, full=wanted.full)
+    status = await _status(opened, named)
+    request = request_by(opened.settings, wanted.verb, status, full=wanted.full)
     same = same_that_waits(status, request)
     if not same and (why := refused_at_once(status, request)):
         return _refused(request, status, why)
@@ -161,15 +152,15 @@ async def _requested(opened: Connections, settings: Settings, named: Named, want
     else:
         if wanted.full:
             confirm(f"{status.worker}: {change}, with all traffic at once", yes=wanted.yes, always=False)
-        if why := await refused_or_sent(client, named, request, status, settings):
+        if why := await refused_or_sent(opened, named, request, status):
             return _refused(request, status, why)
         say(f"{status.worker}: requested {wanted.verb} of {status.target}")
     restarted = ""
     if has_ended(status):
-        selector, deadline = rollout_selector(named.worker), Deadline(settings.timeout)
-        restarted = await restart_job(client, named.namespace, selector, deadline)
+        client, selector = opened.cluster_for(f"{KIND}{named.worker}"), rollout_selector(named.worker)
+        restarted = await restart_job(client, named.namespace, selector, opened.deadline())
     before = frozenset(answer.request.id for answer in status.answers)
-    return await _answer(client, named, settings, _Sent(same or request, before, restarted))
+    return await _answer(opened, named, _Sent(same or request, before, restarted))
 
 
 def _refused(request: Request, status: RolloutStatus, why: str) -> Answer:
@@ -188,8 +179,9 @@ def answer_document(named: Named, answer: Answer) -> dict[str, Any]:
     }
 
 
-async def _status(client: KubernetesClient, named: Named, settings: Settings) -> RolloutStatus:
-    status = await read_rollout_status(client, *named, Deadline(settings.timeout))
+async def _status(opened: Connections, named: Named) -> RolloutStatus:
+    client = opened.cluster_for(f"{KIND}{named.worker}")
+    status = await read_rollout_status(client, *named, opened.deadline())
     if not status:
         raise _no_rollout(named)
     return status
@@ -202,12 +194,12 @@ def _no_rollout(named: Named) -> NegativeAnswer:
     )
 
 
-async def _answer(client: KubernetesClient, named: Named, settings: Settings, sent: _Sent) -> Answer:
+async def _answer(opened: Connections, named: Named, sent: _Sent) -> Answer:
     """The answer, once it is final; raises OutOfTime if no Job takes the request."""
     wanted, own, asked_at = sent.request, annotation_of(sent.request.verb), clock()
     while True:
         await asyncio.sleep(_BETWEEN_LOOKS)
-        status = await _status(client, named, settings)
+        status = await _status(opened, named)
         pending = [each.request for each in status.pending if each.request]
         # another person's, which asks for the same, may have taken its place
         wanted = next((each for each in pending if each.asks_for == wanted.asks_for), wanted)

@@ -39,7 +39,7 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
     specs = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
 
     async def story(opened: Connections) -> Examined:
-        return await Examination(settings, servers, opened, argocd_namespace).of(specs)
+        return await Examination(opened, argocd_namespace).of(specs)
 
     with Servers(settings) as servers:
         examined = servers.run(specs.workers if specs else (), story)

@@ -24,11 +24,12 @@ from twgen.cli.options import (
     paths_or_name_argument,
 )
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
-from twgen.cli.settings import Settings, clock, settings_of
+from twgen.cli.rolling import WorkerServers
+from twgen.cli.settings import clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
-from twgen.executing.temporal import TemporalWriter, start
+from twgen.executing.temporal import start
 from twgen.model.draining import (
     Batch,
     BatchAction,
@@ -146,25 +147,19 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
                 workers = [spec for spec in workers if name in {spec.name, spec.worker_deployment}]
                 if not workers:
                     raise InvalidInput(f"there is no worker {name!r}; the workers are: {names or 'none'}")
-            report = await _drain_report(settings, servers, opened, workers, window)
+            report = await _drain_report(opened, workers, window)
             return replace(report, unread=(*failures, *report.unread))
 
         return servers.run(specs, story)
 
 
-async def _drain_report(
-    settings: Settings,
-    servers: Servers,
-    opened: Connections,
-    specs: Sequence[WorkerSpec],
-    window: timedelta,
-) -> DrainReport:
+async def _drain_report(opened: Connections, specs: Sequence[WorkerSpec], window: timedelta) -> DrainReport:
     """The report on the workers that can be read, and why the others cannot be."""
-    world, failures = await servers.read_each(opened, specs, for_routing=False)
+    world, failures = await opened.read_each(specs, for_routing=False)
     now = clock()
     readable = [spec for spec in specs if spec.key in world.workers]
-    plan = plan_versions(readable, world, now, settings.planning_caller)
-    shared = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
+    plan = plan_versions(readable, world, now, opened.settings.planning_caller)
+    shared = SharedReads(opened.temporal, AnswerDeadline(opened.settings.timeout))
 
     async def in_use(worker: WorkerVersions) -> WorkerInUse | str:
         build_ids = [version.build_id for version in versions_without_traffic(worker)]
@@ -223,27 +218,22 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
     build_id = params["of_version"]
 
     async def story(opened: Connections) -> str:
-        def shared() -> SharedReads:
-            return SharedReads(opened.temporal, Deadline(settings.timeout))
-
-        def reader() -> Draining:
-            return Draining(spec, shared(), clock(), timedelta())
+        servers = WorkerServers(spec, opened)
 
         async def read_target() -> Target:
-            world = await servers.read_soon(opened, [spec], for_routing=action.needs_replay)
-            worker = worker_world(spec, world)
-            worker = await _with_version(worker, TemporalReader(spec, shared()), build_id)
+            worker = worker_world(spec, await servers.read(for_routing=action.needs_replay))
+            worker = await _with_version(worker, TemporalReader(spec, servers.shared()), build_id)
             identity = acting_identity(spec, worker, settings.planning_caller)
             return Target(spec, worker, clock(), identity, not_created="")
 
         target = await read_target()
         entry = scheduled_as(target, build_id, action)
         batch = batch_of(target, build_id, action, entry.job_id if entry else "")
-        batch, state = await _latest(reader(), batch, again=params["again"])
-        writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
+        batch, state = await _latest(servers.batches(clock()), batch, again=params["again"])
+        writer = servers.temporal(target.identity)
         number = state.total if state else 0
         if not state:
-            number = await reader().count(still_open(batch.query))
+            number = await servers.batches(clock()).count(still_open(batch.query))
             if not number:
                 return f"{spec.worker_deployment}: no open workflow of {build_id} matches"
             change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
@@ -260,8 +250,8 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             begun_at = (state.started_at if state else None) or target.now
             await writer.mark(build_id, begun_mark(target.versions[build_id], entry, begun_at, number))
         if params["wait"]:
-            state = await _batch_end(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
-        return _outcome(batch, state, await _started_later(reader(), batch, state))
+            state = await _batch_end(servers, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
+        return _outcome(batch, state, await _started_later(servers.batches(clock()), batch, state))
 
     with Servers(settings) as servers:
         write(f"{servers.run([spec], story)}\n")
@@ -310,12 +300,12 @@ async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch
 
 
 async def _batch_end(
-    reader: Callable[[], Draining], batch: Batch, state: BatchState | None, *, shows: bool
+    servers: WorkerServers, batch: Batch, state: BatchState | None, *, shows: bool
 ) -> BatchState:
     """Wait until a batch operation ends, and return its state; its progress is shown until then."""
     while state is None or state.is_running:
         await asyncio.sleep(_POLL_SECONDS)
-        state = await reader().batch(batch.job_id)
+        state = await servers.batches(clock()).batch(batch.job_id)
         if state and shows:
             say_for_now(f"{state.done + state.failed} of {state.total} workflows")
     return state

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from twgen.cli.inputs import Memory
-from twgen.cli.live import Connections, Servers
+from twgen.cli.live import Connections
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubernetes import KubernetesClient
@@ -113,12 +113,15 @@ class _Cluster(NamedTuple):
 class Examination:
     """The servers of an installation, and the parts of it that could not be checked."""
 
-    settings: Settings
-    servers: Servers
     opened: Connections
     argocd_namespace: str
     not_checked: dict[str, str] = field(default_factory=dict)
     """The reason, by part."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the command."""
+        return self.opened.settings
 
     async def of(self, specs: Specs | None) -> Examined:
         """Read the workers of these specs, or without specs the workers with rollouts in the cluster."""
@@ -139,13 +142,13 @@ class Examination:
         if client:
             refusals, absent = await self._rights(client, cluster, plan, operator)
         numbers: Mapping[tuple[str, str], int] = await self._read_or(
-            "Worker Deployments of Temporal's namespaces", lambda: self._namespaces(plan), {}
+            "Worker Deployments of Temporal's namespaces", self._namespaces(plan), {}
         )
         scoped = frozenset[GroupKind]()
         if client:
             kinds = operator.attached.kinds
             scoped = await self._read_or(
-                "scopes of attached kinds", lambda: cluster_scoped(client, kinds, self._deadline), scoped
+                "scopes of attached kinds", cluster_scoped(client, kinds, self._deadline), scoped
             )
         if plan.workers:
             self.not_checked["rights to write in Temporal"] = WRITES
@@ -190,7 +193,7 @@ class Examination:
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
             for spec in workers
         ]
-        world, unread = await self.servers.read_each(self.opened, specs, for_routing=True, examines=True)
+        world, unread = await self.opened.read_each(specs, for_routing=True, examines=True)
         for worker in world.workers.values():
             if worker.autoscalers_unread:
                 namespace = worker.name.partition("/")[0]
@@ -221,21 +224,21 @@ class Examination:
 
     async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> _Cluster:
         namespaces, deadline = self._namespaces_of(workers), self._deadline
-        rollouts = await self._read_or(_IN_CLUSTER, lambda: self._rollouts(client, namespaces), None)
+        rollouts = await self._read_or(_IN_CLUSTER, self._rollouts(client, namespaces), None)
         argocd, missing_parts = await self._read_or(
-            "Argo CD", lambda: read_argocd(client, self.argocd_namespace, deadline), (None, {})
+            "Argo CD", read_argocd(client, self.argocd_namespace, deadline), (None, {})
         )
         self.not_checked |= missing_parts
-        tick = await self._read_or("tick", lambda: read_tick(client, deadline), None)
+        tick = await self._read_or("tick", read_tick(client, deadline), None)
         if not rollouts:
             return _Cluster(argocd=argocd, tick=tick)
         stuck, jobless = await self._read_or(
-            "Jobs of rollouts", lambda: self._without_progress(client, namespaces, rollouts), ({}, {})
+            "Jobs of rollouts", self._without_progress(client, namespaces, rollouts), ({}, {})
         )
         known_workers = {spec.worker_deployment for spec in workers} | rollouts.intents.keys()
         strays: Mapping[str, tuple[str, ...]] = await self._read_or(
             "objects that are no longer rendered",
-            lambda: read_strays(client, namespaces, known_workers, deadline),
+            read_strays(client, namespaces, known_workers, deadline),
             {},
         )
         return _Cluster(rollouts, argocd, tick, stuck, jobless, strays)
@@ -283,20 +286,20 @@ class Examination:
         plugin = cluster.argocd.plugin if cluster.argocd else None
         installed = {part.account for part in (plugin, cluster.tick) if part}
         needs = list(needs_of_installed(plan, cluster.rollouts.intents, plugin, cluster.tick, operator))
-        user = await self._read_or("rights in Kubernetes", lambda: whoami(client, deadline), "")
+        user = await self._read_or("rights in Kubernetes", whoami(client, deadline), "")
         own_needs = [need for need in needs if need.account.user == user]
         # an account that is installed for one purpose needs no other rights
         own_needs += () if user in installed else needs_of_caller(user, namespaces)
         refused = await self._read_or(
-            "rights in Kubernetes", lambda: refused_to_caller(client, own_needs, deadline), ()
+            "rights in Kubernetes", refused_to_caller(client, own_needs, deadline), ()
         )
         other_needs = [need for need in needs if need.account.user != user]
         accounts = list(dict.fromkeys(need.account for need in other_needs))
-        absent = await self._read_or("", lambda: absent_accounts(client, accounts, deadline), ())
+        absent = await self._read_or("", absent_accounts(client, accounts, deadline), ())
         needs_to_check = [need for need in other_needs if need.account not in absent]
         refused_to_accounts = await self._read_or(
             "rights of the accounts that Jobs, the plugin and tick use",
-            lambda: refused_to_others(client, needs_to_check, deadline),
+            refused_to_others(client, needs_to_check, deadline),
             (),
         )
         return (*refused_to_accounts, *refused), absent
@@ -308,12 +311,10 @@ class Examination:
         by_namespace = {(spec.connection.host_port, spec.temporal_namespace): spec for spec in specs}
         return {key: len(await shared.worker_deployments(spec)) for key, spec in by_namespace.items()}
 
-    async def _read_or(
-        self, part: str, read: Callable[[], Coroutine[Any, Any, Part]], otherwise: Other
-    ) -> Part | Other:
+    async def _read_or(self, part: str, read: Coroutine[Any, Any, Part], otherwise: Other) -> Part | Other:
         """The result of `read`; if a server fails, `otherwise`, and `part` (if any) counts as not checked."""
         try:
-            return await read()
+            return await read
         except (StateUnavailable, OutOfTime) as error:
             if part:
                 self.not_checked[part] = str(error)

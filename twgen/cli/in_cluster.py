@@ -1,33 +1,37 @@
 """`twgen rollout --intent`: one worker's rollout as a Job in its own cluster."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from twgen.cli.display import Log
-from twgen.cli.live import Connections, Servers, usable_prometheus
+from twgen.cli.live import Connections, Prometheus, Servers
 from twgen.cli.observer import Observation
-from twgen.cli.rolling import judge, rollout_of, sleep
+from twgen.cli.rolling import LocalClock, RolloutServers, judge
 from twgen.cli.settings import Settings, clock
-from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.executing.cluster import ClusterWriter, restart_job
-from twgen.executing.unattended import Access, Unattended, carry_out
-from twgen.model.operator import PrometheusServer
+from twgen.executing.ports import IntentPlace, IntentServers, View
+from twgen.executing.unattended import carry_out
+from twgen.model.operator import Caller, PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.requests import PendingRequest
-from twgen.model.spec import WorkerSpec
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.status import RolloutStatus
 from twgen.model.world import World
+from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_status, specs_of
+from twgen.reading.rollouts import (
+    RolloutReader,
+    read_intent,
+    read_requests,
+    read_rollout_status,
+    specs_of,
+)
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_SECRETS, replay_selector
-
-if TYPE_CHECKING:
-    from twgen.clients.prometheus import PrometheusServers
 
 _TERMINATION_LOG = Path("/dev/termination-log")
 """The default file from which Kubernetes reads a container's termination message."""
@@ -39,6 +43,17 @@ _NO_PROMETHEUS = (
 )
 
 
+class _JobView(View):
+    """Shows the rollout of a Job in its log."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log.say)
+        self._log = log
+
+    def show(self, plan: Plan, world: World, caller: Caller) -> None:
+        self._log.show(Observation(world, caller, plan, clock()))
+
+
 def roll_out_intent(
     settings: Settings, place: tuple[str, str], intent_hash: str, within: float | None, log: Log
 ) -> None:
@@ -48,22 +63,9 @@ def roll_out_intent(
     """
     try:
         with Servers(settings) as servers:
-
-            def prometheus(intent: Intent) -> "Callable[[WorkerSpec], PrometheusServers]":
-                return usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
-
-            async def story(opened: Connections) -> WorkerPlan | None:
-                base = unattended(settings, place, servers, opened, prometheus, log.say)
-
-                def access(intent: Intent) -> Access:
-                    async def show(plan: Plan, world: World) -> None:
-                        log.show(Observation(world, intent.caller, plan, clock()))
-
-                    return shown(base.access(intent), show)
-
-                return await carry_out(replace(base, access=access), intent_hash, within)
-
-            plan = servers.run((), story)
+            plan = servers.run(
+                (), lambda opened: carry_out(JobPlace(opened, place, _JobView(log)), intent_hash, within)
+            )
         judge([plan] if plan else [])
     except TwgenError as error:
         _leave_message(str(error))
@@ -73,57 +75,56 @@ def roll_out_intent(
     _leave_message(message)
 
 
-def unattended(  # noqa: PLR0913, PLR0917 - what all rollouts of a process share, and what is of each
-    settings: Settings,
-    place: tuple[str, str],
-    servers: Servers,
-    opened: Connections,
-    prometheus: "Callable[[Intent], Callable[[WorkerSpec], PrometheusServers]]",
-    say: Callable[[str], None],
-) -> Unattended:
-    """The access of an intent's rollout to its servers, over these connections; it shows nothing."""
-    client, timeout = opened.cluster_for("--intent"), settings.timeout
+class ClusterServers(RolloutServers, IntentServers):
+    """The servers of an intent's worker, and its cluster."""
 
-    def access(intent: Intent) -> Access:
+    def __init__(self, opened: Connections, intent: Intent) -> None:
+        """Raises UnusableIntent."""
         [spec] = specs_of(intent).workers
-        reader = RolloutReader(client, intent)
-        connections = replace(opened, prometheus=prometheus(intent))
+        super().__init__(spec, opened)
+        self.intent, self._client = intent, opened.cluster_for("--intent")
+        self.cluster = ClusterWriter(self._client, intent, opened.settings.timeout)
+        self._reader = RolloutReader(self._client, intent)
 
-        async def show(plan: Plan, world: World) -> None:
-            pass
+    async def state(self) -> RolloutInCluster:
+        return await self._reader.read(self.opened.deadline())
 
-        async def pending() -> Sequence[PendingRequest]:
-            return await read_requests(client, intent, Deadline(timeout))
+    async def attached(self) -> list[AttachedInCluster]:
+        return await attached_objects(self._client, self.intent, self.opened.deadline())
 
-        async def is_asked() -> bool:
-            return bool(await pending())
+    async def pending(self) -> Sequence[PendingRequest]:
+        return await read_requests(self._client, self.intent, self.opened.deadline())
 
-        return Access(
-            rollout=rollout_of(spec, intent.caller, settings, servers, connections, show=show, say=say),
-            state=lambda: reader.read(Deadline(timeout)),
-            attached=lambda: attached_objects(client, intent, Deadline(timeout)),
-            pending=pending,
-            is_asked=is_asked,
-            replay_again=lambda: restart_job(
-                client, intent.namespace, replay_selector(intent.worker), Deadline(timeout)
-            ),
-        )
+    async def is_asked(self) -> bool:
+        return bool(await self.pending())
 
-    return Unattended(
-        name="/".join(place),
-        read_intent=lambda intent_hash: read_intent(client, *place, intent_hash, Deadline(timeout)),
-        read_status=lambda intent: read_status(client, intent, timeout),
-        access=access,
-        writer=lambda intent: ClusterWriter(client, intent, timeout),
-        clock=clock,
-        sleep=sleep,
-        say=say,
-    )
+    async def replay_again(self) -> str:
+        selector = replay_selector(self.intent.worker)
+        return await restart_job(self._client, self.intent.namespace, selector, self.opened.deadline())
 
 
-def shown(access: Access, show: Callable[[Plan, World], Awaitable[None]]) -> Access:
-    """The same access to a rollout that shows what it reads."""
-    return access._replace(rollout=replace(access.rollout, show=show))
+class JobPlace(LocalClock, IntentPlace):
+    """The ConfigMap of an intent, for its Job."""
+
+    def __init__(self, opened: Connections, place: tuple[str, str], view: View) -> None:
+        """`place` is a namespace and a name."""
+        self.name, self.view = "/".join(place), view
+        self._opened, self._place, self._client = opened, place, opened.cluster_for("--intent")
+
+    async def read_intent(self, intent_hash: str) -> Intent | None:
+        return await read_intent(self._client, *self._place, intent_hash, self._opened.deadline())
+
+    async def read_status(self, intent: Intent) -> RolloutStatus | None:
+        deadline = self._opened.deadline()
+        return await read_rollout_status(self._client, intent.namespace, intent.worker, deadline)
+
+    def writer(self, intent: Intent) -> ClusterWriter:
+        return ClusterWriter(self._client, intent, self._opened.settings.timeout)
+
+    def servers(self, intent: Intent) -> ClusterServers:
+        # the Secrets of these are mounted
+        servers = self._opened.settings.usable_prometheus(mounted_prometheus(intent))
+        return ClusterServers(replace(self._opened, prometheus=Prometheus(servers, _NO_PROMETHEUS)), intent)
 
 
 def how_it_ended(plan: WorkerPlan | None) -> str:

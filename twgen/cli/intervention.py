@@ -5,7 +5,6 @@ With PATHs, they change Temporal themselves. With `worker/NAME`, they request it
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import click
@@ -15,19 +14,17 @@ from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
 from twgen.cli.output import confirm, say, write
-from twgen.cli.rolling import glance_at
+from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
 from twgen.executing.cluster import restart_job
-from twgen.executing.rollout import intervene
-from twgen.executing.temporal import TemporalWriter
+from twgen.executing.ports import View
+from twgen.executing.rollout import Rollout
 from twgen.model.requests import Verb
 from twgen.model.world import World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
-from twgen.planning.ownership import acting_identity
-from twgen.planning.plan import make_plan, worker_world
+from twgen.planning.plan import make_plan
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.reporting.json_text import json_text
@@ -144,31 +141,26 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
     caller = settings.planning_caller
 
     async def story(opened: Connections) -> World | None:
-        async def read_target() -> Target:
-            world = await servers.read_soon(opened, [spec], for_routing=True)
-            worker = worker_world(spec, world)
-            return Target(spec, worker, clock(), acting_identity(spec, worker, caller), not_created="")
-
-        def writer(identity: str) -> TemporalWriter:
-            return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
-
+        rollout = Rollout(WorkerServers(spec, opened), caller, View(say))
         if asks or params["dry_run"]:
-            change = f"{spec.worker_deployment}: {decide(await read_target()).will}"
+            target = rollout.target_of(await rollout.look())
+            change = f"{spec.worker_deployment}: {decide(target).will}"
             if params["dry_run"]:
                 write(f"{change}\n")
                 return None
             confirm(f"{change} ({asks})", yes=params["yes"], always=False)
-        glance = partial(glance_at, spec, settings, opened)
-        intervention = await intervene(read_target, decide, writer, glance, say)
+        target = rollout.target_of(await rollout.look())
+        intervention = decide(target)
+        await rollout.intervene(target, intervention)
         selectors = [replay_selector(spec.name)] if intervention.replays else []
         selectors += [rollout_selector(spec.name)] if intervention.goes_on else []
         client = opened.kubernetes
         for selector in selectors if client else ():
             if client and (
-                sentence := await restart_job(client, spec.namespace, selector, Deadline(settings.timeout))
+                sentence := await restart_job(client, spec.namespace, selector, opened.deadline())
             ):
                 say(sentence)
-        return await servers.read_soon(opened, [spec], for_routing=True)
+        return await rollout.look()
 
     with Servers(settings) as servers:
         world = servers.run([spec], story)

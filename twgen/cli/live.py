@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
@@ -39,13 +39,13 @@ _MOST_REFUSALS = {False: 3.0, True: 8.0}
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of one event loop."""
+    """The connections of one event loop, and what a command reads over them."""
 
+    settings: Settings
     runner: asyncio.Runner
     temporal: TemporalClients
     kubernetes: KubernetesClient | None
-    prometheus: "Callable[[WorkerSpec], PrometheusServers]"
-    """Makes the clients of the Prometheus servers of a worker, once a metric needs one."""
+    prometheus: "Prometheus"
 
     def cluster_for(self, needed_by: str) -> KubernetesClient:
         """The cluster; raises InvalidInput without one. `needed_by` is the command or option."""
@@ -55,6 +55,90 @@ class Connections:
                 " service account is used"
             )
         return self.kubernetes
+
+    def deadline(self) -> Deadline:
+        """The deadline of one request, from now on."""
+        return Deadline(self.settings.timeout)
+
+    async def read(
+        self,
+        workers: Sequence[WorkerSpec],
+        *,
+        for_routing: bool,
+        goes_on: bool = False,
+        unread: list[Unread] | None = None,
+        progress: Iterator[object] | None = None,
+    ) -> World:
+        """The current state of the workers in Temporal and Kubernetes.
+
+        `unread` gets the workers that cannot be read if others can be; None: then it raises. `goes_on` and
+        `progress` are as in a Reading.
+        """
+        settings, deadline = self.settings, self.settings.reading_deadline()
+        namespace = "" if workers else settings.namespace_rule.default
+        temporal = SharedReads(self.temporal, deadline)
+        cluster = SharedLists(self.kubernetes, deadline, namespace) if self.kubernetes else None
+        read_at = clock()
+        now = settings.now or read_at
+        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, self.prometheus)
+        reading = replace(reading, autoscalers=reading.for_people, progress=progress or iter(()))
+        if unread is not None and len(workers) > 1:
+            world, failed = await read_each(workers, reading)
+            if len(failed) == len(workers):
+                raise unread_error(failed)
+            unread += failed
+            # a namespace that is not listed may have more of them
+            strays = cluster.strays(workers) if cluster and not failed else ()
+            return replace(world, workers={stray.key: stray for stray in strays} | {**world.workers})
+        # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
+        # and an asyncio.timeout around it does not end with TimeoutError
+        return await asyncio.create_task(read_world(workers, reading))
+
+    async def read_each(
+        self,
+        workers: Sequence[WorkerSpec],
+        *,
+        for_routing: bool,
+        examines: bool = False,
+        look: Look | None = None,
+    ) -> tuple[World, list[Unread]]:
+        """The workers that can be read, however many, and why the others cannot be.
+
+        Every answer has its own deadline: the rate limit of a server may make the whole read take long.
+        `examines`: it also reads the autoscalers, and waits longer for a busy server. `look` is the one that
+        this reading is part of.
+        """
+        deadline = AnswerDeadline(self.settings.timeout, _MOST_REFUSALS[examines])
+        temporal = SharedReads(self.temporal, deadline, look)
+        cluster = SharedLists(self.kubernetes, deadline) if self.kubernetes else None
+        now = clock()
+        reading = Reading(temporal, cluster, now, for_routing, now, goes_on=True, prometheus=self.prometheus)
+        return await read_each(workers, replace(reading, autoscalers=examines))
+
+
+class Prometheus:
+    """The Prometheus servers of workers; their clients are made once a metric needs one."""
+
+    def __init__(self, servers: Sequence[PrometheusServer], remedy: str) -> None:
+        """`remedy` says what to do if metrics need another server."""
+        self.servers, self.remedy = servers, remedy
+
+    @cached_property
+    def _clients(self) -> "PrometheusServers":
+        from twgen.clients.prometheus import PrometheusServers
+
+        by_name = {server.name: server for server in self.servers}
+        return PrometheusServers(tuple(by_name.values()), self.remedy)
+
+    def of(self, spec: WorkerSpec) -> "PrometheusServers":  # noqa: ARG002 - it is the same for all workers
+        """The clients that a worker may use."""
+        return self._clients
+
+    def reader(self, spec: WorkerSpec, deadline: Deadline) -> "PrometheusReader":
+        """Reads the metrics of a worker."""
+        from twgen.reading.prometheus import PrometheusReader
+
+        return PrometheusReader(self.of(spec), deadline)
 
 
 class Servers:
@@ -87,68 +171,13 @@ class Servers:
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
         """The current state of the workers in Temporal and Kubernetes; raises if it cannot be read."""
-        with counting("workers are read", len(workers), quiet=self._settings.quiet) as count:
+        with counting("workers are read", len(workers), quiet=self._settings.quiet) as items:
             return self.run(
                 workers,
-                lambda opened: self.read_soon(opened, workers, for_routing=for_routing, count=count),
+                lambda opened: opened.read(
+                    workers, for_routing=for_routing, unread=self._unread, progress=items
+                ),
             )
-
-    async def read_soon(
-        self,
-        opened: Connections,
-        workers: Sequence[WorkerSpec],
-        *,
-        for_routing: bool,
-        goes_on: bool = False,
-        count: Callable[[], None] = lambda: None,
-    ) -> World:
-        """As `read`, for a coroutine that `run` runs; `goes_on` and `count` as in a Reading."""
-        deadline = self._settings.reading_deadline()
-        namespace = "" if workers else self._settings.namespace_rule.default
-        temporal = SharedReads(opened.temporal, deadline)
-        cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
-        read_at = clock()
-        now, prometheus = self._settings.now or read_at, partial(_reader, opened, deadline)
-        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, prometheus, count)
-        reading = replace(reading, autoscalers=reading.for_people)
-        if self._unread is not None and len(workers) > 1:
-            world, unread = await read_each(workers, reading)
-            if len(unread) == len(workers):
-                raise unread_error(unread)
-            self._unread += unread
-            # a namespace that is not listed may have more of them
-            strays = cluster.strays(workers) if cluster and not unread else ()
-            return replace(world, workers={stray.key: stray for stray in strays} | {**world.workers})
-        # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
-        # and an asyncio.timeout around it does not end with TimeoutError
-        return await asyncio.create_task(read_world(workers, reading))
-
-    async def read_each(
-        self,
-        opened: Connections,
-        workers: Sequence[WorkerSpec],
-        *,
-        for_routing: bool,
-        examines: bool = False,
-        look: Look | None = None,
-    ) -> tuple[World, list[Unread]]:
-        """The workers that can be read, however many, and why the others cannot be.
-
-        Every answer has its own deadline: the rate limit of a server may make the whole read take long.
-        `examines`: it also reads the autoscalers, and waits longer for a busy server. `look` is the one that
-        this reading is part of.
-        """
-        deadline = AnswerDeadline(self._settings.timeout, _MOST_REFUSALS[examines])
-        temporal = SharedReads(opened.temporal, deadline, look)
-        cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
-        now, prometheus = clock(), partial(_reader, opened, deadline)
-        reading = Reading(
-            *(temporal, cluster, now, for_routing, now),
-            goes_on=True,
-            prometheus=prometheus,
-            autoscalers=examines,
-        )
-        return await read_each(workers, reading)
 
     def run(
         self, workers: Sequence[InTemporal], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
@@ -199,7 +228,10 @@ class Servers:
         if kubernetes:
             self._clients.add(kubernetes)
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
-        return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))
+        prometheus = Prometheus(
+            settings.usable_prometheus(), settings.surroundings.prometheus_remedy(settings.operator)
+        )
+        return Connections(settings, asyncio.Runner(), temporal, kubernetes, prometheus)
 
     def renewed(self, opened: Connections) -> Connections:
         """New connections in the same event loop.
@@ -221,26 +253,3 @@ class Servers:
         # a thread of `status --watch` that is interrupted may still be reading: it ends with the process
         if opened and not self._is_reading:
             opened.runner.close()
-
-
-def usable_prometheus(
-    settings: Settings,
-    mounted: Sequence[PrometheusServer] = (),
-    remedy: str = "",
-) -> "Callable[[WorkerSpec], PrometheusServers]":
-    """The clients of the servers that a command may ask for any worker, made once one is needed."""
-
-    @cache
-    def clients() -> "PrometheusServers":
-        from twgen.clients.prometheus import PrometheusServers
-
-        what_to_do = remedy or settings.surroundings.prometheus_remedy(settings.operator)
-        return PrometheusServers(settings.usable_prometheus(mounted), what_to_do)
-
-    return lambda _: clients()
-
-
-def _reader(opened: Connections, deadline: Deadline, spec: WorkerSpec) -> "PrometheusReader":
-    from twgen.reading.prometheus import PrometheusReader
-
-    return PrometheusReader(opened.prometheus(spec), deadline)

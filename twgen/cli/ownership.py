@@ -9,7 +9,7 @@ from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, Grouped, options, paths_or_name_argument
 from twgen.cli.output import confirm, write
-from twgen.executing.temporal import TemporalWriter
+from twgen.cli.rolling import WorkerServers
 from twgen.model.world import WorkerWorld
 from twgen.planning.ownership import acting_identity, claimed, manager_of, released
 from twgen.planning.plan import worker_world
@@ -70,7 +70,8 @@ def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *
     [spec] = specs.workers
 
     async def story(opened: Connections) -> str:
-        worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
+        servers = WorkerServers(spec, opened)
+        worker = worker_world(spec, await servers.read(for_routing=False))
         name, identity = spec.worker_deployment, acting_identity(spec, worker, settings.planning_caller)
         manager, new_manager = manager_of(worker), decide(worker, identity)
         if not worker.temporal or new_manager == manager:
@@ -78,8 +79,7 @@ def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *
             return f"{name}: {owner}; your identity is {identity}"
         change = f"{name}: manager changes from {manager or 'none'} to {new_manager or 'none'}"
         confirm(change, yes=yes)
-        writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
-        await writer.set_manager(new_manager, worker.temporal.conflict_token)
+        await servers.temporal(identity).set_manager(new_manager, worker.temporal.conflict_token)
         return change
 
     with Servers(settings) as servers:

@@ -13,7 +13,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.serving import Answer, Request
 from twgen.cli.settings import Settings
 from twgen.cli.worker_name import Named
-from twgen.clients.deadline import Deadline, monotonic
+from twgen.clients.deadline import monotonic
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.model.diagnosis import Account, Need, Right, Severity
 from twgen.model.requests import Verb
@@ -69,7 +69,7 @@ class Presses:
 
         async def ask(opened: Connections) -> tuple[Need, ...]:
             client = opened.cluster_for("dashboard")
-            return await refused_to_caller(client, needs.values(), Deadline(self._settings.timeout))
+            return await refused_to_caller(client, needs.values(), opened.deadline())
 
         with suppress(TwgenError):  # then there are no buttons, and the page is as before
             refused = set(self._servers.run((), ask))
@@ -118,12 +118,7 @@ class Presses:
         if same := same_that_waits(status, wanted):
             return f"{status.worker}: {same} waits already: {when_answered(status, press.verb)}"
         named = Named(*status.worker.split("/", 1))
-
-        async def request(opened: Connections) -> str:
-            client = opened.cluster_for("dashboard")
-            return await refused_or_sent(client, named, wanted, status, self._settings)
-
-        if why := self._servers.run((), request):
+        if why := self._servers.run((), lambda opened: refused_or_sent(opened, named, wanted, status)):
             raise NegativeAnswer(f"{press.verb} of {status.worker} was not requested: {why}")
         return f"requested {press.verb} of {status.worker}: {when_answered(status, press.verb)}"
 

@@ -28,15 +28,10 @@ def progress(noun: str, *, quiet: bool) -> Iterator[Callable[[Sequence[Any]], Se
 
 
 @contextmanager
-def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """The same for work that is done at the same time: calls count its `total` items."""
+def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Iterator[object]]:
+    """The same for work that is done at the same time: each `next` counts one of its `total` items."""
     with progress(noun, quiet=quiet) as shown:
-        items = iter(shown(range(total)))
-
-        def count() -> None:
-            next(items, None)
-
-        yield count
+        yield iter(shown(range(total)))
 
 
 class _Counted(Sequence[Any]):

@@ -1,6 +1,5 @@
 """`twgen prune`: deletes the records of versions that are over, in Temporal."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -9,18 +8,15 @@ from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_or_name_argument
 from twgen.cli.output import confirm, say, write
+from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock
-from twgen.clients.deadline import Deadline
 from twgen.errors import NegativeAnswer
-from twgen.executing.pruning import Pruned, delete_records
-from twgen.executing.temporal import TemporalWriter
+from twgen.executing.temporal import Pruned, delete_records
 from twgen.model.problem import counted
-from twgen.model.spec import WorkerSpec
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
-from twgen.planning.pruning import KEPT, OldRecord, old_records, without_workflows
+from twgen.planning.pruning import KEPT, OldRecord, old_records
 from twgen.planning.sentences import in_days
-from twgen.reading.temporal.reader import SharedReads
 from twgen.reporting.json_text import json_text
 
 
@@ -45,10 +41,11 @@ def command(output: str, keep: int | None, **params: Any) -> None:
     kept = keep or spec.policy.keep_records or KEPT
 
     async def story(opened: Connections) -> Pruned:
+        worker = WorkerServers(spec, opened)
+
         async def read() -> tuple[tuple[OldRecord, ...], str]:
-            world = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
-            records = old_records(spec, world, clock(), kept)
-            unneeded = await without_open_workflows(spec, records, opened, settings.timeout)
+            world = worker_world(spec, await worker.read(for_routing=False))
+            unneeded = await worker.without_open_workflows(old_records(spec, world, clock(), kept))
             return unneeded, acting_identity(spec, world, settings.planning_caller)
 
         records, identity = await read()
@@ -64,7 +61,7 @@ def command(output: str, keep: int | None, **params: Any) -> None:
         confirm(change, yes=params["yes"])
         # the person may have taken long to answer
         still_old = {record.build_id for record in (await read())[0]}
-        writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
+        writer = worker.temporal(identity)
         return await delete_records(writer, [record for record in records if record.build_id in still_old])
 
     with Servers(settings) as servers:
@@ -75,15 +72,3 @@ def command(output: str, keep: int | None, **params: Any) -> None:
         write(f"{spec.worker_deployment}: deleted {counted(len(deleted), 'record')}\n")
     if refused:
         raise NegativeAnswer(f"{spec.worker_deployment}: not all were deleted: {refused[0]}")
-
-
-async def without_open_workflows(
-    spec: WorkerSpec,
-    records: Sequence[OldRecord],
-    opened: Connections,
-    timeout: float,  # noqa: ASYNC109 - of all answers
-) -> tuple[OldRecord, ...]:
-    """The records on which no workflow is open now."""
-    shared = SharedReads(opened.temporal, Deadline(timeout))
-    open_workflows = await shared.open_workflows(spec, [record.build_id for record in records])
-    return without_workflows(records, open_workflows)

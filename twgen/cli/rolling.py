@@ -1,26 +1,27 @@
-"""The rollouts of a command: their access to the servers, and the exit code after they end."""
+"""The servers of a worker, as a command and as a rollout uses them, and the exit code after rollouts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from twgen.cli.following import Standing
-from twgen.cli.live import Connections, Servers
-from twgen.cli.settings import Settings, clock
-from twgen.clients.deadline import Deadline, monotonic
+from twgen.cli.live import Connections
+from twgen.cli.settings import clock
+from twgen.clients.deadline import monotonic
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.executing.clock import SlowestClock
-from twgen.executing.rollout import WorkerRollout
+from twgen.executing.ports import Clock, Servers
 from twgen.executing.temporal import TemporalWriter
-from twgen.model.operator import Caller
-from twgen.model.plan import Phase, Plan, WorkerPlan
+from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
+from twgen.planning.pruning import OldRecord, without_workflows
 from twgen.reading.kubernetes import read_gate_input
+from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import SharedReads, TemporalReader
 
 
@@ -29,54 +30,76 @@ async def sleep(length: timedelta) -> None:
     await asyncio.sleep(length.total_seconds())
 
 
-async def glance_at(spec: WorkerSpec, settings: Settings, opened: Connections) -> WorkerDeployment | None:
-    """The traffic and the versions of a worker, by one call; None: Temporal does not know it."""
-    shared = SharedReads(opened.temporal, settings.reading_deadline())
-    return await TemporalReader(spec, shared).deployment()
+class LocalClock(Clock):
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        return clock()
+
+    async def sleep(self, length: timedelta) -> None:
+        await sleep(length)
 
 
-def rollout_of(  # noqa: PLR0913 - values that all rollouts of a command share, and values of each
-    spec: WorkerSpec,
-    caller: Caller,
-    settings: Settings,
-    servers: Servers,
-    opened: Connections,
-    *,
-    show: Callable[[Plan, World], Awaitable[None]],
-    say: Callable[[str], None],
-    recall: Callable[[World], World] = lambda world: world,
-) -> WorkerRollout:
-    """The rollout of a worker, over these connections; `recall` adds old versions from Git."""
-    cluster = opened.kubernetes
-    slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
+class WorkerServers(LocalClock, Servers):
+    """The servers of one worker, for a person's command."""
 
-    async def read() -> World:
+    def __init__(self, spec: WorkerSpec, opened: Connections) -> None:
+        self.spec, self.opened = spec, opened
+
+    async def read(self, *, for_routing: bool = True) -> World:
+        return await self.opened.read([self.spec], for_routing=for_routing)
+
+    async def glance(self) -> WorkerDeployment | None:
+        shared = SharedReads(self.opened.temporal, self.opened.settings.reading_deadline())
+        return await TemporalReader(self.spec, shared).deployment()
+
+    def temporal(self, identity: str) -> TemporalWriter:
+        return TemporalWriter(self.spec, identity, self.opened.temporal, self.opened.settings.timeout)
+
+    def shared(self) -> SharedReads:
+        """Reads Temporal, with one deadline for all answers."""
+        return SharedReads(self.opened.temporal, self.opened.deadline())
+
+    def batches(self, now: datetime) -> Draining:
+        """Reads workflows, and batch operations on them, with one deadline."""
+        return Draining(self.spec, self.shared(), now, timedelta())
+
+    async def without_open_workflows(self, records: Sequence[OldRecord]) -> tuple[OldRecord, ...]:
+        """The records on which no workflow is open now."""
+        build_ids = [record.build_id for record in records]
+        return without_workflows(records, await self.shared().open_workflows(self.spec, build_ids))
+
+    async def gate_input(self) -> bytes | None:
+        return await read_gate_input(self.spec, self.opened.kubernetes, self.opened.deadline())
+
+
+class RolloutServers(WorkerServers):
+    """The same for a rollout: it uses the slowest clock, and goes on if a read that only explains fails."""
+
+    def __init__(self, spec: WorkerSpec, opened: Connections) -> None:
+        super().__init__(spec, opened)
+        cluster = opened.kubernetes
+        self._slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
+
+    def now(self) -> datetime:
+        return self._slowest()
+
+    async def read(self, *, for_routing: bool = True) -> World:
         began = monotonic()
-        worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=True, goes_on=True))
-        slowest.saw(worker.temporal.routing.changed_at if worker.temporal else None, began)
+        world = await self.opened.read([self.spec], for_routing=for_routing, goes_on=True)
+        worker = worker_world(self.spec, world)
+        self._saw(worker.temporal, began)
         # other objects in the cluster belong to workers that other specs and intents name
-        world = World(slowest(), {spec.key: replace(worker, clocks_apart=slowest.apart())})
-        # reading Git may take seconds
-        return await asyncio.to_thread(recall, world)
+        return World(self.now(), {self.spec.key: replace(worker, clocks_apart=self._slowest.apart())})
 
-    async def glance() -> WorkerDeployment | None:
+    async def glance(self) -> WorkerDeployment | None:
         began = monotonic()
-        temporal = await glance_at(spec, settings, opened)
-        slowest.saw(temporal.routing.changed_at if temporal else None, began)
+        temporal = await super().glance()
+        self._saw(temporal, began)
         return temporal
 
-    return WorkerRollout(
-        spec=spec,
-        caller=caller,
-        clock=slowest,
-        sleep=sleep,
-        read=read,
-        glance=glance,
-        writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
-        gate_input=lambda: read_gate_input(spec, opened.kubernetes, Deadline(settings.timeout)),
-        show=show,
-        say=say,
-    )
+    def _saw(self, temporal: WorkerDeployment | None, began: float) -> None:
+        self._slowest.saw(temporal.routing.changed_at if temporal else None, began)
 
 
 def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:

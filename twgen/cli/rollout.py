@@ -2,9 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import click
@@ -15,13 +13,13 @@ from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
-from twgen.cli.rolling import judge, rollout_of
+from twgen.cli.rolling import RolloutServers, judge
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidInput, OutOfTime
-from twgen.executing.rollout import roll_out
+from twgen.executing.ports import View
+from twgen.executing.rollout import Rollout
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.specs.parse import Specs
@@ -72,62 +70,63 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         return roll_out_intent(settings, place, params["intent_hash"] or "", within, log)
     within = within or _WITHIN
     specs = load_specs(settings, needs_worker=True)
-    caller = replace(settings.planning_caller, drives=True)
-    memory = Memory(settings)
+    memory, caller = Memory(settings), replace(settings.planning_caller, drives=True)
     with (
         Servers(settings) as servers,
-        display(output, color, "Ctrl-C stops the rollout and leaves the traffic as it is") as view,
+        display(output, color, "Ctrl-C stops the rollout and leaves the traffic as it is") as screen,
     ):
-        reads = _Observations(specs, caller, view)
+        view = _AllWorkers(specs, screen)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            make = partial(rollout_of, show=reads.show, say=view.say)
-            workers = [
-                replace(
-                    make(spec, caller, settings, servers, opened, recall=recalling(memory, specs, spec)),
-                    report_failure=partial(reads.fail, spec),
-                )
-                for spec in specs.workers
-            ]
             async with asyncio.timeout(within):
                 # a rollout that fails does not stop the others
-                rollouts = (roll_out(worker, once=once) for worker in workers)
+                rollouts = (
+                    Rollout(_RecallingServers(spec, opened, memory, specs), caller, view).run(once=once)
+                    for spec in specs.workers
+                )
                 work = asyncio.gather(*rollouts, return_exceptions=True)
                 while not (await asyncio.wait([work], timeout=FRAME_SECONDS))[0]:
-                    view.repaint()
+                    screen.repaint()
             return work.result()
 
         try:
             outcomes = servers.run(specs.workers, story)
         except TimeoutError as error:
             # a settled rollout still waits until the change has reached every task queue
-            if unsettled := reads.unsettled():
+            if unsettled := view.unsettled():
                 raise OutOfTime(not_settled(within, unsettled)) from error
             return None
     return judge(outcomes)
 
 
-def recalling(memory: Memory, specs: Specs, spec: WorkerSpec) -> Callable[[World], World]:
-    """Adds old versions of this worker from Git, without a look at all others."""
-    own_specs = specs._replace(workers=(spec,))
-    return lambda world: memory.recall(own_specs, world)
+class _RecallingServers(RolloutServers):
+    """The servers of a worker, whose old versions are also read from Git."""
+
+    def __init__(self, spec: WorkerSpec, opened: Connections, memory: Memory, specs: Specs) -> None:
+        super().__init__(spec, opened)
+        # without a look at all other workers
+        self._memory, self._specs = memory, specs._replace(workers=(spec,))
+
+    async def read(self, *, for_routing: bool = True) -> World:
+        world = await super().read(for_routing=for_routing)
+        # reading Git may take seconds
+        return await asyncio.to_thread(self._memory.recall, self._specs, world)
 
 
-class _Observations:
-    """The last read of each worker by the rollouts of one command, and its plan; shown together."""
+class _AllWorkers(View):
+    """Shows the rollouts of one command together, by the last read of each worker."""
 
-    def __init__(self, specs: Specs, caller: Caller, view: Screen | Log) -> None:
-        self._specs, self._caller, self._view = specs, caller, view
+    def __init__(self, specs: Specs, screen: Screen | Log) -> None:
+        super().__init__(screen.say)
+        self._specs, self._screen = specs, screen
         self._plans: dict[WorkerKey, WorkerPlan] = {}
         self._worlds: dict[WorkerKey, WorkerWorld] = {}
         self._failures: dict[WorkerKey, str] = {}
 
-    async def fail(self, spec: WorkerSpec, failure: str, _: RoutingReason) -> None:
-        """Remember why the newest read of a worker, or the change after it, failed."""
+    def fail(self, spec: WorkerSpec, failure: str) -> None:
         self._failures[spec.key] = failure
 
-    async def show(self, plan: Plan, world: World) -> None:
-        """Remember a read of one of the workers, and show it beside the others."""
+    def show(self, plan: Plan, world: World, caller: Caller) -> None:
         for worker in plan.workers:
             self._failures.pop(worker.spec.key, None)
         self._worlds.update(world.workers)
@@ -138,9 +137,9 @@ class _Observations:
             # only when it is shown: with many workers, this costs more than a look at one
             plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
             together, worlds = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
-            return Observation(worlds, self._caller, together, read_at)
+            return Observation(worlds, caller, together, read_at)
 
-        self._view.show_part(Observation(world, self._caller, plan, read_at), whole)
+        self._screen.show_part(Observation(world, caller, plan, read_at), whole)
 
     def unsettled(self) -> list[str]:
         """The workers that were not settled at the last read, with the reason and the failure since then."""

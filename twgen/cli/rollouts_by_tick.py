@@ -8,15 +8,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from twgen.cli.in_cluster import how_it_ended, unattended
-from twgen.cli.live import Connections, Servers
+from twgen.cli.in_cluster import ClusterServers, JobPlace, how_it_ended
+from twgen.cli.live import Connections, Prometheus, Servers
 from twgen.cli.output import warn
 from twgen.cli.rolling import sleep
-from twgen.cli.settings import Settings, clock, steady
+from twgen.cli.settings import clock, steady
 from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import TwgenError
+from twgen.executing.ports import View
 from twgen.executing.rollout_tasks import RolloutTasks
-from twgen.executing.unattended import Access, carry_out
+from twgen.executing.unattended import carry_out
 from twgen.model.requests import PendingRequest
 from twgen.model.rollout import EndedJob, Glimpse, JobReference
 from twgen.model.spec import WorkerSpec
@@ -39,24 +40,21 @@ _LOOKS_AT_ONCE = 8
 """Rollouts on one Temporal server: more at once would only make each of its answers later."""
 
 
-class RolloutsByTick:
+class RolloutsByTick(RolloutTasks):
     """The rollouts of one process, and the connections that they use."""
 
     def __init__(
         self,
-        settings: Settings,
         servers: Servers,
         opened: Connections,
         say: Callable[[str], None],
         report_bug: Callable[[str, Exception], None],
     ) -> None:
-        """`say` gets every change that was made, and every end."""
-        self.tasks = RolloutTasks(self._carry_out, steady, say, report_bug)
-        self._say, self._report_bug = say, report_bug
-        self._settings = settings
-        self._shard = Shard(settings.shard, settings.shards)
+        super().__init__(steady, say, report_bug)
+        self._settings = settings = opened.settings
+        self.shard = Shard(settings.shard, settings.shards)
         self._servers = servers
-        self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
+        self.turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
         self._failure = ""
         self._opened = opened
 
@@ -70,13 +68,13 @@ class RolloutsByTick:
             except TwgenError as error:
                 self._renew(str(error))
             except Exception as error:  # noqa: BLE001 - it must not end the rollouts that run
-                self._report_bug("a look for new intents and requests", error)
+                self.report_bug("a look for new intents and requests", error)
             else:
                 if self._failure:
                     # a certificate may have been renewed since they were begun
-                    self.tasks.stop()
+                    self.stop()
                     self._failure = ""
-                self.tasks.see(glimpses)
+                self.see(glimpses)
             await sleep(_BETWEEN_GLIMPSES)
 
     def _renew(self, failure: str) -> None:
@@ -95,64 +93,75 @@ class RolloutsByTick:
                 continue
             if not needs_a_rollout(status.phase, status.reason):
                 ended_for = max(timedelta(), clock() - status.since)
-                self.tasks.note_end(glimpse_of(intent), steady() - ended_for)
+                self.note_end(glimpse_of(intent), steady() - ended_for)
 
     def ended(self, intent: Intent) -> EndedJob | None:
         """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""
-        at = self.tasks.ended_at(glimpse_of(intent)) if intent.is_by_tick else None
+        at = self.ended_at(glimpse_of(intent)) if intent.is_by_tick else None
         return EndedJob(JobReference("", ""), clock() - (steady() - at)) if at else None
 
-    def begin_again(self, intent: Intent) -> None:
-        """Begin the rollout of an intent that has ended."""
-        self.tasks.begin_again(glimpse_of(intent))
+    async def carry_out(self, glimpse: Glimpse) -> None:
+        """Carry out an intent of this shard."""
+        place = _Place(self, self._opened, glimpse)
+        plan = await carry_out(place, glimpse.intent_hash, None)
+        if place.is_own:
+            self.say(f"{place.name}: {how_it_ended(plan)}")
 
-    async def _carry_out(self, glimpse: Glimpse) -> None:
-        opened = self._opened
 
-        def prometheus(intent: Intent) -> "Callable[[WorkerSpec], PrometheusServers]":
-            names = {server.name for server in intent.prometheus}
-            return lambda spec: opened.prometheus(spec).among(names)
+class _Named(Prometheus):
+    """The Prometheus servers that an intent names, of those that its worker may use."""
 
-        base = unattended(self._settings, glimpse.place, self._servers, opened, prometheus, self._say)
-        is_own = False
+    def __init__(self, usable: Prometheus, intent: Intent) -> None:
+        super().__init__((), "")
+        self._usable, self._names = usable, {server.name for server in intent.prometheus}
 
-        async def own_intent(intent_hash: str) -> Intent | None:
-            nonlocal is_own
-            try:
-                if intent := await base.read_intent(intent_hash):
-                    is_own = self._shard.has(specs_of(intent).workers[0])
-            except UnusableIntent:
-                if is_own := self._shard.is_first:
-                    raise
-                return None
-            return intent if is_own else None
+    def of(self, spec: WorkerSpec) -> "PrometheusServers":
+        return self._usable.of(spec).among(self._names)
 
-        shared = replace(
-            base, read_intent=own_intent, access=lambda intent: self._shared(base.access(intent), glimpse)
-        )
-        plan = await carry_out(shared, glimpse.intent_hash, None)
-        if is_own:
-            self._say(f"{'/'.join(glimpse.place)}: {how_it_ended(plan)}")
 
-    def _shared(self, access: Access, glimpse: Glimpse) -> Access:
-        """The same access; a look waits for its turn, and reads a request if one was seen.
+class _Place(JobPlace):
+    """The ConfigMap of an intent; that of another shard does not exist."""
 
-        Only a few rollouts read one Temporal server at once. A turn ends with the read: if a status or an
-        Event cannot be written, no other rollout waits for that.
-        """
-        rollout = access.rollout
+    def __init__(self, rollouts: RolloutsByTick, opened: Connections, glimpse: Glimpse) -> None:
+        super().__init__(opened, glimpse.place, View(rollouts.say))
+        self._rollouts, self._glimpse = rollouts, glimpse
+        self.is_own = False
 
-        async def read() -> World:
-            async with self._turns[rollout.spec.connection.host_port]:
-                return await rollout.read()
+    async def read_intent(self, intent_hash: str) -> Intent | None:
+        shard = self._rollouts.shard
+        try:
+            if intent := await super().read_intent(intent_hash):
+                self.is_own = shard.has(specs_of(intent).workers[0])
+        except UnusableIntent:
+            self.is_own = shard.is_first
+            if self.is_own:
+                raise
+            return None
+        return intent if self.is_own else None
 
-        async def is_asked() -> bool:
-            return self.tasks.is_asked(glimpse)
+    def servers(self, intent: Intent) -> ClusterServers:
+        return _SharedServers(self._rollouts, self._glimpse, self._opened, intent)
 
-        async def pending() -> Sequence[PendingRequest]:
-            return await access.pending() if self.tasks.is_asked(glimpse) else ()
 
-        return access._replace(rollout=replace(rollout, read=read), pending=pending, is_asked=is_asked)
+class _SharedServers(ClusterServers):
+    """The servers of one of many rollouts: a look waits for its turn, and reads a request if one was seen."""
+
+    def __init__(
+        self, rollouts: RolloutsByTick, glimpse: Glimpse, opened: Connections, intent: Intent
+    ) -> None:
+        super().__init__(replace(opened, prometheus=_Named(opened.prometheus, intent)), intent)
+        self._rollouts, self._glimpse = rollouts, glimpse
+
+    async def read(self, *, for_routing: bool = True) -> World:
+        # a turn ends with the read: if a status or an Event cannot be written, no other rollout waits
+        async with self._rollouts.turns[self.spec.connection.host_port]:
+            return await super().read(for_routing=for_routing)
+
+    async def is_asked(self) -> bool:
+        return self._rollouts.is_asked(self._glimpse)
+
+    async def pending(self) -> Sequence[PendingRequest]:
+        return await super().pending() if self._rollouts.is_asked(self._glimpse) else ()
 
 
 def glimpse_of(intent: Intent) -> Glimpse:

@@ -4,48 +4,44 @@ import gc
 import os
 import time
 from asyncio import TaskGroup
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from datetime import timedelta
-from functools import cache, partial
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from twgen.cli.live import Connections, Servers
+from twgen.cli.live import Connections, Prometheus, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
-from twgen.cli.prune import without_open_workflows
-from twgen.cli.rolling import sleep
-from twgen.cli.rollouts_by_tick import RolloutsByTick
+from twgen.cli.rolling import WorkerServers, sleep
+from twgen.cli.rollouts_by_tick import RolloutsByTick, glimpse_of
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of, steady
 from twgen.clients.argocd import ArgoCD
-from twgen.clients.deadline import AnswerDeadline, Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.pruning import Pruned, delete_records
+from twgen.executing.ports import TickServers
 from twgen.executing.refreshes import Refreshes
-from twgen.executing.temporal import TemporalWriter, begin
+from twgen.executing.temporal import TemporalWriter
 from twgen.executing.tick import Tick, Worker
-from twgen.executing.tick_memory import TickMemory
-from twgen.model.draining import ScheduledAction
 from twgen.model.operator import Application, GroupKind
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
+from twgen.model.world import World
 from twgen.planning.attached_status import AttachedRead, with_refusals
 from twgen.planning.pruning import OldRecord
 from twgen.planning.rollout import overdue
 from twgen.planning.routing.target import Target
 from twgen.planning.shards import Shard
+from twgen.planning.unread import Unread
 from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
 from twgen.reading.temporal.pinned_workflows import Draining
-from twgen.reading.temporal.reader import SharedReads
-from twgen.records.rollout_status import write_rollout_status
+from twgen.records.intent import Intent
 from twgen.reporting.bugs import Bug
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
@@ -119,47 +115,43 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     if settings.operator.tick.rollouts and every is None:
         raise InvalidInput("tick.rollouts of the OperatorConfig needs --every: a rollout takes many checks")
     with Servers(settings) as servers, served, closing(refreshes) if refreshes else nullcontext():
-        # the first look describes every worker, and one alone needs no memory
-        next_look = Look if every is None else Memory().look
-        checks_with = partial(
-            _Checks, settings, servers, refreshes=refreshes, next_look=next_look, goes_on=every is not None
-        )
-        if every is not None:
-            servers.run((), lambda opened: _check_for_ever(checks_with(opened), exposed, every))
-        elif failures := servers.run((), lambda opened: checks_with(opened).check()):
+
+        async def story(opened: Connections) -> list[str]:
+            checks = _Checks(servers, opened, refreshes, goes_on=every is not None)
+            if every is None:
+                return await checks.check()
+            return await _check_for_ever(checks, exposed, every)
+
+        if failures := servers.run((), story):
             raise StateUnavailable("; ".join(failures))
 
 
-class _Checks:
+class _Checks(TickServers):
     """The checks of one process, with their results and counts."""
 
-    def __init__(  # noqa: PLR0913 - what all checks share
-        self,
-        settings: Settings,
-        servers: Servers,
-        opened: Connections,
-        *,
-        refreshes: Refreshes | None,
-        next_look: Callable[[], Look],
-        goes_on: bool,
+    def __init__(
+        self, servers: Servers, opened: Connections, refreshes: Refreshes | None, *, goes_on: bool
     ) -> None:
-        self.settings, self.servers, self.refreshes = settings, servers, refreshes
-        self.next_look = next_look
+        self.settings = settings = opened.settings
+        self.servers, self.refreshes = servers, refreshes
         self.shard = Shard(settings.shard, settings.shards)
-        self.opened = replace(opened, prometheus=prometheus_of_projects(settings, refreshes))
+        self.opened = replace(opened, prometheus=ProjectPrometheus(settings, refreshes))
         """The connections of the next check."""
         self.rollouts: RolloutsByTick | None = None
         """The rollouts that this process carries out; None: it may carry out none."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors, self.has_failed = 0, 0, False
-        self.memory = TickMemory(steady, goes_on=goes_on)
+        self.tick = Tick(self, _print, settings.operator.tick, goes_on=goes_on)
+        # the first look describes every worker, and one alone needs no memory
+        self._looks = Memory() if goes_on else None
+        self._look = Look()
 
     async def check(self) -> list[str]:
         """Check all rollouts, do everything that is due, and return the failures."""
         if self.has_failed:
             self._renew()
         try:
-            self.statuses, failures = await _check(self, self.opened)
+            failures = await self._check()
             self.done += 1
         except TwgenError as error:
             failures = [str(error)]
@@ -169,13 +161,87 @@ class _Checks:
         self.has_failed = not all(isinstance(failure, Bug) for failure in failures)
         return failures
 
+    async def _check(self) -> list[str]:
+        """Do everything that is due and possible; the failures."""
+        settings, client = self.settings, self.opened.cluster_for("tick")
+        records = await rollouts_in_cluster(client, settings.namespace, AnswerDeadline(settings.timeout))
+        status_of = {status.worker: status for status in records.statuses}
+        specs, unusable = specs_of_intents(records.intents)
+        failures = [*records.unusable, *unusable]
+        is_own = {spec.worker_deployment: self.shard.has(spec) for _, spec in specs}
+        if self.rollouts:
+            self.rollouts.remember(records.intents, status_of)
+        workers = [
+            Worker(
+                intent,
+                spec,
+                (self.rollouts.ended(intent) if self.rollouts else None)
+                or records.ended.get((intent.namespace, intent.hash)),
+                status_of.get(spec.worker_deployment),
+            )
+            for intent, spec in specs
+            if self.shard.has(spec)
+        ]
+        self._look = self._looks.look() if self._looks else Look()
+        result = await self.tick.act(turned(workers, self.done))
+        warn(result.warnings)
+        failures += result.failures
+        shown = [
+            overdue(status, clock())
+            for status in records.shown
+            if is_own.get(status.worker, self.shard.is_first)
+        ]
+        statuses = result.newer(shown)
+        if self.refreshes:
+            failures += await self.refreshes.ask(result.applications, clock(), steady())
+            statuses = [with_refusals(status, self.refreshes.refused) for status in statuses]
+        self.statuses = statuses
+        return failures
+
+    def steady(self) -> datetime:
+        return steady()
+
+    async def read(
+        self, workers: Sequence[WorkerSpec], *, for_routing: bool
+    ) -> tuple[World, Sequence[Unread]]:
+        return await self.opened.read_each(workers, for_routing=for_routing, look=self._look)
+
+    async def attached(self, kinds: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
+        # a kind that cannot be read is reported once
+        client, deadline = self.opened.cluster_for("tick"), AnswerDeadline(self.settings.timeout)
+        objects = await read_attached(client, kinds, deadline)
+        for why in (why for read in objects.values() for why in read.unread.values()):
+            if self.tick.is_new(why):
+                warn([f"the state of attached objects is unknown: {why}"])
+        return objects
+
+    async def without_open_workflows(
+        self, target: Target, records: Sequence[OldRecord]
+    ) -> Sequence[OldRecord]:
+        return await WorkerServers(target.spec, self.opened).without_open_workflows(records)
+
+    def batches(self, target: Target) -> Draining:
+        return WorkerServers(target.spec, self.opened).batches(target.now)
+
+    def temporal(self, target: Target) -> TemporalWriter:
+        return WorkerServers(target.spec, self.opened).temporal(target.identity)
+
+    def writer(self, intent: Intent) -> ClusterWriter:
+        client = self.opened.cluster_for("tick")
+        return ClusterWriter(client, intent, self.settings.timeout, _FIELD_MANAGER)
+
+    def begin_again(self, intent: Intent) -> bool:
+        if self.rollouts:
+            self.rollouts.begin_again(glimpse_of(intent))
+        return self.rollouts is not None
+
     def report_bug(self, subject: str, error: Exception) -> None:
         """Print a line about an unexpected error in a rollout, once."""
         self.warn([Bug.of(subject, error)])
 
     def warn(self, lines: Iterable[str]) -> None:
         """Print one warning for each line; one about a bug once."""
-        warn(line for line in lines if not isinstance(line, Bug) or self.memory.is_new(line))
+        warn(line for line in lines if not isinstance(line, Bug) or self.tick.is_new(line))
 
     def _renew(self) -> None:
         """Use new connections from now on: a key or a certificate may have been renewed since it was read."""
@@ -195,9 +261,7 @@ async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> No
     """Check again and again, and carry out rollouts meanwhile."""
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
-            checks.rollouts = RolloutsByTick(
-                checks.settings, checks.servers, checks.opened, _print, checks.report_bug
-            )
+            checks.rollouts = RolloutsByTick(checks.servers, checks.opened, _print, checks.report_bug)
         following = None
         while True:
             await _check_and_report(checks, exposed, every)
@@ -239,81 +303,32 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
     return Refreshes(argocd, settings.timeout, _print)
 
 
-def prometheus_of_projects(
-    settings: Settings, refreshes: Refreshes | None
-) -> "Callable[[WorkerSpec], PrometheusServers]":
-    """The clients of the Prometheus servers that a worker's Argo CD project may use, and of the options'."""
-    operator = settings.operator
+class ProjectPrometheus(Prometheus):
+    """The Prometheus servers that a worker's Argo CD project may use, and those of the options."""
 
-    @cache
-    def clients(project: str) -> "PrometheusServers":
-        from twgen.clients.prometheus import PrometheusServers
+    def __init__(self, settings: Settings, refreshes: Refreshes | None) -> None:
+        super().__init__((), "")
+        self._settings, self._refreshes = settings, refreshes
+        self._by_project: dict[str, Prometheus] = {}
 
-        servers = (*operator.prometheus_of(Application("", project)), *settings.prometheus)
-        remedy = (
-            f"the operator must list Argo CD project {project!r} in `prometheus` of {operator.file}"
-            if project
-            else "tick does not know its Argo CD project: does an application of --argocd-server render its"
-            " intent?"
-        )
-        return PrometheusServers(tuple({server.name: server for server in servers}.values()), remedy)
-
-    return lambda spec: clients(refreshes.projects.get(spec.worker_deployment, "") if refreshes else "")
+    def of(self, spec: WorkerSpec) -> "PrometheusServers":
+        """The clients of the servers of the worker's project."""
+        refreshes, operator = self._refreshes, self._settings.operator
+        project = refreshes.projects.get(spec.worker_deployment, "") if refreshes else ""
+        if project not in self._by_project:
+            servers = (*operator.prometheus_of(Application("", project)), *self._settings.prometheus)
+            remedy = (
+                f"the operator must list Argo CD project {project!r} in `prometheus` of {operator.file}"
+                if project
+                else "tick does not know its Argo CD project: does an application of --argocd-server render"
+                " its intent?"
+            )
+            self._by_project[project] = Prometheus(servers, remedy)
+        return self._by_project[project].of(spec)
 
 
 def _print(line: str) -> None:
     write(f"{printable(line)}\n")
-
-
-async def _check(checks: _Checks, opened: Connections) -> tuple[Sequence[RolloutStatus], list[str]]:
-    """Do everything that is due and possible; the statuses of all rollouts, and the failures."""
-    settings, timeout = checks.settings, checks.settings.timeout
-    client = opened.cluster_for("tick")
-    records = await rollouts_in_cluster(client, settings.namespace, AnswerDeadline(timeout))
-    status_of = {status.worker: status for status in records.statuses}
-    specs, unusable = specs_of_intents(records.intents)
-    failures = [*records.unusable, *unusable]
-    is_own = {spec.worker_deployment: checks.shard.has(spec) for _, spec in specs}
-    if checks.rollouts:
-        checks.rollouts.remember(records.intents, status_of)
-    workers = [
-        Worker(
-            intent,
-            spec,
-            (checks.rollouts.ended(intent) if checks.rollouts else None)
-            or records.ended.get((intent.namespace, intent.hash)),
-            status_of.get(spec.worker_deployment),
-        )
-        for intent, spec in specs
-        if checks.shard.has(spec)
-    ]
-    tick = Tick(
-        read=partial(checks.servers.read_each, opened, look=checks.next_look()),
-        delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
-        record=lambda intent, status: ClusterWriter(client, intent, timeout, _FIELD_MANAGER).record(
-            write_rollout_status(status), over=status.resource_version
-        ),
-        answer=lambda intent, *answers: ClusterWriter(client, intent, timeout).answer(*answers),
-        say=_print,
-        memory=checks.memory,
-        begin_again=checks.rollouts.begin_again if checks.rollouts else None,
-        drain=partial(_drain, opened, timeout) if settings.operator.tick.drains else None,
-        prune=partial(_prune, opened, timeout) if settings.operator.tick.prunes else None,
-        attached=partial(_attached, client, timeout, checks.memory),
-    )
-    result = await tick.act(turned(workers, checks.done))
-    warn(result.warnings)
-    failures += result.failures
-    shown = [
-        overdue(status, clock())
-        for status in records.shown
-        if is_own.get(status.worker, checks.shard.is_first)
-    ]
-    statuses = result.newer(shown)
-    if checks.refreshes:
-        failures += await checks.refreshes.ask(result.applications, clock(), steady())
-        statuses = [with_refusals(status, checks.refreshes.refused) for status in statuses]
-    return statuses, failures
 
 
 def turned(workers: Sequence[Item], look: int) -> Sequence[Item]:
@@ -323,41 +338,3 @@ def turned(workers: Sequence[Item], look: int) -> Sequence[Item]:
     """
     beginning = len(workers) * (look % _BEGINNINGS) // _BEGINNINGS
     return [*workers[beginning:], *workers[:beginning]]
-
-
-async def _drain(
-    opened: Connections,
-    timeout: float,  # noqa: ASYNC109 - of each request
-    target: Target,
-    scheduled: ScheduledAction,
-) -> bool:
-    """Begin the policy's scheduled action on the workflows of a draining version."""
-    shared = SharedReads(opened.temporal, Deadline(timeout))
-    batches = Draining(target.spec, shared, target.now, timedelta())
-    writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
-    return await begin(target, scheduled, batches, writer, _print)
-
-
-async def _prune(
-    opened: Connections,
-    timeout: float,  # noqa: ASYNC109 - of each request
-    target: Target,
-    records: Sequence[OldRecord],
-) -> Pruned:
-    """Delete the records on which no workflow is open."""
-    unneeded = await without_open_workflows(target.spec, records, opened, timeout)
-    writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
-    return await delete_records(writer, unneeded)
-
-
-async def _attached(
-    client: KubernetesClient,
-    timeout: float,  # noqa: ASYNC109 - of each answer
-    memory: TickMemory,
-    kinds: Mapping[str, set[GroupKind]],
-) -> Mapping[str, AttachedRead]:
-    """The states of attached objects; a kind that cannot be read is reported once."""
-    objects = await read_attached(client, kinds, AnswerDeadline(timeout))
-    for why in (why for read in objects.values() for why in read.unread.values() if memory.is_new(why)):
-        warn([f"the state of attached objects is unknown: {why}"])
-    return objects

@@ -1,4 +1,4 @@
-"""Changes the cluster of a rollout by single calls, and starts its Job again after a person's command."""
+"""Changes the cluster of a rollout by single calls; requests of people, and a new start of its Job."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -7,19 +7,27 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, MergePatch, config_map_path, error_of, jobs_path
+from twgen.clients.kubernetes import (
+    Forbidden,
+    KubernetesClient,
+    MergePatch,
+    config_map_path,
+    error_of,
+    jobs_path,
+)
 from twgen.cluster.field_managers import ARGO_CD, KUBECTL
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.requests import Answer, PendingRequest
+from twgen.model.requests import Answer, PendingRequest, Request, Verb
 from twgen.model.rollout import JobReference
+from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.cluster_changes import AttachedInCluster, AttachedRecord, Owning, ReplicasChange
 from twgen.records.intent import Intent
-from twgen.records.requests import ANSWER_ENTRIES, write_answer
+from twgen.records.requests import ANSWER_ENTRIES, annotation_of, write_answer, write_request
 from twgen.versioning.names import (
     ADDED,
     DEPLOYMENT_API,
@@ -38,6 +46,8 @@ _ATTACHED_MANAGER = "twgen-attached"
 """The field manager of a Deployment's annotations about attached objects: it does not own the replicas."""
 _REQUESTS_MANAGER = "twgen-requests"
 """The field manager of answers to requests."""
+_SENDER = "twgen-person"
+"""The field manager of what people request."""
 _DONE = range(200, 300)
 _GONE_OR_NEWER = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _LONGEST_MESSAGE = 1024
@@ -231,6 +241,29 @@ class ClusterWriter:
             why = answer.get("message") or status
             raise error_of(status)(f"{method} {path}: the API server rejected it: {why}")
         return answer
+
+
+async def send(
+    client: KubernetesClient, judged_by: RolloutStatus, request: Request, deadline: Deadline
+) -> None:
+    """Write a request that was judged by this status; raises StateUnavailable or OutOfTime.
+
+    Raises Conflict if the status has changed since. An abort is written anyway: no other request is replaced.
+    """
+    namespace, _, worker = judged_by.worker.partition("/")
+    path = config_map_path(namespace, rollout_status_name(worker))
+    over = {} if request.verb is Verb.ABORT else {"resourceVersion": judged_by.resource_version}
+    annotations = {annotation_of(request.verb): write_request(request)}
+    body = MergePatch(metadata={"annotations": annotations, **over})
+    status, answer = await client.ask("PATCH", path, deadline, query={"fieldManager": _SENDER}, body=body)
+    if status == HTTPStatus.FORBIDDEN:
+        raise Forbidden(
+            f"you are not allowed to request this of {namespace}/{worker}: that needs the verb patch on"
+            f" ConfigMap {rollout_status_name(worker)} ({answer.get('message')})"
+        )
+    if status != HTTPStatus.OK:
+        why = answer.get("message") or status
+        raise error_of(status)(f"PATCH {path}: the API server rejected it: {why}")
 
 
 async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType
+from twgen.executing.ports import IntentPlace
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus, Status
@@ -20,6 +21,14 @@ _MOST_FAILURES = 3
 """How many failures a status shows."""
 _SILENCE = timedelta(seconds=5)
 """The shortest silence that is reported: every read takes a moment."""
+
+
+async def is_current(place: IntentPlace, intent: Intent) -> bool:
+    """The intent can be read and is not superseded; a failed read might not have read it."""
+    with suppress(TwgenError):
+        current = await place.read_intent(intent.hash)
+        return current is not None and current.uid == intent.uid
+    return False
 
 
 class Journal:
@@ -88,30 +97,24 @@ class Journal:
         for warning in warnings:
             await self._add_event("Warning", "RenderWarning", warning, now)
 
-    async def fail(
-        self,
-        failure: str,
-        reason: RoutingReason,
-        now: datetime,
-        is_current: Callable[[], Awaitable[bool]],
-        read_status: Callable[[], Awaitable[RolloutStatus | None]],
-    ) -> None:
+    async def fail(self, failure: str, reason: RoutingReason, place: IntentPlace) -> None:
         """Report why a read, or a change after it, failed, until the cluster has it.
 
         The status is written only while it is this rollout's. A rollout that has read nothing continues from
         the status in the cluster, and does not replace it while it cannot be read.
         """
-        self._asked_at = None
+        self._asked_at, now = None, place.now()
         if failure in self._failing:  # a failure occurs once at one read, so this is another read
             self._failed_before, self._failing = self._failing, {}
         self._failing = {**self._failing, failure: reason}
         if not self._last and not self._current:
             with suppress(TwgenError):
-                self._current = self._state_without_read(await read_status(), now)
+                self._current = self._state_without_read(await place.read_status(self.intent), now)
         is_claim = reason is RoutingReason.CLAIM_FAILED
         if self._current and is_claim and self._current.reason != reason:
             self._current = unclaimed(self._current, now)
-        if self._current and self._failures != self._written_failures and await is_current():
+        is_news = self._failures != self._written_failures
+        if self._current and is_news and await is_current(place, self.intent):
             await self._write(self._current)
         is_new = failure not in self._reported_failures
         if is_new and await self._add_event("Warning", reason, failure, now):

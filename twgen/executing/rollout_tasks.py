@@ -1,7 +1,8 @@
 """The rollouts that one process carries out side by side: a task for each worker."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ class _Ended(NamedTuple):
     at: datetime
 
 
-class RolloutTasks:
+class RolloutTasks(ABC):
     """Begins the rollout of each intent once, and again when it is told to.
 
     The cluster has all that a rollout must remember, so a process that begins them again loses nothing.
@@ -27,22 +28,19 @@ class RolloutTasks:
 
     def __init__(
         self,
-        carry_out: Callable[[Glimpse], Awaitable[object]],
-        clock: Callable[[], datetime],
+        steady: Callable[[], datetime],
         say: Callable[[str], None],
         report_bug: Callable[[str, Exception], None],
     ) -> None:
-        """`carry_out` ends when nothing is left to do, or when the intent is another one.
-
-        A rollout that has ended keeps its time by `clock`.
-        """
-        self._carry_out = carry_out
-        self._clock = clock
-        self._say = say
-        self._report_bug = report_bug
+        """A rollout that has ended keeps its time by `steady`; `say` gets every change and every end."""
+        self._steady, self.say, self.report_bug = steady, say, report_bug
         self._seen: dict[Place, Glimpse] = {}
         self._running: dict[Place, asyncio.Task[None]] = {}
         self._ended: dict[Place, _Ended] = {}
+
+    @abstractmethod
+    async def carry_out(self, glimpse: Glimpse) -> None:
+        """Carry out an intent until nothing is left to do, or until it is another one."""
 
     def see(self, glimpses: Iterable[Glimpse]) -> None:
         """Begin the rollouts of the intents that are new, and again once for each request.
@@ -96,12 +94,12 @@ class RolloutTasks:
 
     async def _run(self, glimpse: Glimpse) -> None:
         try:
-            await self._carry_out(glimpse)
+            await self.carry_out(glimpse)
         except TwgenError as error:
-            self._say(f"{'/'.join(glimpse.place)}: its rollout has ended: {error}")
+            self.say(f"{'/'.join(glimpse.place)}: its rollout has ended: {error}")
         except Exception as error:  # noqa: BLE001 - it must not end the rollouts of the other workers
-            self._report_bug("/".join(glimpse.place), error)
+            self.report_bug("/".join(glimpse.place), error)
         finally:
             del self._running[glimpse.place]
         # not after a stop: then it is to begin again
-        self._ended[glimpse.place] = _Ended(glimpse, self._clock())
+        self._ended[glimpse.place] = _Ended(glimpse, self._steady())

@@ -1,19 +1,20 @@
-"""Changes one worker in Temporal by single calls, and starts a policy's actions on draining workflows."""
+"""Changes one worker in Temporal by single calls, and does what a policy says about its old versions."""
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, OneAtATime, TemporalClients
-from twgen.errors import NegativeAnswer
+from twgen.errors import NegativeAnswer, TwgenError
 from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.problem import counted
 from twgen.model.spec import WorkerSpec
 from twgen.planning.draining.batch_operations import batch_of, in_words
 from twgen.planning.draining.schedule import announced_mark, begun_mark
+from twgen.planning.pruning import OldRecord
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.target import Target
 from twgen.planning.visibility import still_open
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
     from temporalio.api.deployment.v1 import WorkerDeploymentVersion
     from temporalio.api.workflow.v1 import VersioningOverride
+
+_MOST_REFUSALS = 3
+"""The server refuses to delete the next version too, most likely."""
 
 
 class TemporalWriter:
@@ -200,6 +204,31 @@ def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Paylo
     from temporalio.api.common.v1 import Payload
 
     return Payload(metadata={"encoding": b"json/plain"} if metadata is None else metadata, data=data)
+
+
+class Pruned(NamedTuple):
+    """What became of old records."""
+
+    deleted: Sequence[str]
+    """The build IDs."""
+    refused: Sequence[str]
+    """Why others were not deleted, each with its build ID."""
+
+
+async def delete_records(writer: TemporalWriter, records: Sequence[OldRecord]) -> Pruned:
+    """Delete the records one after another; after three refusals it tries no more."""
+    deleted: list[str] = []
+    refused: list[str] = []
+    for record in records:
+        if len(refused) == _MOST_REFUSALS:
+            break
+        try:
+            await writer.delete_version(record.build_id)
+        except TwgenError as error:
+            refused.append(f"{record.build_id}: {error}")
+        else:
+            deleted.append(record.build_id)
+    return Pruned(deleted, refused)
 
 
 class Batches(Protocol):

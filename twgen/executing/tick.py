@@ -1,23 +1,22 @@
-"""One check of all rollouts of a cluster: which renders are outdated, and which Jobs must run again."""
+"""Checks of all rollouts of a cluster: which renders are outdated, and which Jobs must run again."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from twgen.clients.kubernetes import Forbidden
 from twgen.errors import TwgenError
-from twgen.executing.pruning import Pruned
-from twgen.executing.tick_memory import TickMemory
-from twgen.model.draining import ScheduledAction
-from twgen.model.operator import Caller, GroupKind
+from twgen.executing.ports import TickServers
+from twgen.executing.temporal import begin, delete_records
+from twgen.model.operator import Caller, TickSettings
 from twgen.model.plan import Plan
 from twgen.model.requests import Answer, AnswerState
-from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
+from twgen.model.rollout import Driver, EndedJob, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import later
@@ -33,23 +32,21 @@ from twgen.planning.draining.schedule import (
 )
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
-from twgen.planning.refresh import (
-    Rendered,
-    plan_hash,
-    possible_renders,
-    runs_again,
-)
+from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.requests import refused_without_job
 from twgen.planning.rollout import brought_up_to_date, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread, unread_lines
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
+from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.bugs import Bug
 from twgen.reporting.status.document import is_news, rollout_status
 
 _NAMESPACES_AT_ONCE = 8
 """Of each Temporal server, so that one that never answers does not delay the others."""
+_BUSY_LOOKS = 3
+"""A server that is over its limit in as many looks in a row is reported."""
 _PRUNED_AT_ONCE = 10
 """The most records of a worker in one check: what else is due comes soon enough."""
 
@@ -63,6 +60,20 @@ class Worker(NamedTuple):
     """The newest Job of its intent, if it has ended."""
     status: RolloutStatus | None = None
     """Its status in the cluster."""
+
+    @property
+    def driver(self) -> Driver:
+        """The program that carries it out; a Job is known to be a hook only once it has ended."""
+        if self.intent.is_rolled_out_by_hand:
+            return Driver.NONE
+        if self.intent.is_by_tick:
+            return Driver.TICK
+        return Driver.HOOK if self.ended and self.ended.is_hook else Driver.JOB
+
+    @property
+    def is_carried_out(self) -> bool:
+        """A rollout in the cluster has not ended yet."""
+        return not self.ended and self.driver is not Driver.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,44 +155,36 @@ class _Observation:
             result.applications[intent.application].append(rendered)
 
 
-class ReadWorkers(Protocol):
-    """Reads the workers; also returns why some of them cannot be read."""
-
-    async def __call__(
-        self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
-    ) -> tuple[World, Sequence[Unread]]:
-        """With `for_routing`, also task queues, gates and all other input of decisions about traffic."""
-
-
-@dataclass(frozen=True, slots=True)
 class Tick:
-    """One check, with its functions that read and write."""
+    """The checks of one process, and what they remember: else they would ask and say some things again."""
 
-    read: ReadWorkers
-    delete: Callable[[Intent, JobReference], Awaitable[None]]
-    record: Callable[[Intent, RolloutStatus], Awaitable[None]]
-    """Writes the status of a worker into the cluster."""
-    answer: Callable[..., Awaitable[object]]
-    """Answers requests to the rollout of an intent, as `ClusterWriter.answer` does."""
-    say: Callable[[str], None]
-    """Gets every change that was made."""
-    memory: TickMemory
-    begin_again: Callable[[Intent], None] | None = None
-    """Begins a rollout by this process that has ended; None: it carries out none."""
-    drain: Callable[[Target, ScheduledAction], Awaitable[bool]] | None = None
-    """Starts a policy's action on the workflows of a version, if it can; None: it is not allowed."""
-    attached: Callable[[Mapping[str, set[GroupKind]]], Awaitable[Mapping[str, AttachedRead]]] | None = None
-    """Reads the objects of these kinds, by namespace; raises no TwgenError."""
-    prune: Callable[[Target, Sequence[OldRecord]], Awaitable[Pruned]] | None = None
-    """Deletes the records on which no workflow is open; None: it is not allowed."""
+    def __init__(
+        self, servers: TickServers, say: Callable[[str], None], allowed: TickSettings, *, goes_on: bool
+    ) -> None:
+        """`say` gets every change that was made; `allowed` is what the operator permits.
+
+        `goes_on`: there is a next check.
+        """
+        self.servers, self.say, self.allowed, self._goes_on = servers, say, allowed, goes_on
+        # times are by the steady clock; each mapping is by worker, and forgets workers that are gone
+        self.begun = defaultdict[str, dict[str, datetime]](dict)
+        """Until when a batch operation that was begun has nothing more to do, by job ID."""
+        self.kept = defaultdict[str, dict[str, NextTry]](dict)
+        """When the deletion of an old record is tried again, by build ID."""
+        self._said = defaultdict[str, set[str]](set)
+        self._busy: dict[str, int] = {}
+        """Why workers were not read although a later look may read them, and in how many looks in a row."""
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
-        """Delete the Jobs that must run again, and write the statuses that no Job writes."""
+        """Check once: delete the Jobs that must run again, and write the statuses that no Job writes."""
         result = TickResult()
         turns: defaultdict[str, asyncio.Semaphore]
         turns = defaultdict(lambda: asyncio.Semaphore(_NAMESPACES_AT_ONCE))
         by_place: defaultdict[tuple[str, str], list[Worker]] = defaultdict(list)
-        self.memory.forget_all_but({worker.spec.worker_deployment for worker in workers})
+        known = {"", *(worker.spec.worker_deployment for worker in workers)}
+        for memory in (self.begun, self.kept, self._said):
+            for gone in memory.keys() - known:
+                del memory[gone]
         for worker in workers:
             by_place[worker.spec.connection.host_port, worker.intent.namespace].append(worker)
             if worker.ended and worker.ended.is_older:
@@ -195,8 +198,21 @@ class Tick:
                 await self._check(group, turns[group[0].spec.connection.host_port], result)
 
         await asyncio.gather(*map(check_namespace, by_place.values()))
-        result.failures.extend(unread_lines(self.memory.without_busy(result.unread)))
+        result.failures.extend(unread_lines(self._without_busy(result.unread)))
         return result
+
+    def is_new(self, sentence: str, worker: str = "") -> bool:
+        """The sentence is not said yet; from now on it is. Without a worker, it is never forgotten."""
+        is_new = sentence not in self._said[worker]
+        self._said[worker].add(sentence)
+        return is_new
+
+    def _without_busy(self, unread: Sequence[Unread]) -> Sequence[Unread]:
+        """The workers that were not read, without those whose busy server may answer the next look."""
+        if not self._goes_on:
+            return unread
+        self._busy = {one.why: self._busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
+        return [one for one in unread if self._busy.get(one.why, _BUSY_LOOKS) >= _BUSY_LOOKS]
 
     async def _check(self, group: Sequence[Worker], turn: asyncio.Semaphore, result: TickResult) -> None:
         """Check the workers of one namespace; only its reads need a turn on their Temporal server."""
@@ -210,9 +226,8 @@ class Tick:
             with result.whatever_fails(name):
                 observation.note(result)
                 # reads for routing are only made if there may be something to do
-                by_hand = worker.intent.is_rolled_out_by_hand
-                moves = not observation.target.has_all_traffic and (worker.ended or by_hand)
-                ends = self.drain and self._may_end(observation)
+                moves = not (observation.target.has_all_traffic or worker.is_carried_out)
+                ends = self.allowed.drains and self._may_end(observation)
                 if moves or ends or self._records_due(observation):
                     unsettled.append(worker)
                 else:
@@ -235,7 +250,7 @@ class Tick:
         self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False
     ) -> list[_Observation]:
         """Observe the workers that can be read."""
-        world, unread = await self.read([worker.spec for worker in workers], for_routing=for_routing)
+        world, unread = await self.servers.read([worker.spec for worker in workers], for_routing=for_routing)
         result.unread.extend(unread)
         attached: dict[str, AttachedRead] = {}
         observations, plans = [], []
@@ -246,17 +261,17 @@ class Tick:
                 observations.append(observation := _Observation(worker, own_world, attached))
                 with suppress(Exception):  # `note` raises it again, and it is reported there
                     plans += [plan.versions for plan in observation.plan.workers]
-        if self.attached and (kinds := attached_to_read(plans)):
-            attached.update(await self.attached(kinds))
+        if kinds := attached_to_read(plans):
+            attached.update(await self.servers.attached(kinds))
         return observations
 
     async def _write_status(self, observation: _Observation, result: TickResult) -> None:
         """Write the status of a worker whose traffic nothing in the cluster moves, if it is news."""
         worker, before = observation.worker, observation.worker.status
         status: RolloutStatus | None = None
-        if worker.intent.is_rolled_out_by_hand:
+        if worker.driver is Driver.NONE:
             status = observation.status
-        elif worker.ended and worker.ended.is_hook and before:
+        elif worker.driver is Driver.HOOK and before:
             status = since_its_hook(before, observation.status)
         if not status:
             return
@@ -270,28 +285,27 @@ class Tick:
         if not before or is_news(before, status):
             why = "cannot write its status, which has no Job to write it"
             with self._permitted(status.worker, why, result):
-                await self.record(worker.intent, status)
+                cluster = self.servers.writer(worker.intent)
+                await cluster.record(write_rollout_status(status), over=status.resource_version)
 
     async def _run_again(self, observation: _Observation) -> None:
         """Start a rollout again that has ended and has something to do: Argo CD makes a tracked Job anew."""
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
-        if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
+        if not ended or ended.is_older or worker.driver in {Driver.HOOK, Driver.NONE}:
             return
-        now, is_by_tick = observation.plan.now, worker.intent.is_by_tick
-        if runs_again(plan, ended.ended_at, now, is_by_tick=is_by_tick):
+        if runs_again(plan, ended.ended_at, observation.plan.now, worker.driver):
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
         """Refuse the requests that no Job will take, or let a Job that has ended run again for one."""
-        status, ended, by_hand = worker.status, worker.ended, worker.intent.is_rolled_out_by_hand
-        if not status or not (by_hand or ended):
+        status, ended = worker.status, worker.ended
+        if not status or worker.is_carried_out:
             return  # its rollout takes them
-        is_hook = ended is not None and ended.is_hook
         refused = []
         for pending in status.pending:
             if not (request := pending.waiting):
                 continue
-            if why := refused_without_job(request, status, now, by_hand=by_hand, is_hook=is_hook):
+            if why := refused_without_job(request, status, now, worker.driver):
                 refused.append((pending, Answer(request, AnswerState.REFUSED, why)))
             elif ended:
                 # it answers the other requests too
@@ -301,7 +315,7 @@ class Tick:
         if refused:
             # the requests may stay for long
             with self._permitted(status.worker, f"cannot refuse {'; '.join(says)}", result):
-                await self.answer(worker.intent, *refused)
+                await self.servers.writer(worker.intent).answer(*refused)
                 self.say(f"{status.worker}: refused {'; '.join(says)}")
 
     @contextmanager
@@ -310,33 +324,32 @@ class Tick:
         try:
             yield
         except Forbidden as error:
-            if self.memory.is_new(failure, worker):
+            if self.is_new(failure, worker):
                 rights = "does the account have the rights of deploy/tick/statuses?"
                 result.warnings.append(f"{worker}: {failure}: {rights} ({error})")
 
     async def _start_again(self, worker: Worker, ended: EndedJob, because: str) -> None:
         name = worker.spec.worker_deployment
-        if worker.intent.is_by_tick and self.begin_again:
-            self.begin_again(worker.intent)
+        if worker.driver is Driver.TICK and self.servers.begin_again(worker.intent):
             self.say(f"{name}: its rollout, which had ended, goes on: {because}")
             return
-        await self.delete(worker.intent, ended.job)
+        await self.servers.writer(worker.intent).delete_job(ended.job)
         self.say(f"{name}: deleted Job {ended.job.name}, which has ended: {because}")
 
     def _may_end(self, observation: _Observation) -> bool:
         """A batch operation may be due; after one that has started, the next may be due only later."""
-        target, now = observation.target, self.memory.steady()
+        target, now = observation.target, self.servers.steady()
         if not may_end_workflows(target):
             return False
-        begun = self.memory.begun[target.spec.worker_deployment]
+        begun = self.begun[target.spec.worker_deployment]
         job_ids = old_enough(target.spec, target.temporal, target.now)
         return any(begun.get(job_id, now) <= now for job_id in job_ids)
 
     def _records_due(self, observation: _Observation) -> list[OldRecord]:
         """Some of the records that the policy of a worker no longer keeps; none if it is not allowed."""
-        if not self.prune:
+        if not self.allowed.prunes:
             return []
-        now, kept = self.memory.steady(), self.memory.kept[observation.target.spec.worker_deployment]
+        now, kept = self.servers.steady(), self.kept[observation.target.spec.worker_deployment]
 
         def is_due(record: OldRecord) -> bool:
             again = kept.get(record.build_id)
@@ -346,16 +359,18 @@ class Tick:
 
     async def _prune(self, observation: _Observation, result: TickResult) -> None:
         """Delete the records that are due, by facts of now."""
-        worker, kept = observation.target.spec.worker_deployment, self.memory.kept
-        if not self.prune or not (due := self._records_due(observation)):
+        worker, kept = observation.target.spec.worker_deployment, self.kept
+        if not (due := self._records_due(observation)):
             return
-        listed = {version.build_id for version in observation.target.temporal.versions}
+        target = observation.target
+        listed = {version.build_id for version in target.temporal.versions}
         kept[worker] = {build_id: again for build_id, again in kept[worker].items() if build_id in listed}
         # before it is tried: a failure in the middle is no reason to try the same ones at every check
         for record in due:
             before = kept[worker].get(record.build_id)
-            kept[worker][record.build_id] = NextTry.after(before, self.memory.steady())
-        pruned = await self.prune(observation.target, due)
+            kept[worker][record.build_id] = NextTry.after(before, self.servers.steady())
+        unneeded = await self.servers.without_open_workflows(target, due)
+        pruned = await delete_records(self.servers.temporal(target), unneeded)
         # a record that the server still lists is tried again after its pause, as one that was kept
         for build_id in pruned.deleted:
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
@@ -363,13 +378,14 @@ class Tick:
 
     async def _drain(self, observation: _Observation, result: TickResult) -> None:
         """Start the due actions on workflows of draining versions, and note those that started before."""
-        if not self.drain:
+        if not self.allowed.drains:
             return
-        target, now = observation.target, self.memory.steady()
+        target, now = observation.target, self.servers.steady()
         settled = settled_until(target).items()
         begun = {job_id: later(now, until - target.now) for job_id, until in settled}
-        self.memory.begun[target.spec.worker_deployment] = begun
+        self.begun[target.spec.worker_deployment] = begun
         for scheduled in due_actions(target):
             with result.whatever_fails(target.spec.worker_deployment):
-                if await self.drain(target, scheduled):
+                batches, writer = self.servers.batches(target), self.servers.temporal(target)
+                if await begin(target, scheduled, batches, writer, self.say):
                     begun[scheduled.job_id] = later(now, REPEATED_AFTER)

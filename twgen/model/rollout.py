@@ -8,7 +8,15 @@ from twgen.model.values import dataclass
 
 
 class Driver(StrEnum):
-    """The program that carries out a rollout in the cluster."""
+    """The program that carries out a rollout in the cluster.
+
+    | driver | begins it | begins it again | answers requests | writes the status |
+    | --- | --- | --- | --- | --- |
+    | Job | a sync | `tick` deletes the Job | the Job | the Job |
+    | Hook | a sync | only a sync | the Job; then `tick` refuses them | the Job; then `tick` |
+    | Tick | `tick` | `tick` | `tick` | `tick` |
+    | None | a person or CI | only they | `tick` refuses them | `tick` |
+    """
 
     AUTO = "Auto"
     HOOK = "Hook"

@@ -13,6 +13,7 @@ from twgen.model.plan import Phase, VersionAction, WorkerPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.reasons.routing import Until
+from twgen.model.rollout import Driver
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions
 from twgen.planning.sentences import listed, spoken
@@ -204,7 +205,7 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
     return state.may_wait and not state.is_syncing
 
 
-def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, *, is_by_tick: bool = False) -> bool:
+def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, driver: Driver) -> bool:
     """A rollout that has ended, with its Job if it has one, has work again, and would not just fail again.
 
     A target that has all traffic but does not serve needs a person, not a rollout.
@@ -212,5 +213,5 @@ def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, *, is_by_tic
     routing = plan.routing
     is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING
     is_in_vain = routing.reason.until is Until.ANOTHER_INTENT
-    pause = RERUN_PAUSE_OF_TICK if is_by_tick else RERUN_PAUSE
+    pause = RERUN_PAUSE_OF_TICK if driver is Driver.TICK else RERUN_PAUSE
     return not is_idle and not is_in_vain and pause_is_over(now - ended_at, pause)

@@ -8,6 +8,7 @@ from twgen.model.marks import Mark, MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
+from twgen.model.rollout import Driver
 from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention, refused
@@ -242,18 +243,14 @@ def advised(status: RolloutStatus) -> Verb | None:
     return next((verb for verb in offered(status) if verb in continues), None)
 
 
-def refused_without_job(
-    request: Request, status: RolloutStatus, now: datetime, *, by_hand: bool, is_hook: bool
-) -> str:
-    """Why no Job will ever take a request, now that none runs; empty: one would, if it ran again.
-
-    `by_hand`: the policy has driver None. `is_hook`: the Job is the hook of a sync.
-    """
-    if by_hand:
+def refused_without_job(request: Request, status: RolloutStatus, now: datetime, driver: Driver) -> str:
+    """Why no Job will ever take a request, now that none runs; empty: one would, if it ran again."""
+    if driver is Driver.NONE:
         command = f"twgen {request.verb.lower()} PATH"
         return f"its policy has driver None, so no Job takes requests: run `{command}`"
     if why := _no_longer_counts(request, status.target, now) or _refused_by_state(status, request.verb):
         return why
     if status.reason == RoutingReason.INVALID_INTENT:
         return f"its Job cannot carry out its intent: {status.message}"
+    is_hook = driver is Driver.HOOK
     return "its hook has ended, and only a sync starts it again: sync, then request it" if is_hook else ""

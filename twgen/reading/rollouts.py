@@ -61,11 +61,6 @@ async def read_intent(
     return parse_intent(manifest) if manifest and is_wanted else None
 
 
-async def read_status(client: KubernetesClient, intent: Intent, timeout: float) -> RolloutStatus | None:  # noqa: ASYNC109 - of each request
-    """The status that rollouts of the intent's worker wrote; None: none yet."""
-    return await read_rollout_status(client, intent.namespace, intent.worker, Deadline(timeout))
-
-
 async def read_rollout_status(
     client: KubernetesClient, namespace: str, worker: str, deadline: Deadline
 ) -> RolloutStatus | None:

@@ -2,11 +2,11 @@
 
 import asyncio
 from asyncio import Task, TaskGroup
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from twgen.clients.temporal import Busy
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
@@ -20,12 +20,9 @@ from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
-from twgen.reading.temporal.measuring import Measuring
+from twgen.reading.temporal.measuring import MakesPrometheusReaders, Measuring
 from twgen.reading.temporal.reader import SharedReads, TemporalReader, all_of
 from twgen.reporting.bugs import Bug
-
-if TYPE_CHECKING:
-    from twgen.reading.prometheus import PrometheusReader
 
 Answer = TypeVar("Answer")
 
@@ -48,10 +45,10 @@ class Reading:
     """By the reader's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
     """Reads that only explain a wait may fail: a waiting rollout must not fail because of them."""
-    prometheus: "Callable[[WorkerSpec], PrometheusReader] | None" = None
-    """Makes a worker's reader of Prometheus; None: its metrics cannot be read."""
-    count: Callable[[], None] = lambda: None
-    """Called for each worker that was read."""
+    prometheus: MakesPrometheusReaders | None = None
+    """None: metrics of Prometheus cannot be read."""
+    progress: Iterator[object] = iter(())
+    """Goes on by one item for each worker that was read."""
     autoscalers: bool = False
     """The autoscalers of Deployments are read too, for people."""
 
@@ -112,7 +109,7 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
 async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
     """All reads of a worker; a failure is raised inside an ExceptionGroup."""
     worker = await _read_further(spec, await _read_versions(spec, reading), reading)
-    reading.count()
+    next(reading.progress, None)
     return worker
 
 

@@ -1,10 +1,10 @@
 """Measuring a ramping version by its workflows and tasks in Temporal, and by Prometheus."""
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.model.analysis import (
     Backlog,
@@ -40,6 +40,13 @@ STUCK_FROM = 5
 """Attempts of a workflow task; servers that report problems do so from this attempt, after a minute."""
 
 
+class MakesPrometheusReaders(Protocol):
+    """Makes a worker's reader of Prometheus, once a metric needs one."""
+
+    def reader(self, spec: WorkerSpec, deadline: Deadline) -> "PrometheusReader":
+        """Reads the metrics of a worker."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """Measures the metrics of a worker's target since a moment."""
@@ -50,7 +57,7 @@ class Measuring:
     """The build ID of the current version; None: no version is current."""
     shared: SharedReads
     since: datetime
-    prometheus: "Callable[[WorkerSpec], PrometheusReader] | None"
+    prometheus: "MakesPrometheusReaders | None"
     """None: metrics of Prometheus cannot be read."""
     now: datetime
 
@@ -65,7 +72,8 @@ class Measuring:
                 case BacklogAge():
                     return Measurement(metric.name, self.since, backlog=await self._backlog())
                 case PrometheusQuery() as query if self.prometheus:
-                    points = await self.prometheus(self.spec).points(query, self.spec, self.since, self.now)
+                    reader = self.prometheus.reader(self.spec, self.shared.deadline)
+                    points = await reader.points(query, self.spec, self.since, self.now)
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
             return Measurement(metric.name, self.since, problem=str(error))

@@ -73,7 +73,7 @@ class SharedReads:
         self._clients = clients
         self.look = look or Look()
         """The look that this reading is part of."""
-        self._deadline = deadline
+        self.deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
         """The answers for several workers, by subject and place."""
         self._counts: defaultdict[Place, _Counts] = defaultdict(_Counts)
@@ -100,7 +100,7 @@ class SharedReads:
             connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
         )
         return await self.look.silences.unless_silent(
-            (connection.host_port, method), lambda: self._clients.ask(call, self._deadline)
+            (connection.host_port, method), lambda: self._clients.ask(call, self.deadline)
         )
 
     async def wait_until_remembered(self) -> bool:
@@ -164,7 +164,7 @@ class SharedReads:
         for _ in range(most_pages):
             more, request.next_page_token = await self.ask(spec, "list_worker_deployments", request, value)
             listed += more
-            if not request.next_page_token or time.monotonic() - began > self._deadline.timeout:
+            if not request.next_page_token or time.monotonic() - began > self.deadline.timeout:
                 break
         return listed
 
