@@ -40,7 +40,7 @@ MOVING = RolloutStatus(
     "v1",
     25,
     NOW,
-    {},
+    None,
     permits=(Verb.PROMOTE, Verb.RETRY),
 )
 

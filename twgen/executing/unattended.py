@@ -227,7 +227,9 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
 
     async def show(plan: Plan, world: World) -> None:
         await usual.show(plan, world)
-        await journal.record(make_status(plan, world, usual.caller, await objects.read(plan)))
+        await journal.record(
+            plan.workers[0], make_status(plan, world, usual.caller, await objects.read(plan))
+        )
 
     async def report_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
         is_current, status = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
@@ -280,7 +282,7 @@ async def _write_the_end(unattended: Unattended, journal: Journal, plan: WorkerP
         if not journal.unwritten:
             return
         await unattended.sleep(FAILED_LOOK)
-        await journal.record(journal.unwritten)
+        await journal.record(*journal.unwritten)
     if journal.unwritten:
         raise StateUnavailable(f"{plan.spec.worker_deployment}: its final status could not be written")
 
