@@ -9,13 +9,15 @@ from functools import partial
 from types import NoneType
 from typing import Any, get_args
 
-from twgen.model.record_shapes import Example, Mark, OneOf, document_names, marks_of
+from twgen.model.record_shapes import Example, Mark, OneOf, annotation_of, document_names, marks_of
 
 
 def described(schema: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     """The schema of a record or a spec with the docstrings of its attributes as descriptions."""
-    names, docstrings = document_names(kind), _docstrings(kind)
-    for attribute, declared in kind.__annotations__.items():
+    properties = [name for name, item in vars(kind).items() if isinstance(item, property)]
+    names, docstrings = document_names(kind) | document_names(kind, properties), _docstrings(kind)
+    for attribute in (*properties, *kind.__annotations__):
+        declared = annotation_of(kind, attribute)
         marks = marks_of(declared)
         one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), {})
         for name, inner in one_of.items():
@@ -75,7 +77,11 @@ def _docstrings(kind: type[Any]) -> dict[str, str]:
     [body] = (
         node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == kind.__name__
     )
-    docstrings = {}
+    docstrings = {
+        name: " ".join((item.__doc__ or "").split())
+        for name, item in vars(kind).items()
+        if isinstance(item, property)
+    }
     for first, second in itertools.pairwise(body):
         match first, second:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):

@@ -7,12 +7,14 @@ from tools.descriptions import described, summary
 from tools.published_schemas import SCHEMAS, schema_address
 from tools.spec_schemas import HEAD, SPECS, spec_schema
 from twgen.model.operator import Operator
-from twgen.model.report import Report
+from twgen.model.plan import Plan
 from twgen.model.shapes import Shape
+from twgen.model.status import Status
 from twgen.records.ledger import LEDGER, Ledger
 from twgen.records.operator_config import OPERATOR_CONFIG
-from twgen.records.rollout_status import REPORT
+from twgen.records.rollout_status import STATUS
 from twgen.records.snapshot import SNAPSHOT, Snapshot
+from twgen.reporting.plan.document import PLAN
 
 
 class _Document(NamedTuple):
@@ -25,8 +27,9 @@ class _Document(NamedTuple):
 DOCUMENTS = {
     "ledger": _Document(Ledger, LEDGER),
     "operatorconfig": _Document(Operator, OPERATOR_CONFIG),
+    "plan": _Document(Plan, PLAN),
     "snapshot": _Document(Snapshot, SNAPSHOT),
-    "status": _Document(Report, REPORT),
+    "status": _Document(Status, STATUS),
 }
 """By the names of their schemas."""
 

@@ -24,9 +24,8 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Plan
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus as S
-from twgen.planning.worker_status import make_status
+from twgen.planning.worker_status import make_status, rollout_status
 from twgen.records.rollout_status import write_rollout_status
-from twgen.reporting.status.document import rollout_status
 
 TWGEN = Path(sys.executable).with_name("twgen")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-versions"
@@ -144,7 +143,7 @@ def test_namespace_without_a_rollout_may_belong_to_an_application_that_never_syn
 
 
 def test_worker_of_specs_that_the_cluster_does_not_have_yet_is_waited_for(run: Run, cluster: Cluster) -> None:
-    cluster.left = replace(cluster.left, worker="shop/others", document={})
+    cluster.left = replace(cluster.left, worker="shop/others", report=None)
     ended = run(*STATUS, *WATCH, "specs")
     assert ended.returncode == 4
     assert "shop/payments is Waiting" in ended.stderr
@@ -178,10 +177,10 @@ def test_terminal_shows_a_tree_in_colour(cluster: Cluster, tmp_path: Path) -> No
     with on_terminal(tmp_path) as shown:
         assert shown.end() == 0
     lines = shown.text.splitlines()
-    assert re.match(r"→ shop/payments  Moving for \d.*  Temporal namespace default", lines[0])
+    assert re.match(r"✗ shop/payments  Moving for \d.*  Temporal namespace default", lines[0])
     assert any(line.startswith("├── v2  25%  Ramping for ") and "◀ target" in line for line in lines)
     assert any(line.startswith("└── v1  75%  Current for ") for line in lines)
-    assert "\x1b[1;36m" in shown.raw
+    assert "\x1b[1;31m" in shown.raw, "no worker serves v1"
 
 
 def test_terminal_repaints_what_changes_until_it_is_left(cluster: Cluster, tmp_path: Path) -> None:

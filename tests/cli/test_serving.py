@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 from urllib3 import request
 
-from tests.schemas.printed import STATUS
+from tests.schemas.printed import reported
 from tests.strategies import NOW
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.model.operator import Links
@@ -24,7 +24,7 @@ from twgen.model.status import RolloutStatus
 from twgen.versioning.names import ABORT_REQUEST
 
 SECOND = timedelta(seconds=1)
-SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW, {})
+SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW, None)
 PART = {"PATH_INFO": "/", "HTTP_ACCEPT": "application/json"}
 ZIPPED = {"HTTP_ACCEPT_ENCODING": "gzip, deflate, br"}
 
@@ -99,7 +99,7 @@ def test_failures_in_other_words_keep_no_bodies_of_before(board: Board) -> None:
 
 def test_page_and_part_lead_where_the_operator_says() -> None:
     board = Board(5, links=Links("https://temporal.example.com"))
-    board.show([replace(SETTLED, document=STATUS)], NOW)
+    board.show([replace(SETTLED, report=reported())], NOW)
     for asked in ({"PATH_INFO": "/"}, PART):
         assert b"https://temporal.example.com/namespaces/t/" in board.answer(asked).body
 

@@ -84,7 +84,7 @@ def test_argo_cd_and_the_page_offer_the_same(permits: str) -> None:
     for reason in RoutingReason:
         for phase in Phase:
             manifest = status(phase.value, reason.value, permits)
-            kept = RolloutStatus("shop/payments", phase, reason, "", "v2", None, None, NOW, {})
+            kept = RolloutStatus("shop/payments", phase, reason, "", "v2", None, None, NOW, None)
             kept = replace(kept, permits=verbs, resource_version="4711")
             assert enabled(manifest) == {verb.lower() for verb in offered(kept)}, (phase, reason)
             for name in REQUEST_ANNOTATIONS:

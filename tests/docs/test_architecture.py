@@ -39,11 +39,13 @@ def exists(name: str) -> bool:
 
 
 def defined(file: Path) -> set[str]:
-    """The functions and classes of a module; methods as `Class.method`."""
+    """The functions, classes and constants of a module; methods as `Class.method`."""
     found = set()
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
+        if isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         if isinstance(node, ast.ClassDef):
             found |= {f"{node.name}.{item.name}" for item in node.body if isinstance(item, ast.FunctionDef)}
     return found

@@ -83,7 +83,7 @@ def test_page_names_the_objects_of_a_rollout_and_the_entries_of_its_status() -> 
     named = set(re.findall(r"`(payments-rollout[\w-]*)`", PAGE))
     assert named - rendered == {names.rollout_status_name("payments")}
     assert {name for name in rendered if "rollout" in name} <= named
-    entries = {field.name for field in fields(RolloutStatus) if field.compare} - {"document", "answers"} | {
+    entries = {field.name for field in fields(RolloutStatus) if field.compare} - {"report", "answers"} | {
         "status.json",
         *ANSWER_ENTRIES.values(),
     }

@@ -18,6 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.cli.test_tick import served_metrics
 from tests.executing.calls import Recorded
+from tests.schemas.printed import reported
 from tests.strategies import NOW
 from tools.monitoring import ALERTS, dashboard_text, prometheus_rule_text
 from twgen.model.plan import Phase
@@ -46,10 +47,9 @@ def metrics() -> dict[str, set[str]]:
     recorded = Recorded({"strategy": "AllAtOnce"}, current="")
     recorded.run()
     # it has settled, and only a ramp is measured
-    judged = {"metric": "failures", "verdict": "Passes", "value": 0.01, "bound": 0.02}
-    ramps = RolloutStatus(
-        "shop/pay", Phase.WAITING, "RampPaused", "", "v2", "v1", 5, NOW, {"workers": [{"analysis": [judged]}]}
-    )
+    judged = {"metric": "failures", "verdict": "Passes", "value": 0.01, "bound": 0.02, "because": ""}
+    report = reported(analysis=[judged])
+    ramps = RolloutStatus("shop/pay", Phase.WAITING, "RampPaused", "", "v2", "v1", 5, NOW, report)
     return {
         sample.name: sample.labels.keys() - {"namespace", "worker"}
         for text in (served_metrics(recorded), openmetrics([ramps], NOW, {}).decode())

@@ -259,7 +259,7 @@ def recorded(writer: Writer, *looks: tuple[timedelta, World]) -> list[str]:
     async def all_of_them() -> None:
         for later, look in looks:
             plan = make_plan([SCALED], look, NOW + later, ME)
-            await journal.record(make_status(plan, look, ME))
+            await journal.record(plan.workers[0], make_status(plan, look, ME))
 
     asyncio.run(all_of_them())
     return writer.done

@@ -109,12 +109,9 @@ def test_rollout_that_ends_too_early_says_that_nobody_works_on_it(end: str) -> N
     assert (status.phase, status.reason) == (Phase.BLOCKED, RoutingReason.ROLLOUT_ENDED)
     assert status.message.startswith(f"nothing moves its traffic: {why}")
     assert "token" not in str(recorded.api.objects)
-    [worker] = status.document["workers"]
-    assert (worker["phase"], worker["reason"], worker["because"]) == (
-        "Blocked",
-        "RolloutEnded",
-        status.message,
-    )
+    worker = status.details
+    assert worker
+    assert (worker.phase, worker.reason, worker.because) == ("Blocked", "RolloutEnded", status.message)
     events = [item["reason"] for path, item in recorded.api.objects.items() if "/events/" in path]
     assert events[-1] == "RolloutEnded"
 
@@ -211,7 +208,9 @@ def _beside_another_worker() -> Recorded:
 def test_rollout_warns_of_no_worker_that_another_intent_names() -> None:
     recorded = _beside_another_worker()
     assert "no spec names" not in recorded.run().output
-    assert parse_rollout_status(recorded.api.objects[STATUS]).document["warnings"] == []
+    report = parse_rollout_status(recorded.api.objects[STATUS]).report
+    assert report
+    assert report.warnings == ()
 
 
 def test_rollout_repeats_each_warning_of_its_render_as_an_event_once() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.planning.routing import test_analysis, test_unserved
 from tests.planning.situations import planned
+from tests.schemas.printed import reported
 from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -59,12 +60,21 @@ def looked() -> tuple[WorkerPlan, Status]:
     return plan.workers[0], make_status(plan, found, me)
 
 
-def recorded() -> tuple[Writer, Journal, Status]:
+def of_routing(
+    plan: WorkerPlan, status: Status, routing: RoutingPlan, now: datetime = NOW
+) -> tuple[WorkerPlan, Status]:
+    """The plan with this routing, and the status that says so."""
+    told = {"phase": routing.phase, "reason": routing.reason, "because": routing.because}
+    worker = replace(status.workers[0], waits_until=routing.due_at, **told)
+    return replace(plan, routing=routing), replace(status, now=now, workers=(worker,))
+
+
+def recorded() -> tuple[Writer, Journal, tuple[WorkerPlan, Status]]:
     """A journal that has recorded one look."""
-    writer, (_, status) = Writer(), looked()
+    writer, (plan, status) = Writer(), looked()
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
-    asyncio.run(journal.record(status))
-    return writer, journal, status
+    asyncio.run(journal.record(plan, status))
+    return writer, journal, (plan, status)
 
 
 def fail(
@@ -97,32 +107,32 @@ def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it()
     event, record = f"tell {plan.routing.reason}", f"record {plan.routing.phase}"
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), said.append)
     writer.refused = {event, record}
-    asyncio.run(journal.record(status))
-    assert journal.unwritten is status
+    asyncio.run(journal.record(plan, status))
+    assert journal.unwritten == (plan, status)
     writer.refused = {event}
     for _ in range(2):
-        asyncio.run(journal.record(status))
+        asyncio.run(journal.record(plan, status))
     assert writer.done == [record], "an Event that is refused is no reason to write the status at every look"
     assert journal.unwritten is None
     writer.refused = set()
     for _ in range(2):
-        asyncio.run(journal.record(status))
+        asyncio.run(journal.record(plan, status))
     assert writer.done == [record, event]
     assert said == [f"the status could not be written: {what}: refused" for what in (record, event)]
 
 
 def test_status_says_why_a_look_failed_until_one_has_gone_well() -> None:
-    writer, journal, status = recorded()
+    writer, journal, (plan, status) = recorded()
     before = writer.status
     for _ in range(3):
         # a change that fails after each look that goes well
         fail(journal, "Temporal refuses it")
-        asyncio.run(journal.record(status))
+        asyncio.run(journal.record(plan, status))
     message = f"{before['message']}; Temporal refuses it"
     assert writer.status == {**before, "message": message, "failing": "Temporal refuses it"}
     assert [what for what in writer.done if what.startswith("record")] == [f"record {before['phase']}"] * 2
     assert writer.done.count("tell LookFailed") == 1
-    asyncio.run(journal.record(status))
+    asyncio.run(journal.record(plan, status))
     assert writer.status == before
     assert writer.status["failing"] == ""
 
@@ -134,14 +144,12 @@ def test_status_says_by_a_reason_of_its_own_that_it_cannot_become_the_manager_un
         build_id="v3", percentage=5, claim_manager=True,
     )  # fmt: skip
 
-    def look(routing: RoutingPlan, seconds: int) -> Status:
-        [worker] = status.workers
-        found = replace(worker, plan=replace(plan, routing=routing))
-        return replace(status, now=NOW + timedelta(seconds=seconds), workers=(found,))
+    def look(routing: RoutingPlan, seconds: int) -> tuple[WorkerPlan, Status]:
+        return of_routing(plan, status, routing, NOW + timedelta(seconds=seconds))
 
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
     for seconds in range(3):
-        asyncio.run(journal.record(look(moving, seconds)))
+        asyncio.run(journal.record(*look(moving, seconds)))
         fail(journal, "Temporal does not permit it", RoutingReason.CLAIM_FAILED)
     shown = ("phase", "reason", "message", "since", "failing")
     assert [writer.status[name] for name in shown] == [
@@ -153,7 +161,7 @@ def test_status_says_by_a_reason_of_its_own_that_it_cannot_become_the_manager_un
     assert writer.done == ["record Moving", "tell FirstStep", "record Waiting", "tell ClaimFailed"]
     waits = replace(moving, action=RoutingAction.NONE, claim_manager=False, phase=Phase.WAITING)
     for routing in (replace(waits, reason=RoutingReason.NOT_SERVING), moving):
-        asyncio.run(journal.record(look(routing, 9)))
+        asyncio.run(journal.record(*look(routing, 9)))
         assert writer.status["reason"] == routing.reason, "what stands before the claim is told first"
     assert writer.status["failing"] == ""
 
@@ -174,15 +182,15 @@ def test_failure_that_could_not_be_written_is_written_at_a_later_failed_look() -
 
 
 def test_what_fails_in_the_cluster_stays_in_the_status_while_it_lasts() -> None:
-    writer, (_, status) = Writer(), looked()
+    writer, (plan, status) = Writer(), looked()
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
     for _ in range(4):
-        asyncio.run(journal.record(status))
+        asyncio.run(journal.record(plan, status))
         fail(journal, "a Job cannot be deleted")
         fail(journal, "a Deployment cannot be scaled")
     both = "a Job cannot be deleted; a Deployment cannot be scaled"
     assert writer.status["failing"] == both
-    assert writer.status["message"] == f"{status.workers[0].plan.routing.because}; {both}"
+    assert writer.status["message"] == f"{status.workers[0].because}; {both}"
     assert writer.done.count("tell LookFailed") == 2
     assert len([what for what in writer.done if what.startswith("record")]) == 3
 
@@ -204,20 +212,17 @@ def test_failure_that_another_has_taken_the_place_of_is_told_no_longer() -> None
 def test_last_status_of_a_rollout_tells_no_failure_that_is_over(reason: RoutingReason) -> None:
     writer, (plan, status) = Writer(), looked()
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
-    asyncio.run(journal.record(status))
+    asyncio.run(journal.record(plan, status))
     fail(journal, "Temporal did not answer")
     phase = Phase.SETTLED if reason is RoutingReason.SETTLED else Phase.BLOCKED
     routing = replace(plan.routing, phase=phase, reason=reason)
-    [worker] = status.workers
-    asyncio.run(
-        journal.record(replace(status, workers=(replace(worker, plan=replace(plan, routing=routing)),)))
-    )
+    asyncio.run(journal.record(*of_routing(plan, status, routing)))
     assert (writer.status["reason"], writer.status["message"]) == (reason, routing.because)
 
 
 def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() -> None:
     writer, intent = Writer(), intent_of(a_spec(), "twgen/me")
-    unserved = {"workers": [{"unserved": "nobody serves v1", "phase": "Waiting"}]}
+    unserved = reported(worker="shop/payments", unserved="nobody serves v1")
     kept = RolloutStatus(
         *("shop/payments", Phase.WAITING, "RampPaused", "it stays at 25%", "v3", "v1", 25),
         *(NOW, unserved, intent.hash),
@@ -241,9 +246,9 @@ def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() ->
 
 
 def test_journal_of_a_hook_that_is_run_again_goes_on_from_when_the_first_one_began_to_wait() -> None:
-    (_, status), intent, writer = looked(), intent_of(a_spec(), "twgen/me"), Writer()
+    (plan, status), intent, writer = looked(), intent_of(a_spec(), "twgen/me"), Writer()
     first = Journal(cast("ClusterWriter", writer), intent, print)
-    asyncio.run(first.record(status))
+    asyncio.run(first.record(plan, status))
     asyncio.run(first.leave("it took too long", NOW + timedelta(minutes=5)))
     assert (writer.status["reason"], writer.status["since"]) == ("RolloutEnded", format_time(NOW))
     metadata = {"name": "payments-rollout-status", "namespace": "shop"}
@@ -251,12 +256,12 @@ def test_journal_of_a_hook_that_is_run_again_goes_on_from_when_the_first_one_beg
     for kept, since in ((left, NOW), (replace(left, intent="2"), NOW + later)):
         again = Journal(cast("ClusterWriter", writer), intent, print)
         again.continue_from(kept)
-        asyncio.run(again.record(replace(status, now=NOW + later)))
+        asyncio.run(again.record(plan, replace(status, now=NOW + later)))
         assert (writer.status["phase"], writer.status["since"]) == ("Waiting", format_time(since))
 
 
 def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> None:
-    writer, intent, (_, status) = Writer(), intent_of(a_spec(), "twgen/me"), looked()
+    writer, intent, (plan, status) = Writer(), intent_of(a_spec(), "twgen/me"), looked()
     journal = Journal(cast("ClusterWriter", writer), intent, print)
     fail(journal, "Temporal is away", is_current=False)
     assert writer.done == ["tell LookFailed"]
@@ -269,8 +274,8 @@ def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> N
     asyncio.run(journal.leave("a bug ended it", NOW))
     assert writer.status["reason"] == "RolloutEnded"
     assert "nothing could be read" in writer.status["message"]
-    asyncio.run(journal.record(status))
-    assert writer.status["reason"] == status.workers[0].plan.routing.reason
+    asyncio.run(journal.record(plan, status))
+    assert writer.status["reason"] == status.workers[0].reason
 
 
 TAKEN_BACK = {
@@ -284,7 +289,7 @@ def test_ramp_that_is_taken_back_is_a_warning(reason: str) -> None:
     plan, (_, status) = TAKEN_BACK[reason], looked()
     writer = Writer()
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), lambda _: None)
-    asyncio.run(journal.record(replace(status, workers=(replace(status.workers[0], plan=plan),))))
+    asyncio.run(journal.record(*of_routing(plan, status, plan.routing)))
     [(*event, message)] = writer.events
     assert event == ["Warning", reason]
     assert plan.routing.because in message

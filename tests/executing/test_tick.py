@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
+from tests.schemas.printed import reported
 from tests.strategies import BUDGET, NOW, live_manifest, with_policy
 from twgen.clients.kubernetes import Forbidden
 from twgen.cluster.deployments import recorded_deployment
@@ -166,9 +167,9 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     moved = situation(temporal(*versions, traffic=routing("v1")), [live("v1", 2), live("v3", 2)])
     hook = EndedJob(JobReference("payments-rollout", "1"), NOW - timedelta(hours=2), is_hook=True)
     known = worker("shop")._replace(ended=hook)
-    document = {"workers": [{"name": "shop/payments"}]}
+    report = reported(worker="shop/payments")
     told = RolloutStatus(
-        "shop/payments", Phase.SETTLED, "Settled", "done", "v3", "v3", 100, NOW - timedelta(hours=2), document
+        "shop/payments", Phase.SETTLED, "Settled", "done", "v3", "v3", 100, NOW - timedelta(hours=2), report
     )
     recorded: list[RolloutStatus] = []
 
@@ -259,8 +260,9 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
 
     def states(spec: WorkerSpec) -> list[str]:
         seen = look(read, worker("shop", spec=spec), attached=attached)
-        [told] = seen.statuses["shop/payments"].document["workers"]
-        return [item["state"] for item in told["versions"][0]["attached"]]
+        told = seen.statuses["shop/payments"].details
+        assert told
+        return [item.state for item in told.versions[0].attached]
 
     assert states(spec) == ["Ready"]
     assert asked == [{"shop": {GroupKind.of(BUDGET.template)}}]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
+from tests.schemas.printed import reported
 from twgen.cluster.applications import refused_objects
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, VersionPlan, WorkerPlan
@@ -125,11 +126,12 @@ def test_kind_that_may_not_be_listed_is_told_of_once() -> None:
 def test_object_that_a_sync_could_not_apply_is_refused_while_it_is_not_there() -> None:
     def told(state: str, worker: str = "shop/pay") -> str:
         item = {"kind": "PodDisruptionBudget", "name": "budget", "state": state, "message": ""}
-        document = {"workers": [{"versions": [{"attached": [item]}]}]}
-        status = RolloutStatus(worker, Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, document)
-        after = with_refusals(status, refused_objects(application)).document
-        [found] = after["workers"][0]["versions"][0]["attached"]
-        return f"{found['state']} {found['message']}".strip()
+        report = reported([{"attached": [item]}], worker=worker)
+        status = RolloutStatus(worker, Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, report)
+        after = with_refusals(status, refused_objects(application)).details
+        assert after
+        [found] = after.versions[0].attached
+        return f"{found.state} {found.says}".strip()
 
     failed = {"namespace": "shop", "kind": "PodDisruptionBudget", "name": "budget", "status": "SyncFailed"}
     results = [{**failed, "message": "a webhook\n says no"}, {**failed, "name": "other"}, "by hand"]

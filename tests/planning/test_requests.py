@@ -42,7 +42,7 @@ MOVING = RolloutStatus(
     "v1",
     25,
     NOW,
-    {},
+    None,
     permits=(Verb.PROMOTE, Verb.RETRY),
 )
 

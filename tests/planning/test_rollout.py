@@ -9,6 +9,7 @@ from hypothesis import given
 
 from tests.planning.situations import MAIN, NOW, RAMPS, live, planned, routing, situation, temporal, version
 from tests.planning.times import HOUR, MINUTE, SECOND, ago
+from tests.schemas.printed import reported
 from tests.strategies import specs, worlds
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -190,30 +191,30 @@ def test_settled_rollout_is_over_when_every_task_queue_has_heard_of_it() -> None
 
 
 def test_status_of_a_rollout_that_ended_says_why_once_and_that_nothing_comes_next() -> None:
-    worker = {"worker": "shop/payments", "next": {"action": "SetRamp"}, "waitsUntil": "2026-11-21T12:00:30Z"}
+    report = reported(worker="shop/payments", waitsUntil="2026-11-21T12:00:30Z")
     paused = timed("it stays at 25% for 30s more", NOW, NOW + 30 * SECOND)
     assert paused == "it stays at 25% for 30s more (at 12:00:00 UTC; until 12:00:30 UTC)"
     told = RolloutStatus(
         *("shop/payments", Phase.WAITING, "RampPaused", f"{paused}; it fails", "v3", "v1", 25, NOW),
-        document={"workers": [worker]},
+        report=report,
     )
     killed = left_alone(told, "its Job was killed", NOW)
     was = "before, it was Waiting: it stays at 25% for 30s more (at 12:00:00 UTC); it fails"
     assert killed.message == f"nothing moves its traffic: its Job was killed; {was}"
     late = left_alone(replace(told, message=paused), f"it is late: Waiting: {untimed(paused)}", NOW)
     assert late.message.count("it stays at 25%") == 1
-    looked = replace(told, document={"workers": [{**worker, "phase": "Waiting"}]}, percentage=50)
+    looked = replace(told.with_details(phase=Phase.WAITING), percentage=50)
     for status in (killed, late, brought_up_to_date(killed, looked), not_begun(told, "", "v4", "", NOW)):
-        [shown] = status.document["workers"]
-        assert (shown["next"], shown["waitsUntil"], shown["reason"]) == (None, None, status.reason)
+        shown = status.details
+        assert shown
+        assert (shown.next, shown.waits_until, shown.reason) == (None, None, status.reason)
     going = brought_up_to_date(told, looked)
-    assert (going.percentage, going.document) == (50, looked.document)
+    assert (going.percentage, going.report) == (50, looked.report)
 
 
 def test_status_whose_next_change_is_long_due_fails() -> None:
-    worker = {"worker": "shop/payments", "waitsUntil": "2026-11-21T12:00:30Z"}
-    told = RolloutStatus("shop/payments", Phase.WAITING, "RampPaused", "it stays", "v3", "v1", 25, NOW, {})
-    told = replace(told, document={"workers": [worker]})
+    told = RolloutStatus("shop/payments", Phase.WAITING, "RampPaused", "it stays", "v3", "v1", 25, NOW, None)
+    told = replace(told, report=reported(worker="shop/payments", waitsUntil="2026-11-21T12:00:30Z"))
     assert overdue(told, NOW + 5 * MINUTE) == told
     late = overdue(told, NOW + HOUR)
     assert late.failing == (
@@ -222,15 +223,14 @@ def test_status_whose_next_change_is_long_due_fails() -> None:
     )
     for other in (
         replace(told, failing="Temporal does not answer"),
-        replace(told, document={}),
-        replace(told, document={"workers": [{**worker, "waitsUntil": None}]}),
-        replace(told, document={"workers": [{**worker, "waitsUntil": "tomorrow"}]}),
+        replace(told, report=None),
+        told.with_details(waits_until=None),
     ):
         assert overdue(other, NOW + HOUR) == other
 
 
 def test_rollout_that_is_tried_again_has_stood_for_as_long_as_its_first_try() -> None:
-    told = RolloutStatus("shop/a", Phase.WAITING, "NotServing", "", "v3", "v1", 0, NOW, {}, intent="1")
+    told = RolloutStatus("shop/a", Phase.WAITING, "NotServing", "", "v3", "v1", 0, NOW, None, intent="1")
     later = replace(told, since=NOW + MINUTE)
     ended = replace(told, phase=Phase.BLOCKED, reason=Reason.ROLLOUT_ENDED)
     settled = replace(later, phase=Phase.SETTLED, reason=Reason.SETTLED)

@@ -30,8 +30,8 @@ from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.reads import Reads, further_reads
 from twgen.planning.worker_status import make_status
-from twgen.reporting.plan.document import plan_document
-from twgen.reporting.status.document import status_document
+from twgen.records.rollout_status import STATUS
+from twgen.reporting.plan.document import PLAN
 
 ME = Caller("me", forced=True)
 Withheld = Callable[[Reads, Version], dict[str, Any]]
@@ -88,8 +88,8 @@ def reported(spec: WorkerSpec, found: WorkerWorld) -> object:
     world = World(NOW, {found.key: found})
     plan = make_plan([spec], world, NOW, ME)
     (worker,) = plan.workers
-    status = status_document(make_status(plan, world, ME))
-    return plan_document(plan), status, worker.routing.marks, worker.routing.ignores_missing_queues
+    status = STATUS.write(make_status(plan, world, ME))
+    return PLAN.write(plan), status, worker.routing.marks, worker.routing.ignores_missing_queues
 
 
 def rendered(spec: WorkerSpec, found: WorkerWorld) -> object:

@@ -159,7 +159,7 @@ def test_target_and_versions_in_routing_come_first_then_the_newest() -> None:
     )
     world = situation(says, [live(name) for name in ("v3", "v2", "v1", "v0")])
     (worker,) = status_of(world).workers
-    assert [item.plan.build_id for item in worker.versions] == ["v3", "v2", "v0", "v1"]
+    assert [item.build_id for item in worker.versions] == ["v3", "v2", "v0", "v1"]
 
 
 @pytest.mark.parametrize(
@@ -178,5 +178,5 @@ def test_what_moved_a_version_is_told_unless_somebody_else_changed_routing_since
     known = version("v3", S.CURRENT, metadata={"twgen.io/moved-by": mark})
     says = temporal(known, traffic=routing("v3"), last_modifier_identity=modifier)
     (worker,) = status_of(situation(says, [ours()])).workers
-    moved = worker.versions[0].moved
+    moved = worker.versions[0].moved_by
     assert (moved.application if moved else None) == application

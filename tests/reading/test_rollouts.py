@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.planning.situations import NOW, SPEC
-from tests.schemas.printed import STATUS
+from tests.schemas.printed import reported
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -32,7 +32,7 @@ class Fleet:
         waits = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25%"}
         told = {**waits, **told} if of_status is None else {**BEFORE, "intent": of_status}
         left = RolloutStatus(
-            "shop/payments", target="v3", current="v1", percentage=25, since=NOW, document=DOCUMENT, **told
+            "shop/payments", target="v3", current="v1", percentage=25, since=NOW, report=REPORT, **told
         )
         metadata = {"name": "payments-rollout-status", "namespace": "shop"}
         self.status: dict[str, Any] = {"metadata": metadata, "data": write_rollout_status(left)}
@@ -55,7 +55,7 @@ def in_cluster(intent: Intent) -> dict[str, Any]:
 
 
 INTENT = intent_of(SPEC, "twgen/me")
-DOCUMENT = {**STATUS, "workers": [{**STATUS["workers"][0], "worker": "shop/payments"}]}
+REPORT = reported(worker="shop/payments")
 
 
 def job_of(
@@ -78,8 +78,9 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
     )
     assert (status.phase, status.reason, status.message) == (Phase.BLOCKED, "RolloutEnded", message)
     assert format_time(status.since) == "2026-11-21T13:00:00Z"
-    [worker] = status.document["workers"]
-    assert (worker["phase"], worker["reason"], worker["because"]) == ("Blocked", "RolloutEnded", message)
+    worker = status.details
+    assert worker
+    assert (worker.phase, worker.reason, worker.because) == ("Blocked", "RolloutEnded", message)
     assert fleet.asked == ["jobs", "configmaps"], (
         "a Job may end between the two, and has left its status then"
     )

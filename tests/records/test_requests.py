@@ -12,9 +12,9 @@ from tests.strategies import NOW
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.times import format_time
 from twgen.records.requests import ANSWER_ENTRIES, parse_answer, parse_pending, write_answer, write_request
-from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
+from twgen.records.rollout_status import STATUS, parse_rollout_status, write_rollout_status
 from twgen.reporting.json_text import json_text
-from twgen.reporting.status.fleet import fleet_document, request_phrase
+from twgen.reporting.status.lines import fleet_status, request_phrase
 from twgen.versioning.names import ABORT_REQUEST, REQUEST
 
 ASKED = Request("r1", Verb.ABORT, "v2", NOW)
@@ -45,7 +45,7 @@ def test_answer_that_nobody_can_read_leaves_the_status_readable(changes: dict[st
     status = parse_rollout_status(status_map(write_request(ASKED), **changes))
     assert status.answers == ()
     assert status.pending, "the request waits unseen"
-    assert json_text(fleet_document([status], NOW)).encode()
+    assert json_text(STATUS.write(fleet_status([status], NOW))).encode()
 
 
 def test_permitted_verbs_have_the_order_that_the_buttons_of_argo_cd_know() -> None:

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.schemas.printed import STATUS
+from tests.schemas.printed import STATUS, reported
 from tests.strategies import NOW
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
+from twgen.records.rollout_status import STATUS as SHAPE
 from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
-from twgen.reporting.status.fleet import fleet_document
+from twgen.reporting.status.lines import fleet_status
 from twgen.yaml.limits import Budget, Limits
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "status.json").read_text())
@@ -34,7 +35,7 @@ statuses = st.builds(
     current=texts,
     percentage=st.integers(0, 1000).map(lambda tenths: tenths / 10),
     since=st.integers(0, 10**6).map(lambda seconds: NOW - timedelta(seconds=seconds)),
-    document=st.sampled_from(({}, REPORTED)),
+    report=st.sampled_from((None, reported(worker="shop/pay"))),
     intent=texts,
 )
 
@@ -74,7 +75,7 @@ def test_only_an_intent_that_is_settled_is_told_as_settled(status: RolloutStatus
 )
 def test_status_that_somebody_broke_is_named(key: str, text: str | None) -> None:
     whole = write_rollout_status(
-        RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, {})
+        RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, None)
     )
     broken = {**whole, key: text} if text is not None else {k: v for k, v in whole.items() if k != key}
     with pytest.raises(InvalidInput, match="ConfigMap shop/pay-rollout-status does not hold the status"):
@@ -114,16 +115,18 @@ def at(path: str, value: object) -> Any:
     ],
 )
 def test_status_whose_details_are_not_as_declared_is_told_without_them(document: object) -> None:
-    whole = RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "it is current", "v1", "v1", 100, NOW, {})
+    whole = RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "it is current", "v1", "v1", 100, NOW, None)
     manifest = config_map({**write_rollout_status(whole), "status.json": json.dumps(document)})
     told = "it is current; the version data in its status cannot be read"
     status = parse_rollout_status(manifest)
     assert status == replace(whole, message=told)
-    jsonschema.validate(fleet_document([status], NOW), SCHEMA)
+    jsonschema.validate(SHAPE.write(fleet_status([status], NOW)), SCHEMA)
 
 
 def test_status_for_which_no_memory_is_left_is_not_to_be_deleted() -> None:
-    status = RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, REPORTED)
+    status = RolloutStatus(
+        "shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, reported(worker="shop/pay")
+    )
     manifest = config_map(write_rollout_status(status))
     with pytest.raises(
         InvalidInput, match=r"pay-rollout-status: .*more than 1 keys and list items in all: wait"

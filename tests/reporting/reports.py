@@ -13,13 +13,11 @@ from twgen.model.status import Status
 from twgen.model.timeline import Timeline
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
-from twgen.planning.worker_status import make_status
+from twgen.planning.worker_status import make_status, rollout_status
 from twgen.reporting.page.pages import fleet_page, simulation_page
 from twgen.reporting.plan.markdown import plan_markdown
 from twgen.reporting.plan.text import plan_text
-from twgen.reporting.status.document import rollout_status
-from twgen.reporting.status.lines import status_lines
-from twgen.reporting.status.rollout_trees import fleet_text
+from twgen.reporting.status.lines import fleet_status, status_lines
 from twgen.reporting.status.trees import Layout, status_text
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.reporting.timeline.text import timeline_text
@@ -56,18 +54,15 @@ def values(spec: WorkerSpec, world: World) -> tuple[Plan, Status, Timeline]:
 
 def reports(plan: Plan, status: Status, timeline: Timeline, width: int = 80) -> Mapping[str, str]:
     """Each report for people, by name."""
+    fleet = fleet_status([rollout_status(status, NOW, "")], NOW, ("a line about what nobody renders",))
     return {
         "plan text": plan_text(plan, colour=False, width=width),
         "plan markdown": plan_markdown(plan),
         "page of a fleet": fleet_page([rollout_status(status, NOW, "")], NOW),
         "page of a simulation": simulation_page(timeline),
         "status tree": status_text(status, Layout(colour=False, width=width, ascii_only=False)),
-        "trees of a fleet": fleet_text(
-            [rollout_status(status, NOW, "")],
-            ("a line about what nobody renders",),
-            NOW,
-            Layout(colour=False, width=width, ascii_only=False),
-        ),
+        "trees of a fleet": status_text(fleet, Layout(colour=False, width=width, ascii_only=False)),
+        "lines of a fleet": "\n".join(line.text for line in status_lines(fleet)),
         "status lines": "\n".join(line.text for line in status_lines(status)),
         "simulation text": timeline_text(timeline, colour=False, width=width),
         "simulation picture": timeline_svg(timeline),

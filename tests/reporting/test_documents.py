@@ -25,13 +25,13 @@ from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.marks import MarkKey
 from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
-from twgen.model.status import AttachedState, AttachedView, StepPlace, StepView
+from twgen.model.status import AttachedState, AttachedView, ReportedChange, StepPlace, StepView
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.timeline import Notice, Noticing
 from twgen.model.world import World
-from twgen.reporting.plan.document import plan_document
-from twgen.reporting.status.document import status_document
+from twgen.records.rollout_status import STATUS
+from twgen.reporting.plan.document import PLAN
 from twgen.reporting.timeline.document import timeline_document
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -72,18 +72,16 @@ def documents() -> dict[str, dict[str, Any]]:
         scheduled_actions=scheduled_actions,
         old_records=("v0",),
     )
-    worker = replace(
-        worker, plan=replace(worker.plan, judgements=judged, scheduled_actions=scheduled_actions)
-    )
-    later = replace(plan.workers[0].routing, action=RoutingAction.SET_RAMP, build_id="v3", percentage=5)
+    later = ReportedChange(RoutingAction.SET_RAMP, "v3", 5, plan.now)
+    known = {"next": later, "analysis": judged, "draining": scheduled_actions}
     steps = (StepView(5, StepPlace.AHEAD, "", until_promoted=False),)
     [simulated] = timeline.workers
     notice = Notice(45 * MINUTE, 25, 19, 0.26)
     noticing = (Noticing("failures", notice, notice, 0.0),)
     return {
-        "plan": plan_document(replace(plan, workers=(planned,))),
-        "status": status_document(
-            replace(status, workers=(replace(worker, versions=versions, later=later, steps=steps),))
+        "plan": PLAN.write(replace(plan, workers=(planned,))),
+        "status": STATUS.write(
+            replace(status, workers=(replace(worker, versions=versions, steps=steps, **known),))
         ),
         "timeline": timeline_document(replace(timeline, workers=(replace(simulated, noticing=noticing),))),
     }

@@ -1,29 +1,33 @@
 """Many rollouts at a glance."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from tests.reporting.statuses import of_story
+from tests.schemas.printed import reported
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
-from twgen.model.status import RolloutStatus
+from twgen.model.status import AttachedState, AttachedView, RolloutStatus
+from twgen.planning.worker_status import rollout_status
+from twgen.records.rollout_status import STATUS, parse_rollout_status, write_rollout_status
 from twgen.reporting.page.pages import fleet_page
-from twgen.reporting.status.document import rollout_status
-from twgen.reporting.status.fleet import (
-    fleet_document,
-    fleet_lines,
+from twgen.reporting.status.lines import (
+    fleet_status,
+    lines_without_details,
     request_phrase,
+    status_lines,
     stray_lines,
     when_answered,
 )
-from twgen.reporting.status.rollout_trees import fleet_text
-from twgen.reporting.status.trees import Layout
+from twgen.reporting.status.trees import Layout, status_text
 from twgen.versioning.names import ABORT_REQUEST, REQUEST
 
 RAMPS = RolloutStatus(
@@ -35,39 +39,49 @@ RAMPS = RolloutStatus(
     current="v1",
     percentage=25,
     since=NOW,
-    document={"workers": [{"worker": "shop/pay"}]},
+    report=reported(
+        [],
+        worker="shop/pay",
+        targetBuildID="v2",
+        unversionedPercentage=None,
+        **{name: [] for name in ("gates", "analysis", "draining")},
+        **dict.fromkeys(("next", "waitsUntil")),
+    ),
 )
-FIRST = RolloutStatus("shop/new", Phase.BLOCKED, "GateFailed", "it failed", "v1", "", 0, NOW, {})
+FIRST = RolloutStatus("shop/new", Phase.BLOCKED, "GateFailed", "it failed", "v1", "", 0, NOW, None)
+
+
+def lines_of(*statuses: RolloutStatus, now: datetime = NOW) -> list[str]:
+    return [line.text for line in status_lines(fleet_status(statuses, now))]
+
+
+def document_of(*statuses: RolloutStatus, warnings: Sequence[str] = ()) -> Any:
+    return STATUS.write(fleet_status(statuses, NOW, warnings))
 
 
 def test_line_says_where_a_rollout_stands_for_how_long_and_why() -> None:
-    lines = fleet_lines([RAMPS, FIRST], NOW + timedelta(minutes=12))
-    assert lines == [
-        "shop/pay: Waiting for 12m, target v2 at 25%, current v1; RampPaused: it stays at 25%\\x1b[2J",
-        "shop/new: Blocked for 12m, target v1 at 0%, current none; GateFailed: it failed",
+    assert lines_of(RAMPS, FIRST, now=NOW + timedelta(minutes=12)) == [
+        "shop/pay: Waiting for 12m, target v2; RampPaused: it stays at 25%\\x1b[2J; owner: no manager",
+        "shop/new: Blocked for 12m, target v1; GateFailed: it failed",
     ]
 
 
 def test_line_tells_nothing_of_traffic_that_was_not_read() -> None:
     edited = replace(FIRST, reason="InvalidIntent", message="edited", current=None, percentage=None)
-    newer = replace(RAMPS, reason="RolloutNotBegun", message="it has not begun", percentage=None)
-    assert fleet_lines([edited, newer], NOW) == [
-        "shop/new: Blocked for 0s, target v1; InvalidIntent: edited",
-        "shop/pay: Waiting for 0s, target v2, current v1; RolloutNotBegun: it has not begun",
-    ]
+    assert lines_of(edited) == ["shop/new: Blocked for 0s, target v1; InvalidIntent: edited"]
 
 
 def test_deployments_that_no_intent_names_any_more_are_told_of() -> None:
     [line] = stray_lines({"shop/gone": ["gone-v1", "gone-v2"]})
     assert line.startswith("shop/gone: gone-v1 and gone-v2 are no longer rendered")
     assert "kubectl delete deployments,hpa,pdb -n shop -l temporal.io/deployment-name=gone" in line
-    assert fleet_document([], NOW, [line])["warnings"] == [line]
+    assert document_of(warnings=[line])["warnings"] == [line]
 
 
 def test_documents_of_all_rollouts_are_one_status() -> None:
-    document = fleet_document([RAMPS, FIRST], NOW)
+    document = document_of(RAMPS, FIRST)
     assert document["kind"] == "Status"
-    assert document["workers"][0] == {"worker": "shop/pay", "request": None}
+    assert document["workers"][0] == {**STATUS.write(RAMPS.report)["workers"][0], "request": None}
 
 
 ASKED = Request("r1", Verb.ABORT, "v2", NOW - timedelta(seconds=3), "ana")
@@ -90,8 +104,8 @@ def test_request_is_shown_from_the_press_to_an_hour_after_its_answer(
     pending = PendingRequest(ABORT_REQUEST, ASKED, "", answered, "7")
     status = replace(RAMPS, pending=(pending,) if is_open else (), answers=(answered,) if answered else ())
     assert request_phrase(status, NOW) == phrase
-    assert (phrase in fleet_lines([status], NOW)[0]) == is_open
-    [worker] = fleet_document([status], NOW)["workers"]
+    assert phrase in lines_of(status)[0]
+    [worker] = document_of(status)["workers"]
     assert (worker["request"]["state"], worker["request"]["by"]) == (state, "ana")
     in_future = ASKED._replace(at=NOW + timedelta(9))
     ahead = replace(status, answers=(answered._replace(request=in_future),) if answered else ())
@@ -99,7 +113,7 @@ def test_request_is_shown_from_the_press_to_an_hour_after_its_answer(
     later = NOW + timedelta(hours=2)
     assert bool(request_phrase(status, later)) == is_open
     layout = Layout(colour=False, width=200, ascii_only=False)
-    assert phrase in fleet_text([status], (), NOW, layout)
+    assert phrase in status_text(fleet_status([status], NOW), layout)
     assert phrase in fleet_page([status], NOW)
 
 
@@ -134,7 +148,7 @@ def test_annotation_that_is_no_request_is_shown_as_what_it_is() -> None:
 
 
 def test_document_has_a_rollout_that_has_left_nothing_but_where_it_stands() -> None:
-    document = fleet_document([FIRST], NOW)
+    document = document_of(FIRST, warnings=lines_without_details([FIRST, RAMPS]))
     schema = json.loads((Path(__file__).parents[2] / "schemas" / "status.json").read_text())
     Draft202012Validator(schema).validate(document)
     [worker] = document["workers"]
@@ -146,7 +160,7 @@ def test_document_has_a_rollout_that_has_left_nothing_but_where_it_stands() -> N
 
 def trees(*statuses: RolloutStatus, width: int = 80, rows: int | None = None) -> list[str]:
     layout = Layout(colour=False, width=width, ascii_only=False, rows=rows)
-    return fleet_text(statuses, (), NOW + timedelta(minutes=12), layout).splitlines()
+    return status_text(fleet_status(statuses, NOW + timedelta(minutes=12)), layout).splitlines()
 
 
 def test_tree_of_a_rollout_is_drawn_by_the_document_that_it_left() -> None:
@@ -156,7 +170,7 @@ def test_tree_of_a_rollout_is_drawn_by_the_document_that_it_left() -> None:
         "  target  v2.0.1-c656: it stays at 25% for 18m more (at 12:00:00 UTC; until",
         "          12:18:00 UTC)",
         "  next    send 75% of new workflows to v2.0.1-c656 in 6m (12:18:00 UTC)",
-        "  owner   twgen/payments/prod-eu",
+        "  owner   twgen/payments/prod-eu (ours)",
         "├── v2.0.1-c656  25%  Ramping for 24m     3/3 pods  ◀ target",
         "└── v1.4.2-6964  75%  Current for 24h12m  3/3 pods",
     ]
@@ -164,31 +178,33 @@ def test_tree_of_a_rollout_is_drawn_by_the_document_that_it_left() -> None:
 
 def test_tree_says_what_is_wrong_with_pods_and_attached_objects() -> None:
     left = rollout_status(of_story("mid-ramp-waits"), NOW, "")
-    [worker] = left.document["workers"]
-    target, current = worker["versions"]
-    pods = {**target["pods"], "available": 0, "stalled": "too slow", "problem": "waits (ImagePullBackOff)"}
-    missing = {"kind": "HorizontalPodAutoscaler", "name": "cpu", "state": "Missing", "message": "gone"}
-    versions = [{**target, "pods": pods, "attached": [missing]}, current]
-    told = trees(replace(left, document={"workers": [{**worker, "versions": versions}]}))
+    assert left.details
+    target, current = left.details.versions
+    assert target.pods
+    pods = replace(target.pods, available=0, stalled="too slow", problem="waits (ImagePullBackOff)")
+    missing = AttachedView("HorizontalPodAutoscaler", "cpu", AttachedState.MISSING, "gone")
+    target = replace(target, pods=pods, attached=(missing,))
+    told = trees(left.with_details(versions=(target, current)))
     assert [line.strip("│ ") for line in told[6:9]] == [
         "its Deployment cannot progress: too slow",
         "its newest Pod waits (ImagePullBackOff)",
-        "HorizontalPodAutoscaler cpu: gone",
+        "HorizontalPodAutoscaler cpu is missing: gone",
     ]
 
 
 def test_status_that_somebody_wrote_otherwise_hides_no_other() -> None:
-    broken = replace(RAMPS, document={"workers": [{"versions": [{"buildID": 1}]}]})
-    told = trees(broken, FIRST)
+    entries = {**write_rollout_status(RAMPS), "status.json": '{"workers": [{"versions": [{"buildID": 1}]}]}'}
+    metadata = {"namespace": "shop", "name": "pay-rollout-status"}
+    told = trees(parse_rollout_status({"metadata": metadata, "data": entries}), FIRST)
     assert told == [
         "2 workers: 1 Blocked, 1 Waiting",
         "",
         "✗ shop/new  Blocked (GateFailed) for 12m",
         "  target  v1: it failed",
         "",
-        "✗ shop/pay  Waiting for 12m",
-        "  the version data in its status cannot be read",
-        "  target  v2: it stays at 25%\\x1b[2J",
+        "… shop/pay  Waiting for 12m",
+        "  target  v2: it stays at 25%\\x1b[2J; the version data in its status cannot be",
+        "          read",
     ]
 
 

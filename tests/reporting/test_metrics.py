@@ -1,9 +1,10 @@
-"""What OpenMetrics hold of rollouts whose status another release, or a hand, has written."""
+"""What OpenMetrics hold of rollouts."""
 
 from typing import Any
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from tests.schemas.printed import reported
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
@@ -12,8 +13,8 @@ from twgen.reporting.status.metrics import openmetrics
 
 def samples(reason: str = "Settled", **worker: Any) -> dict[str, dict[str, float]]:
     """The values of each metric, by the label that tells them apart."""
-    document = {"workers": [worker]}
-    status = RolloutStatus("shop/pay", Phase.SETTLED, reason, "", "v1", "v1", 100, NOW, document)
+    report = reported(**{"analysis": [], "versionCount": None, **worker})
+    status = RolloutStatus("shop/pay", Phase.SETTLED, reason, "", "v1", "v1", 100, NOW, report)
     found: dict[str, dict[str, float]] = {}
     for family in text_string_to_metric_families(openmetrics([status], NOW, {}).decode()):
         for sample in family.samples:
@@ -24,24 +25,25 @@ def samples(reason: str = "Settled", **worker: Any) -> dict[str, dict[str, float
     return found
 
 
-def test_cap_that_is_not_told_whole_is_left_out() -> None:
-    found = samples(versionCount={"deployed": 3, "maxVersions": 10, "registered": 4})
+def test_caps_are_left_out_where_versions_were_not_counted() -> None:
+    found = samples(versionCount={"deployed": 3, "maxVersions": 10, "registered": 4, "mostRegistered": 100})
     assert (found["twgen_version_count"], found["twgen_version_cap"]) == (
-        {"maxVersions": 3},
-        {"maxVersions": 10},
+        {"maxVersions": 3, "temporal": 4},
+        {"maxVersions": 10, "temporal": 100},
     )
     assert "twgen_version_count" not in samples()
 
 
 def test_labels_hold_no_character_that_moves_a_cursor() -> None:
-    found = samples("\x1b[31mFine", versions=[{"status": "Current\x1b[A"}])
+    judged = {"metric": 'a"b\\c\nd\x1b', "verdict": "Fails", "value": 1, "bound": 1, "because": ""}
+    found = samples("\x1b[31mFine", analysis=[judged])
     assert found["twgen_rollout_reason"] == {"\\x1b[31mFine": 1}
-    assert found["twgen_versions"] == {"Current\\x1b[A": 1}
+    assert set(found["twgen_rollout_analysis_value"]) == {'a"b\\c\\nd\\x1b'}
 
 
 def test_every_metric_of_an_analysis_has_value_bound_and_verdict() -> None:
-    fails = {"metric": "failures", "verdict": "Fails", "value": 0.22, "bound": 0.02}
-    waits = {"metric": "backlog", "verdict": "Undecided", "value": None, "bound": 120}
+    fails = {"metric": "failures", "verdict": "Fails", "value": 0.22, "bound": 0.02, "because": ""}
+    waits = {"metric": "backlog", "verdict": "Undecided", "value": None, "bound": 120, "because": ""}
     found = samples(analysis=[fails, waits])
     assert found["twgen_rollout_analysis_value"] == {"failures": 0.22}
     assert found["twgen_rollout_analysis_bound"] == {"failures": 0.02, "backlog": 120}
@@ -51,15 +53,7 @@ def test_every_metric_of_an_analysis_has_value_bound_and_verdict() -> None:
 
 
 def test_what_is_not_measured_has_no_line() -> None:
-    status = RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, {"workers": [{}]})
-    assert b"analysis" not in openmetrics([status], NOW, {})
-
-
-def test_metric_that_a_hand_has_written_ends_nothing() -> None:
-    found = samples(
-        analysis=[{"metric": 'a"b\\c\nd\x1b', "verdict": "Perhaps", "value": "NaN", "bound": True}]
+    status = RolloutStatus(
+        "shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, reported(analysis=[])
     )
-    told = found["twgen_rollout_analysis_verdict"]
-    assert {label.rpartition(" ")[0] for label in told} == {'a"b\\c\\nd\\x1b'}
-    assert set(told.values()) == {0}
-    assert "twgen_rollout_analysis_value" not in found
+    assert b"analysis" not in openmetrics([status], NOW, {})

@@ -13,7 +13,7 @@ from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
-from twgen.reporting.plan.document import plan_document
+from twgen.reporting.plan.document import PLAN
 from twgen.reporting.plan.phrases import MOST_ROWS, actions_phrase
 from twgen.reporting.plan.text import plan_text
 
@@ -84,7 +84,7 @@ def test_target_that_gets_traffic_while_nobody_polls_is_said_first() -> None:
         "5% of new workflows go to v3, but no worker serves them: none of its workers polls task queue main"
     )
     assert alarm == f"  {said}"
-    (worker,) = plan_document(plan)["workers"]
+    (worker,) = PLAN.write(plan)["workers"]
     assert worker["unserved"] == said
 
 
@@ -126,7 +126,7 @@ def test_versions_that_are_too_many_to_read_share_a_row_and_stay_in_json() -> No
     assert len(said) < 10
     assert any("old-0, old-1, old-2 and 9,997 more" in line for line in said)
     assert any(line.startswith("  v2.0.1-c656 ") for line in said)
-    (worker,) = plan_document(plan)["workers"]
+    (worker,) = PLAN.write(plan)["workers"]
     assert len(worker["versions"]) == 100 * MOST_ROWS + 2
 
 

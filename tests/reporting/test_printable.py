@@ -15,10 +15,10 @@ from twgen.model import credentials
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
+from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
 from twgen.reporting.printable import printable, printable_copy
 from twgen.reporting.problems import problem_lines
-from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -76,6 +76,6 @@ def test_no_report_shows_a_credential_that_was_sent(spec: WorkerSpec, world: Wor
     _, status, _ = poisoned
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(credentials, "_sent", {key: None})
-        found = {**reports(*poisoned, width=width), "JSON": json_text(status_document(status))}
+        found = {**reports(*poisoned, width=width), "JSON": json_text(STATUS.write(status))}
     assert not [name for name, text in found.items() if "SECRETKEY" in text]
-    assert "SECRETKEY" in json_text(status_document(status))
+    assert "SECRETKEY" in json_text(STATUS.write(status))

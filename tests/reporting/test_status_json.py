@@ -9,7 +9,7 @@ from tests.reporting.statuses import of_situation, of_story
 from twgen.errors import StateUnavailable
 from twgen.model.problem import Document
 from twgen.model.temporal import VersionStatus as S
-from twgen.reporting.status.document import status_document
+from twgen.records.rollout_status import STATUS
 
 
 @pytest.mark.parametrize("story", [folder.name for folder in folders()])
@@ -18,12 +18,12 @@ def test_document_of_a_story_has_the_promised_form(story: str) -> None:
         with pytest.raises(StateUnavailable):
             of_story(story)
         return
-    document = status_document(of_story(story))
+    document = STATUS.write(of_story(story))
     assert list(schema_problems([Document("status", 0, document)])) == []
 
 
 def test_next_change_has_its_time() -> None:
-    (worker,) = status_document(of_story("mid-ramp-waits"))["workers"]
+    (worker,) = STATUS.write(of_story("mid-ramp-waits"))["workers"]
     assert worker["next"] == {
         "action": "SetRamp",
         "buildID": "v2.0.1-c656",
@@ -37,18 +37,18 @@ def test_next_change_has_its_time() -> None:
 
 
 def test_next_change_that_is_due_has_none() -> None:
-    (worker,) = status_document(of_story("mid-ramp"))["workers"]
+    (worker,) = STATUS.write(of_story("mid-ramp"))["workers"]
     assert (worker["next"]["percentage"], worker["next"]["at"]) == (75, None)
 
 
 def test_gate_that_has_not_started_is_told() -> None:
-    (worker,) = status_document(of_story("gate-starts"))["workers"]
+    (worker,) = STATUS.write(of_story("gate-starts"))["workers"]
     assert [gate["status"] for gate in worker["gates"]] == ["NotStarted"]
 
 
 def test_sunset_has_its_time() -> None:
     says = temporal(version("v3", S.CURRENT), drained(20 * MINUTE), traffic=routing("v3"))
-    (worker,) = status_document(of_situation(situation(says, [live("v3"), live("v1")])))["workers"]
+    (worker,) = STATUS.write(of_situation(situation(says, [live("v3"), live("v1")])))["workers"]
     [current, old] = worker["versions"]
     assert current["next"] is None
     assert old["next"] == {"action": "ScaleDown", "at": "2026-11-21T12:40:00Z"}

@@ -114,8 +114,7 @@ def test_metric_has_a_line_which_is_news_when_it_says_something_else() -> None:
         status = of_situation(ramps(), RAMPS)
         [worker] = status.workers
         judged = (Judgement("failures", verdict, because, 0.01, 0.02),)
-        plan = replace(worker.plan, judgements=judged)
-        return status_lines(replace(status, workers=(replace(worker, plan=plan),)))
+        return status_lines(replace(status, workers=(replace(worker, analysis=judged),)))
 
     before = lines(Verdict.PASSES, "1 of 41 failed (2.44%), bound 2%")
     line = "shop/payments: analysis: failures passes: 1 of 41 failed (2.44%), bound 2%"

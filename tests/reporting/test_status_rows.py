@@ -7,7 +7,7 @@ from rich.text import Text
 
 from tests.reporting.statuses import of_story, tree
 from twgen.model.plan import Phase
-from twgen.model.status import Status, WorkerView
+from twgen.model.status import Status
 from twgen.reporting.layout import lines_of_rows
 from twgen.reporting.status.trees import Layout, status_text
 
@@ -16,18 +16,8 @@ def fleet(**phases: Phase) -> Status:
     """A worker of each name in that phase."""
     one = of_story("mid-ramp-waits")
     (worker,) = one.workers
-    versions = worker.plan.versions
-
-    def called(name: str, phase: Phase) -> WorkerView:
-        spec = replace(versions.spec, name=name)
-        plan = replace(
-            worker.plan,
-            versions=replace(versions, spec=spec),
-            routing=replace(worker.plan.routing, phase=phase),
-        )
-        return replace(worker, plan=plan)
-
-    return replace(one, workers=tuple(called(name, phase) for name, phase in phases.items()))
+    workers = (replace(worker, worker=f"shop/{name}", phase=phase) for name, phase in phases.items())
+    return replace(one, workers=tuple(workers))
 
 
 def in_rows(status: Status, rows: int, width: int = 80) -> list[str]:
@@ -104,7 +94,7 @@ def test_warnings_follow_the_lines_of_the_workers() -> None:
 
 def test_target_that_nobody_serves_comes_before_all() -> None:
     first = WORKERS.workers[0]
-    alarmed = replace(first, plan=replace(first.plan, unserved="nobody serves its new workflows"))
+    alarmed = replace(first, unserved="nobody serves its new workflows")
     lines = in_rows(replace(WORKERS, workers=(*WORKERS.workers[1:], alarmed)), 12)
     assert lines[2].startswith("✗ shop/a  Settled")
     assert lines[3] == "  nobody serves its new workflows"
@@ -128,7 +118,7 @@ def test_versions_of_one_worker_that_do_not_fit_are_counted(rows: int) -> None:
     one = of_story("mid-ramp-waits")
     (worker,) = one.workers
     *_, last = worker.versions
-    older = tuple(replace(last, plan=replace(last.plan, build_id=f"v0-{number}")) for number in range(70))
+    older = tuple(replace(last, build_id=f"v0-{number}") for number in range(70))
     lines = in_rows(replace(one, workers=(replace(worker, versions=(*worker.versions, *older)),)), rows)
     assert lines[4].startswith("├── v2.0.1-c656")
     shown = sum(line.startswith("├──") for line in lines)

@@ -31,9 +31,9 @@ from twgen.model.temporal import VersionStatus as S
 from twgen.planning.attached_status import AttachedRead
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
 from twgen.planning.plan import make_plan
-from twgen.planning.worker_status import make_status
+from twgen.planning.worker_status import make_status, rollout_status
+from twgen.records.rollout_status import STATUS
 from twgen.reporting.page.pages import fleet_page
-from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 from twgen.versioning.names import ATTACHED, attached_resource_name
 
@@ -142,12 +142,12 @@ def test_what_keeps_pods_from_running_is_told(changes: dict[str, Any], said: str
     status = of_situation(situation(says, [live("v3")]))
     (worker,) = status.workers
     (target,) = worker.versions
-    assert target.plan.live
-    broken = replace(target, plan=replace(target.plan, live=replace(target.plan.live, **changes)))
+    assert target.pods
+    broken = replace(target, pods=replace(target.pods, **changes))
     told = replace(status, workers=(replace(worker, versions=(broken,)),))
     assert f"└── v3  100%  Current for 24h  3/3 pods  ◀ target\n      {said}\n" in tree(told, width=120)
     assert any(said in line.text for line in status_lines(told))
-    (document,) = status_document(told)["workers"]
+    (document,) = STATUS.write(told)["workers"]
     ((field, value),) = changes.items()
     assert document["versions"][0]["pods"][field] == value
 
@@ -159,7 +159,7 @@ def test_why_the_newest_pod_does_not_run_is_told() -> None:
     workers = {key: replace(worker, pod_problems=problem) for key, worker in world.workers.items()}
     status = of_situation(replace(world, workers=workers))
     assert f"its newest Pod {problem['v3']}\n" in tree(status, width=120)
-    (worker,) = status_document(status)["workers"]
+    (worker,) = STATUS.write(status)["workers"]
     assert worker["versions"][0]["pods"]["problem"] == problem["v3"]
 
 
@@ -272,7 +272,7 @@ def test_attached_objects_are_told_with_what_speaks_against_them() -> None:
     ), shown
     lines = [line.text for line in status_lines(told(autoscaler))]
     assert f"PodDisruptionBudget {budget.name} is missing" in "\n".join(lines)
-    [worker] = status_document(told(autoscaler))["workers"]
+    [worker] = STATUS.write(told(autoscaler))["workers"]
     states = {item["kind"]: item["state"] for item in worker["versions"][0]["attached"]}
     assert states == {"HorizontalPodAutoscaler": "Ready", "PodDisruptionBudget": "Missing"}
     page = fleet_page([rollout_status(told(autoscaler), NOW, "")], NOW)

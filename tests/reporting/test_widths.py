@@ -50,7 +50,7 @@ def of_plan(plan: Plan) -> Iterator[str]:
             routing.because,
         )
         yield from (text for gate in worker.gates for text in (gate.workflow_type, gate.task_queue))
-        yield from folded_warnings(worker)
+        yield from folded_warnings(worker.versions.versions, worker.versions.warnings)
         for version in worker.versions.versions:
             yield from (
                 version.build_id,
@@ -64,11 +64,11 @@ def of_plan(plan: Plan) -> Iterator[str]:
 def of_status(status: Status) -> Iterator[str]:
     yield from status.warnings
     for worker in status.workers:
-        yield from (target_phrase(worker), worker.plan.manager, worker.last_modifier)
-        yield from folded_warnings(worker.plan)
+        yield from (target_phrase(worker), worker.owner.identity, worker.last_modifier)
+        yield from folded_warnings(worker.versions, worker.warnings)
         for version in worker.versions:
             yield from (
-                version.plan.build_id,
+                version.build_id,
                 state_phrase(version, status.now),
                 outlook_phrase(version, status.now),
             )

@@ -1,8 +1,13 @@
 """One document of each kind that twgen prints."""
 
-from tests.schemas.documents import NOW
+from typing import Any
 
-STATUS = {
+from tests.schemas.documents import NOW
+from twgen.model.shapes import Findings
+from twgen.model.status import Status
+from twgen.records.rollout_status import STATUS as SHAPE
+
+STATUS: dict[str, Any] = {
     "apiVersion": "twgen.io/v1alpha1",
     "kind": "Status",
     "now": NOW,
@@ -87,6 +92,19 @@ STATUS = {
     ],
     "warnings": [],
 }
+
+
+def reported(versions: list[dict[str, Any]] | None = None, **worker: Any) -> Status:
+    """The status as it is read, but its worker, or its only version, has these other fields."""
+    [usual] = STATUS["workers"]
+    of_versions = [{}] if versions is None else versions
+    changed = {**usual, "versions": [usual["versions"][0] | version for version in of_versions], **worker}
+    findings = Findings()
+    status: Status = SHAPE.read({**STATUS, "workers": [changed]}, None, findings)
+    assert not findings.problems
+    return status
+
+
 PLAN = {
     "apiVersion": "twgen.io/v1alpha1",
     "kind": "Plan",
@@ -109,19 +127,8 @@ PLAN = {
                 "dueAt": None,
             },
             "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g"}],
-            "analysis": [{"metric": "m", "verdict": "Passes", "value": 0.1, "bound": None, "because": "b"}],
-            "draining": [
-                {
-                    "buildID": "a",
-                    "action": "Signal",
-                    "workflowTypes": ["t"],
-                    "at": NOW,
-                    "begun": True,
-                    "workflows": None,
-                    "repeats": 0,
-                    "heldBy": "",
-                }
-            ],
+            "analysis": STATUS["workers"][0]["analysis"],
+            "draining": STATUS["workers"][0]["draining"],
             "versions": [
                 {
                     "buildID": "a",

@@ -17,7 +17,7 @@ from twgen.model.problem import Document, Problem
 from twgen.model.times import parse_time
 from twgen.planning.plan import make_plan
 from twgen.records.snapshot import parse_snapshot, write_snapshot
-from twgen.reporting.plan.document import plan_document
+from twgen.reporting.plan.document import PLAN
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
@@ -127,7 +127,7 @@ def test_all_plans_and_snapshots_that_are_written_are_valid() -> None:
         world, findings = parse_snapshot(case["snapshot"])
         assert world, findings
         plan = make_plan(workers, world, parse_time(case["now"]), Caller("twc", forced=True))
-        written += [plan_document(plan), write_snapshot(world)]
+        written += [PLAN.write(plan), write_snapshot(world)]
     assert {document["kind"] for document in written} == {"Plan", "Snapshot"}
     assert wrong(*written) == []
 

@@ -14,6 +14,7 @@ from prometheus_client.samples import Sample
 
 from testing.install import installed
 from testing.recipes import PROMTOOL
+from tests.schemas.printed import reported
 from tools.monitoring import ALERTS
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -38,9 +39,10 @@ def status(
     verdict: str = "",
 ) -> Moment:
     count = {"deployed": 1, "maxVersions": 5, "registered": registered, "mostRegistered": 100}
-    judged = [{"metric": "failures", "verdict": verdict, "value": 0.1, "bound": 0.02}] if verdict else []
-    worker = {"unserved": unserved, "versionCount": count, "versions": [], "analysis": judged}
-    return {"phase": phase, "reason": reason, "document": {"workers": [worker]}}
+    measured = {"metric": "failures", "verdict": verdict, "value": 0.1, "bound": 0.02, "because": ""}
+    judged = [measured] if verdict else []
+    report = reported([], unserved=unserved, versionCount=count, analysis=judged)
+    return {"phase": phase, "reason": reason, "report": report}
 
 
 def told(minute: int, moment: Moment, counts: Mapping[str, int], shard: Shard) -> str:

@@ -271,7 +271,7 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
         eventually(lambda: succeeds(lambda: worker.set_current("v0")))
         eventually(lambda: succeeds(lambda: worker.set_manager("somebody/else")))
         left = RolloutStatus(
-            f"{namespace}/other", Phase.WAITING, "RampPaused", "it stays at 5%", "v2", "v1", 5, NOW, {}
+            f"{namespace}/other", Phase.WAITING, "RampPaused", "it stays at 5%", "v2", "v1", 5, NOW, None
         )
         metadata = {"name": rollout_status_name("other"), "namespace": namespace}
         metadata_of = {**metadata, "labels": rollout_labels("other")}

@@ -57,7 +57,7 @@ def put_status(cluster: Cluster, namespace: str) -> None:
         "v1",
         25,
         parse_time("2026-11-21T12:00:00Z"),
-        {},
+        None,
     )
     metadata = {"name": "pay-rollout-status", "labels": rollout_labels("pay")}
     put(cluster, namespace, "pay-rollout-status", metadata=metadata, data=write_rollout_status(status))

@@ -25,16 +25,16 @@ from tests.servers.live import ENVIRONMENT, TWGEN
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.requests import Request, Verb
+from twgen.model.shapes import Findings
 from twgen.model.status import RolloutStatus
 from twgen.records.requests import parse_pending
-from twgen.records.rollout_status import write_rollout_status
+from twgen.records.rollout_status import STATUS, write_rollout_status
 from twgen.reporting.page.pages import fleet_page
 from twgen.versioning.names import rollout_labels, rollout_status_name
-from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-versions"
-SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW, {})
+SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW, None)
 LOOKS = [Look(width, theme) for width in (400, 1600) for theme in ("light", "dark")]
 
 
@@ -160,8 +160,8 @@ def test_thousand_workers_are_shown_and_filtered_within_seconds(driver: Chrome, 
         check=True,
         text=True,
     )
-    [document] = read_documents(ended.stdout.encode())
-    many = [replace(SETTLED, worker=f"shop/worker-{number}", document=document) for number in range(1000)]
+    report = STATUS.read(json.loads(ended.stdout), None, Findings())
+    many = [replace(SETTLED, worker=f"shop/worker-{number}", report=report) for number in range(1000)]
     look(driver, Look(1600, "light"))
     timing = "const [one] = performance.getEntriesByType('navigation'); return one.loadEventEnd"
 

@@ -70,8 +70,7 @@ def told(story: Story) -> str:
     """The line of its rollout that people read."""
     shown = story.run("status", "--from-cluster", "-n", story.namespace, is_of_specs=False)
     assert (shown.code, shown.stderr) == (0, "")
-    [line] = shown.stdout.splitlines()
-    return line
+    return shown.stdout.splitlines()[0]
 
 
 def name_of_its_job(story: Story) -> str:

@@ -50,9 +50,10 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     story.apply()
     assert len(story.jobs()) == 1, "the same intent is the same Job"
     fleet = ("status", "--from-cluster", "-n", story.namespace)
-    [line] = story.run(*fleet, is_of_specs=False).stdout.splitlines()
+    line, of_version = story.run(*fleet, is_of_specs=False).stdout.splitlines()
     assert line.startswith(f"{story.namespace}/greeter: Settled for ")
-    assert line.endswith("target v1 at 100%, current v1; Settled: it is current and nothing ramps")
+    assert ", target v1; Settled: it is current and nothing ramps; owner: " in line
+    assert of_version.startswith(f"{story.namespace}/greeter v1: 100%, Current for ")
     [worker] = json.loads(story.run(*fleet, "-o", "json", is_of_specs=False).stdout)["workers"]
     assert (worker["phase"], worker["targetBuildID"]) == ("Settled", "v1")
     held = story.run("drain", "--from-cluster", "-n", story.namespace, "-o", "json", is_of_specs=False)

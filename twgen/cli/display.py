@@ -13,8 +13,8 @@ from twgen.cli.settings import clock
 from twgen.model.status import Status
 from twgen.model.times import format_time
 from twgen.planning.sentences import spoken
+from twgen.records.rollout_status import STATUS
 from twgen.reporting.printable import printable
-from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import StatusLine, news, status_lines
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Log:
 
     def _print(self, changes: list[str], status: Status, whole: Callable[[], Status]) -> None:
         if changes and self._as_json:
-            write(json.dumps(status_document(whole()), ensure_ascii=False) + "\n")
+            write(json.dumps(STATUS.write(whole()), ensure_ascii=False) + "\n")
         elif changes:
             write("".join(f"{format_time(status.now)} {printable(line)}\n" for line in changes))
 

@@ -18,8 +18,9 @@ from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import as_expected, overdue
 from twgen.reading.installation.workloads import read_strays
 from twgen.reading.rollouts import rollouts_in_cluster
+from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
-from twgen.reporting.status.fleet import fleet_document, fleet_lines, stray_lines
+from twgen.reporting.status.lines import fleet_status, lines_without_details, status_lines, stray_lines
 from twgen.reporting.status.metrics import openmetrics
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ class _Fleet:
 
     def tree(self, now: datetime, layout: "Layout") -> str:
         """Their state at that time, a tree for each."""
-        from twgen.reporting.status.rollout_trees import fleet_text
+        from twgen.reporting.status.trees import status_text
 
-        return fleet_text(self.statuses, self.strays, now, layout)
+        return status_text(fleet_status(self.statuses, now, self.strays), layout)
 
 
 class _Printed:
@@ -171,7 +172,8 @@ async def _left_behind(
 
 def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:
     if output == "json":
-        write(json_text(fleet_document(fleet.statuses, clock(), fleet.strays)))
+        warnings = [*lines_without_details(fleet.statuses), *fleet.strays]
+        write(json_text(STATUS.write(fleet_status(fleet.statuses, clock(), warnings))))
     elif output == "openmetrics":
         write(openmetrics(fleet.statuses, clock(), {}))
     elif output == "html":
@@ -181,4 +183,5 @@ def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:
     elif wants_tree(color):
         write(fleet.tree(clock(), layout_for(color, detailed=detailed)))
     else:
-        write("".join(f"{line}\n" for line in (*fleet_lines(fleet.statuses, clock()), *fleet.strays)))
+        status = fleet_status(fleet.statuses, clock(), fleet.strays)
+        write("".join(f"{line.text}\n" for line in status_lines(status)))

@@ -27,8 +27,8 @@ from twgen.planning.interventions import Intervention
 from twgen.planning.plan import make_plan
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
+from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
-from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
 from twgen.versioning.names import replay_selector, rollout_selector
@@ -168,7 +168,7 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
         return
     status = make_status(make_plan(specs.workers, world, clock(), caller), world, caller)
     as_json = params["output"] == "json"
-    write(json_text(status_document(status)) if as_json else f"{status_lines(status)[0].text}\n")
+    write(json_text(STATUS.write(status)) if as_json else f"{status_lines(status)[0].text}\n")
 
 
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:

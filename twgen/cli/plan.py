@@ -25,7 +25,7 @@ from twgen.planning.drivers import warned_of_drivers
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
 from twgen.reporting.json_text import json_text
-from twgen.reporting.plan.document import plan_document
+from twgen.reporting.plan.document import PLAN
 from twgen.reporting.plan.markdown import plan_markdown
 
 
@@ -37,7 +37,7 @@ def _text(plan: Plan, color: str, *, verbose: bool) -> str:
 
 _REPORTS: dict[str, Callable[..., str]] = {
     "text": _text,
-    "json": lambda plan, _, **__: json_text(plan_document(plan)),
+    "json": lambda plan, _, **__: json_text(PLAN.write(plan)),
     "markdown": lambda plan, _, **__: plan_markdown(plan),
 }
 

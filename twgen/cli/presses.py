@@ -21,7 +21,7 @@ from twgen.model.status import RolloutStatus
 from twgen.planning.requests import offered, same_that_waits
 from twgen.reading.installation.api_server import refused_to_caller
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import when_answered
+from twgen.reporting.status.lines import when_answered
 from twgen.versioning.names import rollout_status_name
 
 _PATIENCE = 30.0

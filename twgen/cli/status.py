@@ -16,8 +16,9 @@ from twgen.cli.worker_name import Named, named_worker
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
 from twgen.planning.unread import Unread, unread_error
+from twgen.planning.worker_status import rollout_status
+from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
-from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _html(status: Status, _: str, **__: bool) -> str:
 
 _REPORTS: Mapping[str, Callable[..., str | bytes]] = {
     "text": _text,
-    "json": lambda status, _, **__: json_text(status_document(status)),
+    "json": lambda status, _, **__: json_text(STATUS.write(status)),
     "openmetrics": _openmetrics,
     "html": _html,
 }

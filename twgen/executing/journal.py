@@ -11,11 +11,19 @@ from twgen.executing.ports import IntentPlace
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus, Status
-from twgen.planning.rollout import Claim, left_alone, needs_a_rollout, next_write, since_when, unclaimed
+from twgen.planning.rollout import (
+    Claim,
+    is_news,
+    left_alone,
+    needs_a_rollout,
+    next_write,
+    since_when,
+    unclaimed,
+)
 from twgen.planning.sentences import spoken, untimed
+from twgen.planning.worker_status import rollout_status
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import is_of, write_rollout_status
-from twgen.reporting.status.document import is_news, rollout_status
 
 _MOST_FAILURES = 3
 """How many failures a status shows."""
@@ -59,8 +67,8 @@ class Journal:
         self._asked_at: datetime | None = None
         """The beginning of the read that has not ended."""
         self._refusals: set[str] = set()
-        self.unwritten: Status | None = None
-        """The newest status, while the cluster does not have it."""
+        self.unwritten: tuple[WorkerPlan, Status] | None = None
+        """The newest read, while the cluster does not have it."""
 
     def continue_from(self, status: RolloutStatus | None) -> None:
         """Note the status in the cluster, by an earlier process of this rollout or by another rollout."""
@@ -138,11 +146,10 @@ class Journal:
             await self._write(final_status)
             await self._add_event("Warning", final_status.reason, final_status.message, now)
 
-    async def record(self, status: Status) -> None:
-        """Report the newest read of the one worker."""
-        [worker] = status.workers
-        before, self._last = self._current or self._earlier, worker.plan
-        routing, self.unwritten = worker.plan.routing, None
+    async def record(self, plan: WorkerPlan, status: Status) -> None:
+        """Report the newest read of the one worker: its plan, and its status."""
+        before, self._last = self._current or self._earlier, plan
+        routing, self.unwritten = plan.routing, None
         # after a rollout no read follows that would clear its failures
         goes_on = needs_a_rollout(routing.phase, routing.reason)
         self._failed_before, self._failing = (self._failing if goes_on else {}), {}
@@ -154,16 +161,16 @@ class Journal:
         self._current = rollout_status(status, status.now, self.intent.hash)
         # until the claim is tried again: otherwise the reason would come and go with each read
         claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
-        if claim_failed and isinstance(next_write(worker.plan), Claim):
+        if claim_failed and isinstance(next_write(plan), Claim):
             self._current = unclaimed(self._current, status.now)
         if before:
             self._current = replace(self._current, since=since_when(before, self._current))
         is_written = self._failures == self._written_failures
         if not is_written or not self._written or is_news(self._written, self._current):
-            self.unwritten = None if await self._write(self._current) else status
+            self.unwritten = None if await self._write(self._current) else (plan, status)
         if state != self._reported:
-            is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved or routing.marks
-            why = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
+            is_wrong = routing.phase is Phase.BLOCKED or plan.unserved or routing.marks
+            why = "; ".join(filter(None, (plan.unserved, routing.because)))
             kind: EventType = "Warning" if is_wrong else "Normal"
             if await self._add_event(kind, routing.reason, f"{routing.phase}: {why}", status.now):
                 self._reported = state
@@ -179,7 +186,7 @@ class Journal:
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
         """The status of a rollout that has not read its worker."""
         worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
-        return RolloutStatus(worker, phase, reason, why, target, None, None, now, {})
+        return RolloutStatus(worker, phase, reason, why, target, None, None, now, None)
 
     async def _add_event(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
         return await self._is_written(self._writer.add_event(kind, reason, message, now))

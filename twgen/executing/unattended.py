@@ -163,7 +163,7 @@ class IntentRollout(Rollout):
             with suppress(StateUnavailable, OutOfTime):
                 self._attached = await self.servers.attached()
         read = {} if self._attached is None else {self.spec.namespace: AttachedRead(tuple(self._attached))}
-        await self._journal.record(make_status(plan, world, self.caller, read))
+        await self._journal.record(plan.workers[0], make_status(plan, world, self.caller, read))
 
     async def attached(self) -> list[AttachedInCluster]:
         """The objects of the last look; raises if they were not read then and cannot be read now."""
@@ -270,7 +270,7 @@ async def _roll_out(place: IntentPlace, journal: Journal, limit: _Limit) -> Work
         if not journal.unwritten:
             return plan
         await place.sleep(FAILED_LOOK)
-        await journal.record(journal.unwritten)
+        await journal.record(*journal.unwritten)
     if journal.unwritten:
         raise StateUnavailable(f"{plan.spec.worker_deployment}: its final status could not be written")
     return plan

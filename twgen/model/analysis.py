@@ -181,15 +181,18 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict of a metric about a version, and its reason."""
+    """The result of a metric."""
 
     metric: str
+    """The name of the metric in the policy."""
     verdict: Verdict
+    """Fails: the ramp is taken back or paused. Undecided: the ramp waits."""
     because: str
-    """`3 of 41 failed (7.32%), bound 2%`."""
+    """The result as a sentence."""
     value: float | None = None
-    """None: nothing was measured."""
+    """The measured value. Null: nothing was measured."""
     bound: float | None = None
+    """The limit of the value. Null: not known."""
 
 
 @dataclass(frozen=True, slots=True)

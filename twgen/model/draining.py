@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from twgen.model.analysis import MOST_TYPES
 from twgen.model.forms import LINE, WORKFLOW_TYPE
 from twgen.model.paths import Path
-from twgen.model.record_shapes import Each, Example, Mark
+from twgen.model.record_shapes import Each, Example, Mark, Named
 from twgen.model.shapes import Findings, Shape, duration, unchanged
 from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
@@ -219,9 +219,13 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledAction:
-    """An entry of a policy for one draining version, and when it is due."""
+    """An action on the open workflows of a draining version.
+
+    It is an entry of the policy of its worker, and when that is due.
+    """
 
     build_id: str
+    """The build ID of the version."""
     what: DrainingAction
     demand: str
     """A text that identifies it among the entries."""
@@ -230,21 +234,31 @@ class ScheduledAction:
     since: datetime
     """When the version began to drain."""
     at: datetime
-    """When it may begin, or when it began."""
-    is_begun: bool = False
-    """It was begun, as far as the marks show, so it does not begin again."""
+    """When it began, or the earliest time at which it may begin."""
+    is_begun: Annotated[bool, Named("begun")] = False
+    """Whether it has begun. It begins once while the version drains."""
     is_announced: bool = False
     """A mark has its job ID, but does not say that it was begun."""
     workflows: int | None = None
-    """The number of its workflows when it began."""
+    """How many workflows it applied to when it began. Null: it has not begun, or the number is not known."""
     repeats: int = 0
-    """How often it has run again, for workflows that had started since."""
+    """How often it began again, for workflows that started later."""
     repeat: Repeat | None = None
     """Its next run; None: it does not run again."""
     is_next: bool = False
     """It is the first entry that was not begun."""
     held_by: str = ""
-    """Why it cannot begin, whatever the time; empty: it can."""
+    """Why it cannot begin, even when its time has come. Empty: it can."""
+
+    @property
+    def action(self) -> BatchAction:
+        """The action on the workflows."""
+        return self.what.action
+
+    @property
+    def workflow_types(self) -> tuple[str, ...]:
+        """The workflow types that it applies to. Empty: all."""
+        return self.what.workflow_types
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from twgen.model.analysis import Judgement
 from twgen.model.draining import ScheduledAction
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.reasons.versions import VersionReason
+from twgen.model.record_shapes import Mark, Name, Named
+from twgen.model.shapes import TEXT, number
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
@@ -55,7 +57,9 @@ class AttachedObject:
     """A version's copy of an attached resource."""
 
     kind: str
+    """Its kind."""
     name: str
+    """The name."""
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -63,17 +67,25 @@ class AttachedObject:
 
 @dataclass(frozen=True, slots=True)
 class VersionPlan:
-    """The plan of one version: its action, a sentence about it, and the details."""
+    """One version."""
 
     build_id: str
+    """The build ID of the version."""
     status: VersionStatus
+    """The status in Temporal. NotRegistered: Temporal does not know the version."""
     deployment: str
+    """The name of its Kubernetes Deployment. Empty: twgen did not make the version, so it has none."""
     action: VersionAction
-    because: str
-    reason: VersionReason
+    """The action on its Deployment. ScaleDown: render zero replicas. Drop: render it no longer. None: there
+    is no manifest to render."""
+    because: Name
+    """The reason as a sentence."""
+    reason: Annotated[VersionReason, TEXT]
+    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
     replicas: int | None = None
-    """None: the manifest has none, or there is no manifest."""
+    """The rendered replicas. Null: an autoscaler sets them, or nothing is rendered."""
     protected: bool = False
+    """Whether it is protected from pruning by Argo CD."""
     live: LiveDeployment | None = None
     recorded: RecordedDeployment | None = None
     """The manifest to render again; None: render the spec."""
@@ -82,7 +94,10 @@ class VersionPlan:
     replaced_injection: frozenset[str] | None = None
     """The injected names in that manifest that the spec's connection replaces; None: the connection stays."""
     attached: tuple[AttachedObject, ...] = ()
-    """The attached objects that are rendered with it, or for its pods if its own manifest is lost."""
+    """The attached objects of the version, such as an HPA.
+
+    They are rendered with it, or for its pods if its own manifest is lost.
+    """
     leaving: tuple[AttachedObject, ...] = ()
     """Attached objects that it must lose: they are rendered once more, without protection and owner."""
     replaced: tuple[AttachedObject, ...] = ()
@@ -109,7 +124,10 @@ class LaterAction:
     """An action on a version's Deployment at a later time."""
 
     action: VersionAction
+    """The action on its Deployment. ScaleDown: render zero replicas. Drop: render it no longer. None: there
+    is no manifest to render."""
     at: datetime
+    """When its time comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +135,22 @@ class RoutingPlan:
     """The next change of traffic, or why there is none."""
 
     action: RoutingAction
-    because: str
+    """None: no change now. SetCurrent: send all traffic to the build ID. SetRamp: send a share of it.
+    ClearRamp: end the ramp."""
+    because: Name
+    """The reason as a sentence."""
     phase: Phase
-    reason: RoutingReason
+    reason: Annotated[RoutingReason, TEXT]
+    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
     build_id: str | None = None
-    percentage: float | None = None
+    """The version that gets traffic. Null for None, empty for ClearRamp."""
+    percentage: Annotated[float | None, number(0, 100)] = None
+    """The share for SetRamp, in percent. 0 for ClearRamp, null for the other actions."""
     claim_manager: bool = False
+    """Whether the change also makes twgen the manager. This happens if there is no manager, or if adoptFrom
+    names it."""
     due_at: datetime | None = None
+    """When the wait ends. Null: that is not known, or nothing waits."""
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Entries of the target's metadata that are written first, in a look of their own."""
     ignores_missing_queues: bool = False
@@ -132,11 +159,14 @@ class RoutingPlan:
 
 @dataclass(frozen=True, slots=True)
 class GateStart:
-    """A gate workflow to start."""
+    """A gate workflow on one task queue of the target."""
 
     task_queue: str
+    """The task queue that it runs on."""
     workflow_id: str
+    """The workflow ID of the gate."""
     workflow_type: str
+    """The workflow type of the gate."""
     request_id: str
     """The same for every client while its version is registered, so that there is no second run."""
     has_input: bool = True
@@ -160,37 +190,76 @@ class WorkerVersions:
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """The plan of one worker: its versions and its traffic."""
+    """The versions and the traffic of one worker."""
 
     versions: WorkerVersions
     identity: str
     """The manager identity that it was planned for."""
     manager: str
-    """The manager of the Worker Deployment; empty: there is none."""
+    """The manager identity in Temporal. Empty: there is no manager."""
     routing: RoutingPlan
+    """The one change of traffic that comes next, or why there is none."""
     is_held: bool
     """Its rollout changes nothing now, traffic or other: another manager or a person must act first."""
     gates: tuple[GateStart, ...] = ()
-    judgements: tuple[Judgement, ...] = ()
-    """The judgements of its metrics about the target while it ramps."""
+    """The gate workflows to start now."""
+    judgements: Annotated[tuple[Judgement, ...], Named("analysis")] = ()
+    """The result of each metric of the policy's analysis, while the target ramps."""
     unserved: str = ""
-    """Why no worker serves the workflows that go to it; empty: they are served."""
-    scheduled_actions: tuple[ScheduledAction, ...] = ()
-    """The actions of its policy on the workflows of draining versions, in order for each version."""
-    old_records: tuple[str, ...] = ()
-    """The build IDs of versions that its policy deletes in Temporal once no workflow needs them."""
+    """Why no worker serves the new workflows, as a sentence. Empty: they are served."""
+    scheduled_actions: Annotated[tuple[ScheduledAction, ...], Named("draining")] = ()
+    """The actions of the policy's `draining` on open workflows of draining versions, in order for each
+    version."""
+    old_records: Annotated[tuple[str, ...], Named("prunes"), Mark.LEFT_OUT] = ()
+    """The versions that `twgen tick` deletes in Temporal once no workflow needs them, by the policy's
+    `keepRecords`: build IDs. Absent if there are none."""
 
     @property
     def spec(self) -> WorkerSpec:
         """The worker."""
         return self.versions.spec
 
+    @property
+    def name(self) -> Annotated[str, Named("worker")]:
+        """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
+        return self.spec.worker_deployment
+
+    @property
+    def temporal_namespace(self) -> str:
+        """The Temporal namespace of the worker."""
+        return self.spec.temporal_namespace
+
+    @property
+    def target(self) -> Annotated[str, Named("targetBuildID")]:
+        """The build ID of the current spec."""
+        return self.spec.build_id
+
+    @property
+    def phase(self) -> Phase:
+        """Settled: nothing is left to do. Waiting: for time or a person. Moving: a change is due now.
+
+        Blocked: a person must act.
+        """
+        return self.routing.phase
+
+    @property
+    def each_version(self) -> Annotated[tuple[VersionPlan, ...], Named("versions")]:
+        """The target, and all versions that have a Deployment or may have work, sorted by build ID."""
+        return self.versions.versions
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about this worker, one sentence each."""
+        return self.versions.warnings
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plans of all workers."""
+    """The next change to every version and to traffic, with reasons."""
 
     now: datetime
+    """The time of the plan."""
     workers: tuple[WorkerPlan, ...]
+    """The workers, sorted by name."""
     warnings: tuple[str, ...] = ()
-    """Warnings that are about no single worker of the specs."""
+    """Warnings that are not about a single worker, one sentence each."""

@@ -106,6 +106,7 @@ class Mark(Enum):
     OF_HOLDER = "If its mapping is there, the field must be."
     REQUIRED = "Documents must have it, although the attribute has a default."
     WRITTEN = "It is written even if it has its default."
+    LEFT_OUT = "Of a printed record: it is not written if it has its default."
 
 
 class Field(NamedTuple):
@@ -122,15 +123,27 @@ class Field(NamedTuple):
     """The attribute that is not written."""
     null_when: Callable[[Any], bool] | None = None
     """Set: null is not the same as absent; it is read as None, and written when this holds of the value."""
+    is_printed: bool = False
+    """Documents have it unless it is `absent`, although it need not be there to read them."""
 
 
 def document_of(
     api_version: str, name: str, declared: Any, *more: Field, shapes: Mapping[Any, Shape]
 ) -> Shape:
     """The record of a whole document: apiVersion, kind, `more` fields, and those that the class declares."""
+    return record_of(declared, first=(*_head(api_version, name), *more), shapes=shapes)
+
+
+def printed_document_of(
+    api_version: str, name: str, declared: Any, *attributes: str, shapes: Mapping[Any, Shape]
+) -> Shape:
+    """The record of a whole document that is printed, as `printed_of` makes it."""
+    return printed_of(declared, *attributes, first=_head(api_version, name), shapes=shapes)
+
+
+def _head(api_version: str, name: str) -> tuple[Field, Field]:
     api = Field("apiVersion", constant(api_version), required=True)
-    first = (api, Field("kind", constant(name), required=True), *more)
-    return record_of(declared, first=first, shapes=shapes)
+    return api, Field("kind", constant(name), required=True)
 
 
 def record_of(
@@ -163,6 +176,40 @@ def record_of(
         entries.append(entry)
     shape = record(make or declared, *first, *entries)
     return _checked(shape, declared.contradictions) if hasattr(declared, "contradictions") else shape
+
+
+def printed_of(
+    declared: Any,
+    *attributes: str,
+    first: Sequence[Field] = (),
+    make: Callable[..., Any] | None = None,
+    shapes: Mapping[Any, Shape] = MappingProxyType({}),
+) -> Shape:
+    """The record of a class in a document that is printed: every field is written, and None as null.
+
+    Where it is read, an attribute with a default may be missing: another release wrote it. The attributes may
+    be properties. `make` and `shapes` are as in `record_of`.
+    """
+    entries = []
+    for attribute, name in document_names(declared, attributes).items():
+        annotation = annotation_of(declared, attribute)
+        marks, default = marks_of(annotation), default_of(declared, attribute)
+        may_be_none = NoneType in get_args(get_args(annotation)[0] if marks else annotation)
+        entry = Field(
+            name,
+            shape_of(annotation, shapes, printed_of),
+            required=default is MISSING,
+            attribute=attribute,
+            absent=default if Mark.LEFT_OUT in marks else None,
+            null_when=_always if may_be_none else None,
+            is_printed=True,
+        )
+        entries.append(entry)
+    return record(make or declared, *first, *entries)
+
+
+def _always(_: Any) -> bool:
+    return True
 
 
 def _checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, str]]]) -> Shape:
@@ -207,11 +254,18 @@ def marks_of(declared: Any) -> tuple[Any, ...]:
     return get_args(declared)[1:] if get_origin(declared) is Annotated else ()
 
 
-def document_names(kind: Any) -> dict[str, str]:
-    """The names that documents have for the attributes of a class."""
+def annotation_of(kind: Any, attribute: str) -> Any:
+    """The type of an attribute of a class, or of a property."""
+    if attribute in kind.__annotations__:
+        return kind.__annotations__[attribute]
+    return getattr(kind, attribute).fget.__annotations__["return"]
+
+
+def document_names(kind: Any, attributes: Sequence[str] = ()) -> dict[str, str]:
+    """The names that documents have for these attributes of a class, or for all."""
     names = {}
-    for attribute, declared in kind.__annotations__.items():
-        marks = marks_of(declared)
+    for attribute in attributes or kind.__annotations__:
+        marks = marks_of(annotation_of(kind, attribute))
         first, *rest = attribute.split("_")
         own = first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
         if Mark.INTERNAL not in marks:
@@ -223,7 +277,9 @@ def default_of(kind: Any, attribute: str) -> Any:
     """The default of an attribute of a dataclass or a NamedTuple; MISSING: it has none."""
     if issubclass(kind, tuple):
         return kind._field_defaults.get(attribute, MISSING)
-    entry = kind.__dataclass_fields__[attribute]
+    entry = kind.__dataclass_fields__.get(attribute)
+    if not entry:  # a property
+        return MISSING
     return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 
@@ -251,7 +307,9 @@ def record(kind: Callable[..., Any], *entries: Field) -> Shape:
                 written[entry.name] = None
         return written
 
-    schema = _object_schema(entries, required) | {"additionalProperties": False}
+    printed = {entry.name for entry in entries if entry.is_printed and entry.absent is None}
+    there = [entry.name for entry in entries if entry.name in printed or entry.name in required]
+    schema = _object_schema(entries, there) | {"additionalProperties": False}
     return Shape(_record_reader(kind, entries, required), write, schema)
 
 
@@ -317,7 +375,7 @@ def _attribute(entry: Field) -> str:
 def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
     properties: dict[str, Schema] = {}
     for entry in entries:
-        is_never_null = entry.name in required and not entry.null_when
+        is_never_null = (entry.name in required or entry.is_printed) and not entry.null_when
         schema = entry.shape.schema if is_never_null else or_null(entry.shape.schema)
         properties[entry.name] = ({"description": entry.about} if entry.about else {}) | schema
     return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})

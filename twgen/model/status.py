@@ -1,17 +1,20 @@
-"""The status of workers and versions at one moment, and the rollout status that a cluster stores."""
+"""What is reported of workers: the only declaration of the Status document, and the status of a rollout."""
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
-from twgen.model.record_shapes import Named
-from twgen.model.requests import Answer, PendingRequest, Verb
-from twgen.model.shapes import number
-from twgen.model.temporal import GateStatus, TaskQueue
+from twgen.model.analysis import Judgement
+from twgen.model.draining import ScheduledAction
+from twgen.model.plan import LaterAction, Phase, RoutingAction, VersionAction
+from twgen.model.record_shapes import Mark, Name, Named
+from twgen.model.requests import Answer, AnswerState, PendingRequest, Verb
+from twgen.model.shapes import choice, number
+from twgen.model.temporal import GateStatus, TaskQueueType, VersionStatus
 from twgen.model.values import dataclass
+
+_CHANGES = choice(*(action for action in RoutingAction if action is not RoutingAction.NONE))
 
 
 class Ownership(StrEnum):
@@ -26,15 +29,11 @@ class Ownership(StrEnum):
     """Nobody said who we are."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateProgress:
-    """How far a gate is on one task queue."""
+class Unstarted(StrEnum):
+    """The status of a gate, or of a request, that nothing has begun."""
 
-    workflow_type: str
-    task_queue: str
-    workflow_id: str
-    status: GateStatus | None
-    """None: it has not started."""
+    NOT_STARTED = "NotStarted"
+    PENDING = "Pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,33 +102,6 @@ class AttachedView:
         return self.state is AttachedState.READY
 
 
-@dataclass(frozen=True, slots=True)
-class VersionView:
-    """The status of one version."""
-
-    plan: VersionPlan
-    is_target: bool
-    percentage: float | None
-    """Its share of new workflows; None: it is not in routing."""
-    since: datetime | None
-    """When it got this percentage, began to drain or was drained; of any other status, was registered."""
-    open_workflows: int | None
-    """Running and paused ones pinned to it; None: not counted."""
-    oldest_open_at: datetime | None
-    """When the oldest of these started; None: not read, or there is none."""
-    task_queues: tuple[TaskQueue, ...] | None
-    """Those that it has polled; None: not read."""
-    cluster_was_read: bool
-    pod_problem: str
-    """Why its newest Pod waits or crashes; empty: nothing is known against it."""
-    later: LaterAction | None
-    """What its sunset brings next."""
-    attached: tuple[AttachedView, ...]
-    """What is rendered beside its Deployment."""
-    moved: Move | None
-    """Its last move; None: it is not in routing, or somebody else has changed that since."""
-
-
 class StepPlace(StrEnum):
     """Where a step is relative to the live share of the target."""
 
@@ -153,33 +125,216 @@ class StepView:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerView:
-    """The status of one worker."""
+class ReportedChange:
+    """A change of traffic."""
 
-    plan: WorkerPlan
-    ownership: Ownership
-    last_modifier: str
-    """Who changed routing last in Temporal; empty: nobody said."""
-    later: RoutingPlan | None
-    """The change when the waiting ends."""
-    steps: tuple[StepView, ...]
-    """Empty: the target does not ramp, or has no steps."""
-    gates: tuple[GateProgress, ...]
-    """Empty: no gate, or none is needed."""
-    unversioned_percentage: float | None
-    """The share of new workflows that workers without a version get; None: they are not in routing."""
-    count: VersionCount
-    versions: tuple[VersionView, ...]
-    """The target, then those in routing, then the others; the newest first."""
+    action: Annotated[RoutingAction, _CHANGES]
+    """SetCurrent: send all traffic to the build ID. SetRamp: send a share of it. ClearRamp: end the ramp."""
+    build_id: str
+    """The version that gets traffic. Empty for ClearRamp."""
+    percentage: Annotated[float | None, number(0, 100)]
+    """The share for SetRamp, in percent. 0 for ClearRamp, null for the other actions."""
+    at: datetime | None
+    """When the change is made, if nothing else changes. Null: it is due now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedOwner:
+    """The manager of a worker."""
+
+    identity: str
+    """The manager identity. Empty: there is no manager."""
+    relation: Ownership
+    """How the manager relates to the caller. Adopted: the RolloutPolicy allows taking over from it. Unknown:
+    the caller's identity is not known."""
+
+
+_UNKNOWN_OWNER = ReportedOwner("", Ownership.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedGate:
+    """A gate on one task queue."""
+
+    task_queue: str
+    """The task queue that it runs on."""
+    workflow_id: str
+    """The workflow ID of the run."""
+    workflow_type: str
+    """The workflow type."""
+    status: Annotated[str, choice(Unstarted.NOT_STARTED, *GateStatus)]
+    """The status."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRequest:
+    """A request of a person."""
+
+    id: str
+    """The ID of the request."""
+    verb: Verb
+    """What is requested."""
+    target: Annotated[str, Named("targetBuildID")]
+    """The build ID that it is for."""
+    by: str
+    """Who requested it, as far as that is known; empty: not known."""
+    at: datetime
+    """When it was requested."""
+    state: Annotated[str, choice(Unstarted.PENDING, *AnswerState)]
+    """Pending: nothing has taken it. Taken: it is being carried out. Done, Refused: the message says what was
+    done, or why nothing was."""
+    message: str
+    """What was done, or why nothing was; empty: it is pending."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedTaskQueue:
+    """A task queue that it has polled."""
+
+    name: str
+    """The name."""
+    type: TaskQueueType
+    """The type of the task queue."""
+    pollers: bool | None
+    """Whether a worker of this version polled it recently. Null: not read."""
+    unversioned_pollers: bool | None
+    """Whether a worker without a version polled it recently. Null: not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedPods:
+    """The pods of a Deployment."""
+
+    available: int
+    """How many pods are available."""
+    wanted: int
+    """How many pods its Deployment wants."""
+    terminating: bool
+    """Whether its Deployment is being deleted."""
+    paused: bool
+    """Whether its Deployment is paused."""
+    stalled: str
+    """Why its Deployment makes no progress, from its conditions. Empty: no such condition."""
+    problem: str
+    """Why its newest Pod waits or crashes. Empty: no problem is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionReport:
+    """One version."""
+
+    build_id: str
+    """The build ID of the version."""
+    is_target: bool
+    """Whether it is the version that the spec describes."""
+    status: VersionStatus
+    """The status in Temporal. NotRegistered: Temporal does not know the version."""
+    percentage: Annotated[float | None, number(0, 100)]
+    """The share of new workflows that it gets, in percent. Null: it is neither current nor ramping."""
+    since: datetime | None
+    """When it got this percentage, began to drain or was drained. For another status: when it was registered,
+    or when its Deployment was created. Null: not known."""
+    moved_by: Move | None
+    """The change that gave the version its share, from its metadata in Temporal. Null: it has no share, this
+    is not known, or another client has changed it since."""
+    open_workflows: int | None
+    """Running and paused workflows that are pinned to it. Null: not counted, because the version stays anyway
+    or many other versions drain."""
+    oldest_open_at: datetime | None
+    """When the oldest of these workflows started. Null: not read, or there is none."""
+    task_queues: tuple[ReportedTaskQueue, ...] | None
+    """The task queues that it has polled. Null: not read."""
+    deployment: str
+    """The name of its Kubernetes Deployment. Empty: twgen did not make the version, so it has none."""
+    cluster_was_read: bool
+    """Whether the cluster was read. If not, nothing is known about its pods."""
+    pods: ReportedPods | None
+    """The pods of its Deployment. Null: it has no Deployment, or the cluster was not read."""
+    attached: tuple[AttachedView, ...]
+    """The attached objects of the version, such as an HPA."""
+    action: VersionAction
+    """The action on its Deployment. ScaleDown: render zero replicas. Drop: render it no longer. None: there
+    is no manifest to render."""
+    reason: str
+    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
+    because: Name
+    """The reason for the action, as a sentence."""
+    next: LaterAction | None
+    """The next action that its sunset delays lead to. Null: none is known."""
+    replicas: Annotated[int | None, Mark.INTERNAL] = field(default=None, compare=False)
+    """As `VersionPlan` has them; None also: it was read from a document."""
+    is_patched: Annotated[bool, Mark.INTERNAL] = field(default=False, compare=False)
+    """Its manifest gets a VersionPatch; False also: it was read from a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """One worker."""
+
+    worker: str
+    """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
+    temporal_namespace: str
+    """The Temporal namespace of the worker; empty: not read."""
+    target: Annotated[str, Named("targetBuildID")]
+    """The build ID of the current spec."""
+    phase: Phase
+    """Settled: nothing is left to do. Waiting: for time or a person. Moving: a change is due now. Blocked: a
+    person must act."""
+    reason: str
+    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
+    because: Name
+    """The reason for the phase, as a sentence."""
+    unserved: str = ""
+    """Why no worker serves the new workflows, as a sentence. Empty: they are served."""
+    next: ReportedChange | None = None
+    """The next change of traffic. Null: none is known."""
+    waits_until: datetime | None = None
+    """When the wait ends. Null: that is not known, or nothing waits."""
+    owner: ReportedOwner = _UNKNOWN_OWNER
+    """The manager of the worker in Temporal."""
+    last_modifier: Annotated[str, Named("lastModifierIdentity")] = ""
+    """The identity that last changed the routing in Temporal. Empty: not known."""
+    steps: tuple[StepView, ...] = ()
+    """The steps of the target while it ramps. Empty: it does not ramp, or has no steps."""
+    gates: tuple[ReportedGate, ...] = ()
+    """The gates of the target: the gate of its spec and the gate of the next step. Empty: there is none, none
+    is needed, or no task queue is known."""
+    analysis: tuple[Judgement, ...] = ()
+    """The result of each metric of the policy's analysis, while the target ramps."""
+    draining: tuple[ScheduledAction, ...] = ()
+    """The actions of the policy's `draining` on open workflows of draining versions, in order for each
+    version."""
+    request: ReportedRequest | None = None
+    """The request of a person to the rollout that is answered next, or else the last one that was answered.
+    Null: none is known."""
+    unversioned_percentage: Annotated[float | None, number(0, 100)] = None
+    """The share of new workflows that workers without a version get, in percent. Null: they get none by
+    routing."""
+    count: Annotated[VersionCount | None, Named("versionCount")] = None
+    """The number of versions, and the limits that stop a new one; null: the versions were not read."""
+    versions: tuple[VersionReport, ...] = ()
+    """The target, then the current and ramping versions, then the others, newest first."""
+    warnings: tuple[str, ...] = ()
+    """Warnings about this worker, one sentence each."""
+    rollout: Annotated["RolloutStatus | None", Mark.INTERNAL] = field(default=None, compare=False)
+    """What its rollout wrote in a cluster; None: Temporal was read instead."""
+
+    @property
+    def alarm(self) -> str:
+        """Its most urgent problem: its rollout fails, or no worker serves its new workflows; empty: none."""
+        return (self.rollout.failing if self.rollout else "") or self.unserved
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status of every worker, at one moment."""
+    """The state of every worker and of its rollout."""
 
     now: datetime
-    workers: tuple[WorkerView, ...]
+    """The time of the report."""
+    workers: tuple[WorkerReport, ...]
+    """The workers, sorted by name."""
     warnings: tuple[str, ...]
+    """Warnings that are not about a single worker, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +353,8 @@ class RolloutStatus:
     """The target's share of new workflows; None: it was not read."""
     since: datetime
     """When the phase or the reason changed last."""
-    document: Mapping[str, Any]
-    """The Status document of this one worker, as it was when this was written."""
+    report: Status | None
+    """The Status document of this one worker, as it was when this was written; None: it has no details."""
     intent: str = ""
     """The hash of the intent that is carried out."""
     failing: str = ""
@@ -215,16 +370,18 @@ class RolloutStatus:
     resource_version: str = field(default="", compare=False)
     """Of the ConfigMap that it was read from; empty: of none."""
 
+    @property
+    def details(self) -> WorkerReport | None:
+        """What is reported of the worker; None: Temporal was not read, or the entry cannot be read."""
+        return self.report.workers[0] if self.report else None
+
+    def with_details(self, **changes: Any) -> Self:
+        """The same status with changes to what is reported of the worker, if anything is."""
+        if not self.report or not self.details:
+            return self
+        return replace(self, report=replace(self.report, workers=(replace(self.details, **changes),)))
+
     def restated(self, phase: Phase, reason: str, message: str, since: datetime) -> Self:
         """The same status with another phase and reason, and without the next change of its worker."""
-        next_change = {
-            "phase": phase.value,
-            "reason": reason,
-            "because": message,
-            "next": None,
-            "waitsUntil": None,
-        }
-        workers = [{**worker, **next_change} for worker in self.document.get("workers", ())]
-        document = {**self.document, "workers": workers} if workers else self.document
-        restated = replace(self, phase=phase, reason=reason, message=message, since=since)
-        return replace(restated, document=document, failing="")
+        status = replace(self, phase=phase, reason=reason, message=message, since=since, failing="")
+        return status.with_details(phase=phase, reason=reason, because=message, next=None, waits_until=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.plan import VersionPlan, WorkerVersions
@@ -82,23 +82,18 @@ def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> 
     """The status with the missing objects that a sync could not apply, and why."""
     namespace = status.worker.partition("/")[0]
 
-    def with_refusal(item: Mapping[str, Any]) -> Mapping[str, Any]:
-        why = refused.get((namespace, str(item.get("kind")), str(item.get("name"))))
-        if why is None or item.get("state") not in {AttachedState.MISSING, AttachedState.PENDING}:
+    def with_refusal(item: AttachedView) -> AttachedView:
+        why = refused.get((namespace, item.kind, item.name))
+        if why is None or item.state not in {AttachedState.MISSING, AttachedState.PENDING}:
             return item
-        return {**item, "state": AttachedState.REFUSED.value, "message": why[:_MOST_CHARACTERS]}
+        return replace(item, state=AttachedState.REFUSED, says=why[:_MOST_CHARACTERS])
 
-    workers = [
-        {
-            **worker,
-            "versions": [
-                {**version, "attached": [with_refusal(item) for item in version.get("attached", ())]}
-                for version in worker.get("versions", ())
-            ],
-        }
-        for worker in status.document.get("workers", ())
-    ]
-    return replace(status, document={**status.document, "workers": workers}) if workers else status
+    versions = status.details.versions if status.details else ()
+    return status.with_details(
+        versions=tuple(
+            replace(version, attached=tuple(map(with_refusal, version.attached))) for version in versions
+        )
+    )
 
 
 def _problems_of(item: AttachedInCluster) -> str:

@@ -13,7 +13,7 @@ from twgen.model.reasons.routing import Until
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
-from twgen.model.times import parse_time
+from twgen.model.times import format_time
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.gates import gates_before
@@ -139,7 +139,7 @@ def since_when(before: RolloutStatus, now: RolloutStatus) -> datetime:
 
 def brought_up_to_date(before: RolloutStatus, status: RolloutStatus) -> RolloutStatus:
     """The last status that a rollout wrote, with the present state of its worker."""
-    newer = replace(before, current=status.current, percentage=status.percentage, document=status.document)
+    newer = replace(before, current=status.current, percentage=status.percentage, report=status.report)
     # without a rollout, the next change never comes
     if before.reason in {Reason.ROLLOUT_ENDED, Reason.ROLLOUT_NOT_BEGUN}:
         return newer.restated(before.phase, before.reason, before.message, before.since)
@@ -154,12 +154,10 @@ def not_begun(
     message = f"the rollout of {target} has not begun: {why}{before}"
     reason = Reason.ROLLOUT_NOT_BEGUN
     if not previous:
-        return RolloutStatus(worker, Phase.WAITING, reason, message, target, None, None, since, {})
-    now = previous.restated(Phase.WAITING, reason, message, since)
-    workers = [{**item, "targetBuildID": target} for item in now.document.get("workers", ())]
-    document = {**now.document, "workers": workers} if workers else now.document
+        return RolloutStatus(worker, Phase.WAITING, reason, message, target, None, None, since, None)
+    now = previous.restated(Phase.WAITING, reason, message, since).with_details(target=target)
     percentage = previous.percentage if previous.target == target else None
-    return replace(now, target=target, percentage=percentage, document=document)
+    return replace(now, target=target, percentage=percentage)
 
 
 def as_expected(
@@ -186,15 +184,49 @@ def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
 
     A rollout that looks writes why a due change is not made, so this one may have stopped.
     """
-    due = [str(worker.get("waitsUntil") or "") for worker in status.document.get("workers", ())]
-    try:
-        late = [text for text in due if text and now - parse_time(text) > _OVERDUE]
-    except ValueError:
+    due = status.details.waits_until if status.details else None
+    if not due or now - due <= _OVERDUE or status.failing:
         return status
-    if not late or status.failing:
-        return status
-    doubt = f"its next change was due at {late[0]}: does its Job, or `twgen tick` in its place, still run?"
+    at = format_time(due)
+    doubt = f"its next change was due at {at}: does its Job, or `twgen tick` in its place, still run?"
     return replace(status, failing=doubt)
+
+
+def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
+    """The two statuses differ in more than the times in their sentences."""
+    return _without_times(before) != _without_times(after)
+
+
+def _without_times(status: RolloutStatus) -> tuple[object, ...]:
+    worker = status.details
+    # with a due time, the reason counts down to it; the text about a version contains its age
+    message = "" if worker and worker.waits_until else status.message
+    content = worker and replace(
+        worker,
+        because="",
+        analysis=tuple(replace(judged, value=None, bound=None, because="") for judged in worker.analysis),
+        draining=(),
+        versions=tuple(
+            # the messages of attached objects may contain counters
+            replace(version, because="", attached=tuple(replace(item, says="") for item in version.attached))
+            for version in worker.versions
+        ),
+    )
+    # each check moves the actions after an overdue one to a later time
+    actions = [
+        (
+            item.build_id,
+            item.action,
+            item.workflow_types,
+            item.is_begun,
+            item.workflows,
+            item.repeats,
+            item.held_by,
+        )
+        for item in (worker.draining if worker else ())
+    ]
+    head = (status.phase, status.reason, message, status.target, status.current, status.percentage)
+    return head, status.intent, content, actions
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:

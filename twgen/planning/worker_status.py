@@ -5,30 +5,44 @@ from datetime import datetime
 
 from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
-from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.plan import (
+    Phase,
+    Plan,
+    RoutingAction,
+    RoutingPlan,
+    VersionAction,
+    VersionPlan,
+    WorkerPlan,
+)
 from twgen.model.policy import MOST_VERSIONS
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import Strategy
 from twgen.model.status import (
-    GateProgress,
     Move,
     Ownership,
+    ReportedChange,
+    ReportedGate,
+    ReportedOwner,
+    ReportedPods,
+    ReportedTaskQueue,
+    RolloutStatus,
     Status,
     StepPlace,
     StepView,
+    Unstarted,
     VersionCount,
-    VersionView,
-    WorkerView,
+    VersionReport,
+    WorkerReport,
 )
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
 from twgen.model.times import format_time
-from twgen.model.world import World
+from twgen.model.world import LiveDeployment, World
 from twgen.planning.attached_status import AttachedRead, attached_views
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import asked_gates, on_queues
 from twgen.planning.routing.plan import change_when_due
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import plain_percentage
+from twgen.planning.sentences import plain_percentage, timed
 from twgen.planning.version_status import shares
 from twgen.planning.versions.plan import holds_a_place, later_actions
 
@@ -60,25 +74,38 @@ def make_status(
 
 def _worker(
     worker: WorkerPlan, world: World, now: datetime, caller: Caller, attached: AttachedRead | None
-) -> WorkerView:
-    spec = worker.spec
+) -> WorkerReport:
+    spec, routing = worker.spec, worker.routing
     target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
     other_versions = (version for version in worker.versions.versions if version.build_id != target.build_id)
-    return WorkerView(
-        plan=worker,
-        ownership=_ownership(worker, caller),
+    later = change_when_due(target, routing)
+    next_change = _change(later, routing.due_at) if later else None
+    if routing.action is not RoutingAction.NONE:
+        next_change = _change(routing, None)
+    return WorkerReport(
+        worker=spec.worker_deployment,
+        temporal_namespace=spec.temporal_namespace,
+        target=spec.build_id,
+        phase=routing.phase,
+        reason=routing.reason,
+        because=routing.because,
+        unserved=worker.unserved,
+        next=next_change,
+        waits_until=routing.due_at,
+        owner=ReportedOwner(worker.manager, _ownership(worker, caller)),
         last_modifier=target.temporal.last_modifier_identity,
-        later=change_when_due(target, worker.routing),
         steps=tuple(_steps(target)),
         gates=tuple(
-            GateProgress(
-                on_queue.gate.workflow_type,
+            ReportedGate(
                 on_queue.task_queue,
                 on_queue.workflow_id,
-                on_queue.run.status if on_queue.run else None,
+                on_queue.gate.workflow_type,
+                on_queue.run.status if on_queue.run else Unstarted.NOT_STARTED,
             )
             for on_queue in on_queues(target, asked_gates(target))
         ),
+        analysis=worker.judgements,
+        draining=worker.scheduled_actions,
         unversioned_percentage=_percentage("", target.world.temporal),
         count=VersionCount(
             deployed=sum(holds_a_place(version, version.reason) for version in other_versions),
@@ -87,6 +114,31 @@ def _worker(
             most_registered=MOST_VERSIONS,
         ),
         versions=tuple(_versions(worker, target, attached)),
+        warnings=worker.versions.warnings,
+    )
+
+
+def _change(routing: RoutingPlan, at: datetime | None) -> ReportedChange:
+    return ReportedChange(routing.action, routing.build_id or "", routing.percentage, at)
+
+
+def rollout_status(status: Status, since: datetime, intent_hash: str) -> RolloutStatus:
+    """The status of the rollout of the one worker, which its cluster stores; in this phase since then."""
+    [worker] = status.workers
+    current = (version.build_id for version in worker.versions if version.status is VersionStatus.CURRENT)
+    target = (version.percentage for version in worker.versions if version.is_target)
+    because = "; ".join(filter(None, (worker.unserved, worker.because)))
+    return RolloutStatus(
+        worker=worker.worker,
+        phase=worker.phase,
+        reason=worker.reason,
+        message=timed(because, status.now, worker.waits_until),
+        target=worker.target,
+        current="".join(current),
+        percentage=next(target, None) or 0,
+        since=since,
+        report=status,
+        intent=intent_hash,
     )
 
 
@@ -143,34 +195,62 @@ def _steps(target: Target) -> Iterator[StepView]:
         )
 
 
-def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None) -> list[VersionView]:
+def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None) -> list[VersionReport]:
     registered = target.versions
     later = later_actions(target.spec, target.world, target.now)
     first = datetime.min.replace(tzinfo=target.now.tzinfo)
 
-    def view(version: VersionPlan) -> VersionView:
-        listed = registered.get(version.build_id)
-        return VersionView(
-            plan=version,
+    def report(version: VersionPlan) -> VersionReport:
+        listed, live = registered.get(version.build_id), version.live
+        return VersionReport(
+            build_id=version.build_id,
             is_target=version.build_id == target.build_id,
+            status=version.status,
             percentage=_percentage(version.build_id, target.world.temporal),
             since=_since(version, listed, target.temporal.routing),
+            moved_by=_move(listed, target.temporal),
             open_workflows=listed.open_workflows if listed else None,
             oldest_open_at=listed.oldest_open_at if listed else None,
-            task_queues=listed.task_queues if listed else None,
+            task_queues=_task_queues(listed),
+            deployment=version.deployment,
             cluster_was_read=target.world.deployments is not None,
-            pod_problem=target.world.pod_problems.get(version.build_id, ""),
-            later=later.get(version.build_id),
+            pods=_pods(live, target.world.pod_problems.get(version.build_id, "")) if live else None,
             attached=attached_views(version, attached),
-            moved=_move(listed, target.temporal),
+            action=version.action,
+            reason=version.reason,
+            because=version.because,
+            next=later.get(version.build_id),
+            replicas=version.replicas,
+            is_patched=bool(live and live.patch),
         )
 
-    def sort_key(shown: VersionView) -> tuple[bool, bool, datetime]:
-        listed, live = registered.get(shown.plan.build_id), shown.plan.live
+    def sort_key(version: VersionPlan) -> tuple[bool, bool, datetime]:
+        listed, live = registered.get(version.build_id), version.live
         created = (listed.created_at if listed else None) or (live.created_at if live else None)
-        return shown.is_target, shown.percentage is not None, created or first
+        is_routed = _percentage(version.build_id, target.world.temporal) is not None
+        return version.build_id == target.build_id, is_routed, created or first
 
-    return sorted(map(view, worker.versions.versions), key=sort_key, reverse=True)
+    return list(map(report, sorted(worker.versions.versions, key=sort_key, reverse=True)))
+
+
+def _task_queues(listed: Version | None) -> tuple[ReportedTaskQueue, ...] | None:
+    if not listed or listed.task_queues is None:
+        return None
+    return tuple(
+        ReportedTaskQueue(queue.name, queue.type, queue.pollers, queue.unversioned_pollers)
+        for queue in listed.task_queues
+    )
+
+
+def _pods(live: LiveDeployment, problem: str) -> ReportedPods:
+    return ReportedPods(
+        available=live.available_replicas,
+        wanted=live.replicas,
+        terminating=live.terminating,
+        paused=live.paused,
+        stalled=live.stalled,
+        problem=problem,
+    )
 
 
 def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | None:

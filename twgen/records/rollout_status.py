@@ -1,17 +1,19 @@
-"""The status of a rollout in a cluster: entries of a ConfigMap, readable without Git and Temporal."""
+"""The Status document, and the status of a rollout in a cluster: a ConfigMap that has one."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from twgen.errors import InvalidInput
+from twgen.model.analysis import Judgement
+from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.plan import Phase
-from twgen.model.record_shapes import document_of
-from twgen.model.report import Report
+from twgen.model.record_shapes import printed_document_of, printed_of
 from twgen.model.requests import Verb
 from twgen.model.shapes import Findings
-from twgen.model.status import RolloutStatus
+from twgen.model.status import RolloutStatus, Status
 from twgen.model.times import format_time, parse_time
 from twgen.records.intent import Intent
 from twgen.records.requests import parse_answers, parse_pending
@@ -22,12 +24,31 @@ from twgen.yaml.source import YamlError
 
 _ALL = 100
 """Percent."""
-REPORT = document_of(TWGEN_API, "Status", Report, shapes={})
 _UNREAD = "the version data in its status cannot be read"
+
+
+def _scheduled_action(
+    build_id: str, action: BatchAction, workflow_types: tuple[str, ...], at: datetime, **more: Any
+) -> ScheduledAction:
+    """As far as a document has it: it identifies no entry of a policy."""
+    return ScheduledAction(build_id, DrainingAction(action, workflow_types), "", "", at, at, **more)
+
+
+REPORTED = {
+    Judgement: printed_of(Judgement, "metric", "verdict", "value", "bound", "because"),
+    ScheduledAction: printed_of(
+        ScheduledAction,
+        *("build_id", "action", "workflow_types", "at", "is_begun", "workflows", "repeats", "held_by"),
+        make=_scheduled_action,
+    ),
+}
+"""How documents for people and programs have what a plan and a status share."""
+STATUS = printed_document_of(TWGEN_API, "Status", Status, shapes=REPORTED)
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
     """The entries of the ConfigMap."""
+    document = STATUS.write(status.report) if status.report else {}
     return {
         "worker": status.worker,
         "phase": status.phase.value,
@@ -43,7 +64,7 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "permits": " ".join(verb for verb in Verb if verb in status.permits),
         # one entry for one condition: the phase alone may be about an earlier intent
         "settled": status.intent if status.phase is Phase.SETTLED else "",
-        "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
+        "status.json": json.dumps(document, ensure_ascii=False, indent=1) + "\n",
     }
 
 
@@ -62,7 +83,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
             current=data.get("current"),
             percentage=float(data["percentage"]) if "percentage" in data else None,
             since=parse_time(data["since"]),
-            document=document,
+            report=None,
             intent=data.get("intent", ""),
             failing=data.get("failing", ""),
             permits=tuple(verb for verb in Verb if verb in data.get("permits", "").split()),
@@ -74,9 +95,11 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         namespace, _, worker = status.worker.partition("/")
         is_its_own = (namespace, rollout_status_name(worker)) == (metadata["namespace"], metadata["name"])
         if is_its_own and is_dns_name(worker) and 0 <= (status.percentage or 0) <= _ALL:
-            if document == {} or _is_whole(document, status.worker):
+            if document == {}:
                 return status
-            return replace(status, document={}, message=f"{status.message}; {_UNREAD}")
+            report = _report(document, status.worker)
+            message = status.message if report else f"{status.message}; {_UNREAD}"
+            return replace(status, report=report, message=message)
         why = None
     except (KeyError, ValueError, YamlError) as error:
         if budget and budget.is_spent:
@@ -90,8 +113,9 @@ def is_of(status: RolloutStatus, intent: Intent) -> bool:
     return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}
 
 
-def _is_whole(document: Any, worker: str) -> bool:
-    """The entry has the form that this release writes: a ConfigMap of one namespace misleads no reader."""
+def _report(document: Any, worker: str) -> Status | None:
+    """The Status document of this worker; None: it is not one, since a person or another release wrote it."""
     findings = Findings(most=1)
-    report = REPORT.read(document, None, findings)
-    return not findings.count and [told.worker for told in report.workers] == [worker]
+    report: Status = STATUS.read(document, None, findings)
+    is_its_own = not findings.count and [reported.worker for reported in report.workers] == [worker]
+    return report if is_its_own else None

@@ -8,26 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.schemas.printed import STATUS, reported
 from tests.strategies import NOW
 from twgen.model.times import format_time
-from twgen.reporting.page.lanes import Lane, Stretch, lanes_of
+from twgen.reporting.page.lanes import Lane, Lanes, Stretch, lanes_of
 
 HOUR = timedelta(hours=1)
+PODS = {**STATUS["workers"][0]["versions"][0]["pods"], "available": 1, "wanted": 2}
 
 
 def version(build_id: str, status: str, since: timedelta, **told: Any) -> dict[str, Any]:
-    return {
-        "buildID": build_id,
-        "isTarget": False,
-        "status": status,
-        "percentage": None,
-        "since": format_time(NOW - since),
-        "pods": None,
-        "openWorkflows": None,
-        "oldestOpenAt": None,
-        "next": None,
-        **told,
-    }
+    usual = {"isTarget": False, "percentage": None, "pods": None, "next": None}
+    return {"buildID": build_id, "status": status, "since": format_time(NOW - since), **usual, **told}
+
+
+def lanes(worker: dict[str, Any]) -> Lanes:
+    """The lanes of the worker of a document with these fields."""
+    usual = {"next": None, "draining": [], "unversionedPercentage": None}
+    return lanes_of(reported(**{**usual, **worker}).workers[0], NOW)
 
 
 def at(length: timedelta) -> str:
@@ -38,12 +36,12 @@ def says(worker: dict[str, Any]) -> dict[str, list[str]]:
     """What each lane says in each column."""
     return {
         lane.build_id: [stretch.says for stretch in lane.stretches for _ in range(stretch.columns)]
-        for lane in lanes_of({"next": None, "draining": [], **worker}, NOW).lanes
+        for lane in lanes(worker).lanes
     }
 
 
 def test_lane_has_what_is_and_what_comes_and_nothing_that_nobody_knows() -> None:
-    oldest = {"openWorkflows": 3, "oldestOpenAt": at(-50 * HOUR), "pods": {"available": 1, "wanted": 2}}
+    oldest = {"openWorkflows": 3, "oldestOpenAt": at(-50 * HOUR), "pods": PODS}
     goes = {"action": "Drop", "at": at(5 * HOUR)}
     worker = {
         "versions": [
@@ -54,10 +52,10 @@ def test_lane_has_what_is_and_what_comes_and_nothing_that_nobody_knows() -> None
         "next": {"action": "SetRamp", "buildID": "v2", "percentage": 50.0, "at": at(HOUR)},
         "draining": [],
     }
-    lanes = lanes_of(worker, NOW)
-    assert lanes.columns == ("3h ago", "2h ago", "1h ago", "now", "in 1h", "in 5h")
+    found = lanes(worker)
+    assert found.columns == ("3h ago", "2h ago", "1h ago", "now", "in 1h", "in 5h")
     held = "Current, 75%, 1/2 pods, 3 open workflows, the oldest 2d 2h old"
-    assert lanes.lanes == (
+    assert found.lanes == (
         Lane(
             "v2",
             is_target=True,
@@ -139,17 +137,26 @@ def test_shares_of_each_column_are_100_percent_or_not_told(worker: dict[str, Any
         [float(share) for cell in cells for share in re.findall(r"([0-9.]+)%", cell)] for cells in columns
     ]
     assert all(not found or sum(found) == pytest.approx(100) for found in shares)
-    assert shares[lanes_of({"draining": [], **worker}, NOW).columns.index("now")]
+    assert shares[lanes(worker).columns.index("now")]
 
 
 def test_what_a_policy_does_to_a_version_is_in_its_lane() -> None:
     entries = [
-        {"buildID": "v1", "action": "Signal", "workflowTypes": ["Poller"], "at": at(-HOUR), "begun": True},
-        {"buildID": "v1", "action": "Cancel", "workflowTypes": [], "at": at(HOUR), "begun": False},
-        {"buildID": "v9", "action": "Cancel", "workflowTypes": [], "at": at(HOUR), "begun": False},
+        {
+            "buildID": build_id,
+            "action": action,
+            "workflowTypes": types,
+            "at": at(after),
+            "begun": after < 0 * HOUR,
+        }
+        for build_id, action, types, after in (
+            ("v1", "Signal", ["Poller"], -HOUR),
+            ("v1", "Cancel", [], HOUR),
+            ("v9", "Cancel", [], HOUR),
+        )
     ]
     worker = {"versions": [version("v1", "Draining", HOUR)], "next": None, "draining": entries}
-    [lane] = lanes_of(worker, NOW).lanes
+    [lane] = lanes(worker).lanes
     assert [stretch.says for stretch in lane.stretches] == [
         "Draining",
         "Draining",
@@ -162,11 +169,11 @@ def test_columns_of_every_lane_are_as_many_however_many_versions_there_are() -> 
         version(f"v{number}", "Drained", number * HOUR, next={"action": "Drop", "at": at(number * HOUR)})
         for number in range(1, 60)
     ]
-    lanes = lanes_of({"versions": versions, "next": None, "draining": []}, NOW)
-    assert len(lanes.columns) <= 13
-    for lane in lanes.lanes:
-        assert sum(stretch.columns for stretch in lane.stretches) == len(lanes.columns)
+    found = lanes({"versions": versions})
+    assert len(found.columns) <= 13
+    for lane in found.lanes:
+        assert sum(stretch.columns for stretch in lane.stretches) == len(found.columns)
 
 
 def test_worker_of_which_nothing_was_read_has_no_lane() -> None:
-    assert lanes_of({}, NOW).lanes == ()
+    assert lanes({"versions": []}).lanes == ()

@@ -1,5 +1,6 @@
 """The page is one document that needs nothing else, begins with what needs a person, and is safe to open."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,18 +10,21 @@ from typing import Any
 
 import pytest
 
-from tests.schemas.printed import STATUS
+from tests.schemas.printed import STATUS, reported
 from tests.strategies import NOW
 from twgen.model.operator import Links
 from twgen.model.plan import Phase
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.records.operator_config import parse_operator
+from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
 from twgen.reporting.page.pages import fleet_page, fleet_part
 from twgen.reporting.printable import printable
 
 HOUR = timedelta(hours=1)
-SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW - HOUR, {})
+SETTLED = RolloutStatus(
+    "shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW - HOUR, None
+)
 BLOCKED = replace(SETTLED, worker="shop/b", phase=Phase.BLOCKED, reason="GateFailed", message="it failed")
 OLDER = replace(BLOCKED, worker="shop/c", since=NOW - 2 * HOUR)
 FAILING = replace(SETTLED, worker="shop/d", failing="Temporal cannot be reached")
@@ -61,7 +65,7 @@ def test_what_needs_a_person_comes_first_and_of_equals_the_oldest() -> None:
 def with_steps(*steps: tuple[float, str, str, bool]) -> RolloutStatus:
     names = ("percentage", "place", "gate", "untilPromoted")
     written = [dict(zip(names, step, strict=True)) for step in steps]
-    return replace(BLOCKED, document={"workers": [{**STATUS["workers"][0], "steps": written}]})  # type: ignore[index, dict-item]
+    return replace(BLOCKED, report=reported(steps=written))
 
 
 RAMPS = with_steps(
@@ -117,15 +121,12 @@ def test_settled_row_is_quiet_and_one_that_moves_is_neither() -> None:
     assert looks(replace(SETTLED, phase=Phase.MOVING, reason="NextStep")) == [""]
 
 
-def with_version(**changes: Any) -> RolloutStatus:
-    [worker] = STATUS["workers"]  # type: ignore[misc]
-    [version] = worker["versions"]
-    well = {**version, "pods": {**version["pods"], "problem": ""}, "attached": []}
-    return replace(SETTLED, document={"workers": [{**worker, "versions": [{**well, **changes}]}]})
-
-
 PODS = {"available": 1, "wanted": 3, "terminating": False, "paused": False, "stalled": "", "problem": ""}
 STALLED = {**PODS, "stalled": "ProgressDeadlineExceeded"}
+
+
+def with_version(**changes: Any) -> RolloutStatus:
+    return replace(SETTLED, report=reported([{"pods": PODS, "attached": [], **changes}]))
 
 
 def test_pods_that_crash_are_red_if_new_workflows_go_there() -> None:
@@ -184,18 +185,12 @@ def addresses(status: RolloutStatus, links: Links = ELSEWHERE) -> list[str]:
 
 
 def test_row_leads_to_its_worker_in_temporal_and_its_application_in_argo_cd() -> None:
-    [worker] = STATUS["workers"]  # type: ignore[misc]
-    [version] = worker["versions"]
     moved = {"identity": "twgen/prod/pay", "intent": "", "application": "pay", "at": ""}
 
     def row(application: str, namespace: str = "prod/1") -> RolloutStatus:
         by = {**moved, "application": application}
-        document = {**worker, "temporalNamespace": namespace}
-        return replace(
-            SETTLED,
-            worker="shop/pay",
-            document={"workers": [{**document, "versions": [{**version, "movedBy": by}]}]},
-        )
+        report = reported([{"movedBy": by}], worker="shop/pay", temporalNamespace=namespace)
+        return replace(SETTLED, worker="shop/pay", report=report)
 
     temporal = "https://temporal.example.com/ui/namespaces/prod%2F1/worker-deployments/shop%2Fpay"
     argocd = "https://argocd.example.com/applications"
@@ -244,7 +239,7 @@ def test_thousand_workers_are_rendered_and_all_there() -> None:
 
 def broken() -> Iterator[Any]:
     """Status documents of a worker that lack a field, or have another type there."""
-    [worker] = STATUS["workers"]  # type: ignore[misc]
+    worker = {**STATUS["workers"][0], "worker": "shop/b"}
     for wrong in ("absent", None, "text", 7, [], {"a": 1}, [None]):
         for name in worker:
             rest = {key: value for key, value in worker.items() if key != name}
@@ -257,7 +252,10 @@ def broken() -> Iterator[Any]:
 
 def test_status_that_somebody_wrote_otherwise_hides_no_other_worker() -> None:
     for document in broken():
-        other = replace(BLOCKED, document={"workers": [document]})
+        entries = write_rollout_status(BLOCKED)
+        entries["status.json"] = json.dumps({**STATUS, "workers": [document]})
+        metadata = {"namespace": "shop", "name": "b-rollout-status"}
+        other = parse_rollout_status({"metadata": metadata, "data": entries})
         page = fleet_page([SETTLED, other], NOW)
         assert order(page).count("shop/a") == order(page).count("shop/b") == 1, document
 

@@ -59,7 +59,9 @@ def in_words(action: DrainingAction, workflows: str) -> str:
         case BatchAction.MOVE:
             return f"move {workflows} to {action.to_build_id or 'the current version'}"
         case BatchAction.SIGNAL:
-            return f"send signal {action.signal_name} to {workflows}"
+            # a status document does not have the name
+            signal = f"signal {action.signal_name}" if action.signal_name else "a signal"
+            return f"send {signal} to {workflows}"
         case BatchAction.CANCEL:
             return f"cancel {workflows}"
         case BatchAction.TERMINATE:

@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from twgen.model.plan import RoutingAction, VersionAction
 from twgen.model.problem import counted
+from twgen.model.status import VersionReport, WorkerReport
 from twgen.model.temporal import VersionStatus
-from twgen.model.times import parse_time
 from twgen.planning.sentences import in_days, plain_percentage, version_name
 
-_ACTIONS = {"ScaleDown": "no pods", "Drop": "gone"}
+_ACTIONS = {VersionAction.SCALE_DOWN: "no pods", VersionAction.DROP: "gone"}
 """The change of a version's Deployment, by the next action of its sunset."""
 _UNVERSIONED = version_name(None)
 _MOST_MOMENTS = 12
@@ -57,17 +58,16 @@ class _Traffic(NamedTuple):
     shares: Mapping[str, float]
 
 
-def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
-    """The lanes of a worker of a Status document.
+def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
+    """The lanes of a worker.
 
     Where the shares of a time are known, those of all versions are shown, else none: a status has the last
     change of traffic and the next one.
     """
-    now = now.replace(microsecond=0)
-    versions: Sequence[Mapping[str, Any]] = worker.get("versions", ())
+    now, versions = _whole(now), worker.versions
     traffic = _traffic(worker, now)
-    events = {version["buildID"]: list(_events(worker, version, now)) for version in versions}
-    begins = [_time(version["since"]) for version in versions if version["since"]]
+    events = {version.build_id: list(_events(worker, version, now)) for version in versions}
+    begins = [_whole(version.since) for version in versions if version.since]
     happens = [at for of_version in events.values() for at, _ in of_version]
     moments = {*begins, *happens, *(part.at for part in traffic)}
     # of many versions the latest past and the nearest future are shown
@@ -76,9 +76,9 @@ def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
     shown = [*past, now, *to_come]
     lanes = [
         Lane(
-            version["buildID"],
-            version["isTarget"],
-            _stretches([_cell(version, events[version["buildID"]], traffic, at, now) for at in shown]),
+            version.build_id,
+            version.is_target,
+            _stretches([_cell(version, events[version.build_id], traffic, at, now) for at in shown]),
         )
         for version in versions
     ]
@@ -92,68 +92,65 @@ def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
     return Lanes(tuple(_when(moment, now) for moment in shown), tuple(lanes))
 
 
-def _traffic(worker: Mapping[str, Any], now: datetime) -> list[_Traffic]:
+def _traffic(worker: WorkerReport, now: datetime) -> list[_Traffic]:
     """The known traffic: since its last change, and after its next one."""
-    taking = [version for version in worker.get("versions", ()) if version["percentage"] is not None]
-    shares = {version["buildID"]: float(version["percentage"]) for version in taking}
-    without_version = worker.get("unversionedPercentage")
+    taking = [version for version in worker.versions if version.percentage is not None]
+    shares = {version.build_id: version.percentage or 0.0 for version in taking}
+    without_version = worker.unversioned_percentage
     if without_version is not None:
-        shares[_UNVERSIONED] = float(without_version)
-    begins = [_time(version["since"]) for version in taking if version["since"]]
+        shares[_UNVERSIONED] = without_version
+    begins = [_whole(version.since) for version in taking if version.since]
     # a status does not say when workers without a version got their share
     is_known = bool(taking) and len(begins) == len(taking) and without_version is None
     known = [_Traffic(min(now, max(begins)) if is_known else now, shares)] if shares else []
-    change = worker.get("next")
-    if change and change["at"] and _time(change["at"]) > now:
-        current = [version["buildID"] for version in taking if version["status"] == VersionStatus.CURRENT]
-        share = _ALL if change["action"] == "SetCurrent" else float(change["percentage"])
-        after = {(current or [_UNVERSIONED])[0]: _ALL - share, change["buildID"] or _UNVERSIONED: share}
-        known.append(
-            _Traffic(_time(change["at"]), {build_id: part for build_id, part in after.items() if part})
-        )
+    change = worker.next
+    if change and change.at and _whole(change.at) > now:
+        current = [version.build_id for version in taking if version.status is VersionStatus.CURRENT]
+        share = _ALL if change.action is RoutingAction.SET_CURRENT else change.percentage or 0.0
+        after = {(current or [_UNVERSIONED])[0]: _ALL - share, change.build_id or _UNVERSIONED: share}
+        taken = {build_id: part for build_id, part in after.items() if part}
+        known.append(_Traffic(_whole(change.at), taken))
     return known
 
 
-def _events(worker: Mapping[str, Any], version: Mapping[str, Any], now: datetime) -> Iterator[_Event]:
-    for scheduled in worker.get("draining", ()):
-        if scheduled["buildID"] == version["buildID"] and not scheduled["begun"]:
-            types = ", ".join(scheduled["workflowTypes"]) or "all workflows"
-            yield max(_time(scheduled["at"]), now), f"{scheduled['action']}: {types}"
-    if (later := version.get("next")) and later["action"] in _ACTIONS:
-        yield max(_time(later["at"]), now), _ACTIONS[later["action"]]
+def _events(worker: WorkerReport, version: VersionReport, now: datetime) -> Iterator[_Event]:
+    for scheduled in worker.draining:
+        if scheduled.build_id == version.build_id and not scheduled.is_begun:
+            types = ", ".join(scheduled.workflow_types) or "all workflows"
+            yield max(_whole(scheduled.at), now), f"{scheduled.action}: {types}"
+    if (later := version.next) and later.action in _ACTIONS:
+        yield max(_whole(later.at), now), _ACTIONS[later.action]
 
 
 def _cell(
-    version: Mapping[str, Any], events: list[_Event], traffic: list[_Traffic], at: datetime, now: datetime
+    version: VersionReport, events: list[_Event], traffic: list[_Traffic], at: datetime, now: datetime
 ) -> Stretch:
     """A version from one moment to the next."""
     is_to_come = at >= now
-    if at < now and not (version["since"] and _time(version["since"]) <= at):
+    if at < now and not (version.since and _whole(version.since) <= at):
         return Stretch("", "unknown", 1, is_to_come)
     _, happens = max((event for event in events if event[0] <= at), default=(at, ""))
-    if happens == _ACTIONS["Drop"]:
+    if happens == _ACTIONS[VersionAction.DROP]:
         return Stretch(happens, happens, 1, is_to_come)
-    share, status = _share(version["buildID"], traffic, at), str(version["status"])
+    share, status = _share(version.build_id, traffic, at), version.status
     if traffic and now < traffic[-1].at <= at:
         status = _status_after(version, traffic)
-    words = [status, *([f"{plain_percentage(share)}%"] if share is not None else [])]
+    words = [status.value, *([f"{plain_percentage(share)}%"] if share is not None else [])]
     if at == now:
         words += _what_it_has(version, now)
     if happens:
         words.append(happens)
-    stage = status.lower() if status in set(VersionStatus) else "unknown"
-    return Stretch(", ".join(words), stage, 1, is_to_come)
+    return Stretch(", ".join(words), status.lower(), 1, is_to_come)
 
 
-def _status_after(version: Mapping[str, Any], traffic: list[_Traffic]) -> str:
+def _status_after(version: VersionReport, traffic: list[_Traffic]) -> VersionStatus:
     """The status of a version after the next change of traffic."""
-    after = traffic[-1].shares.get(version["buildID"])
+    after = traffic[-1].shares.get(version.build_id)
     if after is None:
-        has_share = version["percentage"] is not None
-        return str(VersionStatus.DRAINING if has_share else version["status"])
-    if version["status"] == VersionStatus.CURRENT or after == _ALL:
-        return str(VersionStatus.CURRENT)
-    return str(VersionStatus.RAMPING)
+        return version.status if version.percentage is None else VersionStatus.DRAINING
+    if version.status is VersionStatus.CURRENT or after == _ALL:
+        return VersionStatus.CURRENT
+    return VersionStatus.RAMPING
 
 
 def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None:
@@ -161,13 +158,12 @@ def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None
     return known[-1].shares.get(build_id) if known else None
 
 
-def _what_it_has(version: Mapping[str, Any], now: datetime) -> Iterator[str]:
-    if pods := version["pods"]:
-        yield f"{pods['available']}/{pods['wanted']} pods"
-    if version["openWorkflows"]:
-        workflows = counted(version["openWorkflows"], "open workflow")
-        oldest = version["oldestOpenAt"]
-        yield f"{workflows}, the oldest {in_days(now - parse_time(oldest))} old" if oldest else workflows
+def _what_it_has(version: VersionReport, now: datetime) -> Iterator[str]:
+    if version.pods:
+        yield f"{version.pods.available}/{version.pods.wanted} pods"
+    if version.open_workflows:
+        workflows, oldest = counted(version.open_workflows, "open workflow"), version.oldest_open_at
+        yield f"{workflows}, the oldest {in_days(now - oldest)} old" if oldest else workflows
 
 
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
@@ -175,8 +171,9 @@ def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
     return tuple(same._replace(columns=sum(cell.columns for cell in cells)) for same, cells in groupby(cells))
 
 
-def _time(text: str) -> datetime:
-    return parse_time(text).replace(microsecond=0)
+def _whole(moment: datetime) -> datetime:
+    """The moment in whole seconds."""
+    return moment.replace(microsecond=0)
 
 
 def _when(moment: datetime, now: datetime) -> str:

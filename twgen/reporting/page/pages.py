@@ -14,16 +14,16 @@ from twgen.model.operator import Links
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Verb
-from twgen.model.status import RolloutStatus, StepPlace
+from twgen.model.status import RolloutStatus, StepPlace, StepView, WorkerReport
 from twgen.model.timeline import Timeline
-from twgen.model.times import parse_time
+from twgen.model.times import format_time
 from twgen.planning.requests import advised
 from twgen.planning.sentences import clock_time, plain_percentage, spoken, version_name
 from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
-from twgen.reporting.status.fleet import command_of, if_readable, request_phrase, troubles
+from twgen.reporting.status.lines import command_of, request_phrase, trouble_phrases
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -159,23 +159,18 @@ class _Row(NamedTuple):
 def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> _Row:
     from markupsafe import Markup
 
-    template = _environment().get_template("row.html")
-
-    def draw(status: RolloutStatus) -> tuple[Mapping[str, Any], str]:
-        row = _values(status, now, verbs, links)
-        return row, template.render(row=row)
-
-    row, html = if_readable(status, draw)
+    row = _values(status, now, verbs, links)
+    html = _environment().get_template("row.html").render(row=row)
     order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
     return _Row(order, row["look"] == "quiet", Markup(html))  # noqa: S704 - rendered here
 
 
 def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
     """What `row.html` shows of a worker."""
-    document: Mapping[str, Any] = next(iter(status.document.get("workers") or ()), {})
+    worker = status.details
     # if the intent cannot be read, its traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
-    alarms = [status.failing or document.get("unserved") or "", *_troubles(document)]
+    alarms = [status.failing or (worker.unserved if worker else ""), *(_troubles(worker) if worker else ())]
     is_failing = any(alarms) or has_failed(status.phase, status.reason)
     is_quiet = status.phase is Phase.SETTLED and not is_failing
     return {
@@ -185,8 +180,8 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links
         "sign": SIGNS[status.phase],
         "alarms": [alarm for alarm in alarms if alarm],
         "target": status.target,
-        "shares": _shares(document, status.target) if is_read else (),
-        "steps": _steps(document, status.reason) if is_read else None,
+        "shares": _shares(worker, status.target) if worker and is_read else (),
+        "steps": _steps(worker, status.reason) if worker and is_read else None,
         "length": spoken(now - status.since),
         "since": status.since,
         "reason": status.reason,
@@ -194,21 +189,22 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links
         "request": request_phrase(status, now),
         "command": _command(status),
         "buttons": [(verb, _MEANING[verb].format(target=status.target)) for verb in verbs],
-        "links": list(_links(status.worker, document, links)),
-        "document": document,
-        "lanes": lanes_of(document, now) if is_read else Lanes((), ()),
-        "changes": _changes(document, now),
+        "links": list(_links(worker, links)) if worker else [],
+        "report": worker,
+        "lanes": lanes_of(worker, now) if worker and is_read else Lanes((), ()),
+        "changes": _changes(worker, now) if worker else (),
     }
 
 
-def _links(worker: str, document: Mapping[str, Any], links: Links) -> Iterator[tuple[str, str]]:
+def _links(worker: WorkerReport, links: Links) -> Iterator[tuple[str, str]]:
     """The pages about a worker elsewhere: their names and URLs."""
-    if links.temporal and (namespace := document.get("temporalNamespace")):
+    if links.temporal and worker.temporal_namespace:
+        namespace, name = quote(worker.temporal_namespace, safe=""), quote(worker.worker, safe="")
         # newer releases of the UI have /workers/deployments, and redirect from this path
-        path = f"namespaces/{quote(namespace, safe='')}/worker-deployments/{quote(worker, safe='')}"
+        path = f"namespaces/{namespace}/worker-deployments/{name}"
         yield "Temporal", f"{links.temporal.rstrip('/')}/{path}"
-    moves = (version.get("movedBy") or {} for version in document.get("versions", ()))
-    application = next((moved["application"] for moved in moves if moved.get("application")), "")
+    moves = (version.moved_by for version in worker.versions if version.moved_by)
+    application = next((moved.application for moved in moves if moved.application), "")
     if links.argocd and application:
         # Argo CD names an application of another namespace with an underscore between the two
         path = "/".join(quote(part, safe="") for part in application.partition("_") if part not in {"_", ""})
@@ -221,10 +217,10 @@ def _command(status: RolloutStatus) -> str:
     return command_of(verb, status.worker) if verb else ""
 
 
-def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
+def _shares(worker: WorkerReport, target: str) -> Sequence[Share]:
     drawn, begins = [], 0.0
-    shares = [(version["buildID"], version["percentage"]) for version in document.get("versions", ())]
-    shares.append(("", document.get("unversionedPercentage")))
+    shares = [(version.build_id, version.percentage) for version in worker.versions]
+    shares.append(("", worker.unversioned_percentage))
     for build_id, percentage in sorted(shares, key=lambda share: share[0] != target):
         if percentage:
             kind = "target" if build_id == target else "other" if build_id else "unversioned"
@@ -233,21 +229,20 @@ def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
     return drawn
 
 
-def _troubles(document: Mapping[str, Any]) -> Iterator[str]:
+def _troubles(worker: WorkerReport) -> Iterator[str]:
     """The problems of the target, and of other versions that take new workflows."""
-    for version in document.get("versions", ()):
-        if version["isTarget"] or version["percentage"] is not None:
-            for trouble in troubles(version):
-                yield f"{version['buildID']}: {trouble}"
+    for version in worker.versions:
+        if version.is_target or version.percentage is not None:
+            for trouble in trouble_phrases(version, worker.worker.partition("/")[0]):
+                yield f"{version.build_id}: {trouble}"
 
 
-def _steps(document: Mapping[str, Any], reason: str) -> Steps | None:
-    """The steps of the target; None: it does not ramp, or another release wrote its status."""
-    written = document.get("steps") or ()
+def _steps(worker: WorkerReport, reason: str) -> Steps | None:
+    """The steps of the target; None: it does not ramp."""
     steps = tuple(
-        Step(f"{step['percentage']:g}", str(step["place"]).lower(), _word(step, reason)) for step in written
+        Step(f"{step.percentage:g}", step.place.lower(), _word(step, reason)) for step in worker.steps
     )
-    places = [step["place"] for step in written]
+    places = [step.place for step in worker.steps]
     if StepPlace.PRESENT not in places:
         return Steps(f"before step 1 of {len(steps)}", steps) if steps else None
     number = places.index(StepPlace.PRESENT) + 1
@@ -256,29 +251,28 @@ def _steps(document: Mapping[str, Any], reason: str) -> Steps | None:
     return Steps(f"step {number} of {len(steps)}: {present.share}%{word}", steps)
 
 
-def _word(step: Mapping[str, Any], reason: str) -> str:
+def _word(step: StepView, reason: str) -> str:
     """What a step waits for in addition to its pause: a gate is before it, a person after it."""
-    is_present = step["place"] == StepPlace.PRESENT
-    if is_present and reason == RoutingReason.PAUSED:
+    if step.place is StepPlace.PRESENT and reason == RoutingReason.PAUSED:
         return "paused"
-    words = ["gate"] if step["gate"] and step["place"] == StepPlace.AHEAD else []
-    if step["untilPromoted"] and step["place"] != StepPlace.DONE:
+    words = ["gate"] if step.gate and step.place is StepPlace.AHEAD else []
+    if step.until_promoted and step.place is not StepPlace.DONE:
         words.append("person")
     return ", ".join(words)
 
 
-def _changes(document: Mapping[str, Any], now: datetime) -> Sequence[tuple[str, str]]:
+def _changes(worker: WorkerReport, now: datetime) -> Sequence[tuple[str, str]]:
     """The time and the text of the last change of each version, newest first."""
     changes = []
-    for version in document.get("versions", ()):
-        if moved := version.get("movedBy"):
-            share = plain_percentage(version["percentage"] or 0)
-            by = moved["application"] or moved["identity"]
-            changes.append((moved["at"], f"{by} sent {share}% of new workflows to {version['buildID']}"))
-        elif version["since"]:
-            changes.append((version["since"], f"{version['buildID']}: {version['status']}"))
-    ordered = sorted((parse_time(at), says) for at, says in changes if at)
-    return [(clock_time(at, now), says) for at, says in reversed(ordered)]
+    for version in worker.versions:
+        says = f"{version.build_id}: {version.status}"
+        if moved := version.moved_by:
+            share = plain_percentage(version.percentage or 0)
+            by = moved.application or moved.identity
+            says = f"{by} sent {share}% of new workflows to {version.build_id}"
+        if version.since:
+            changes.append((version.since, says))
+    return [(clock_time(at, now), says) for at, says in sorted(changes, reverse=True)]
 
 
 @cache
@@ -293,5 +287,6 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["time"] = format_time
     environment.filters["percent"] = lambda value: f"{plain_percentage(value)}%"
     return environment

@@ -54,7 +54,7 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
     for judged in worker.judgements:
         yield ""
         yield f"Analysis: {sentence(judgement_phrase(judged))}."
-    for scheduled_actions in actions_of_versions(worker):
+    for scheduled_actions in actions_of_versions(worker.scheduled_actions):
         yield ""
         yield f"Drains: {sentence(actions_phrase(scheduled_actions, now))}."
     if worker.old_records:

@@ -11,11 +11,13 @@ from twgen.model.analysis import Judgement
 from twgen.model.draining import BatchAction, ScheduledAction
 from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
 from twgen.model.problem import counted
+from twgen.model.status import VersionReport
 from twgen.planning.draining.batch_operations import in_words
 from twgen.planning.draining.schedule import MOST_REPEATS, is_due
 from twgen.planning.sentences import described_change, listed, spoken
 
 Item = TypeVar("Item")
+Versions = Sequence[VersionPlan] | Sequence[VersionReport]
 
 SIGNS: Mapping[Phase, str] = {
     Phase.SETTLED: "✓",
@@ -30,9 +32,9 @@ _NAMED = 3
 """The most versions that a folded row names."""
 
 
-def phase_phrase(routing: RoutingPlan) -> str:
-    """Its phase; if it is blocked, with the reason, by which a person can look it up."""
-    return f"{routing.phase} ({routing.reason})" if routing.phase is Phase.BLOCKED else routing.phase
+def phase_with_reason(phase: Phase, reason: str) -> str:
+    """A phase; Blocked with the reason, by which a person can look it up."""
+    return f"{phase} ({reason})" if phase is Phase.BLOCKED else phase
 
 
 def next_with_reason(worker: WorkerPlan) -> str:
@@ -47,9 +49,9 @@ def judgement_phrase(judged: Judgement) -> str:
     return f"{judged.metric} {judged.verdict.lower()}: {judged.because}"
 
 
-def actions_of_versions(worker: WorkerPlan) -> list[list[ScheduledAction]]:
+def actions_of_versions(actions: Sequence[ScheduledAction]) -> list[list[ScheduledAction]]:
     """For each draining version, how its policy ends the workflows, in order."""
-    return [list(own) for _, own in groupby(worker.scheduled_actions, attrgetter("build_id"))]
+    return [list(own) for _, own in groupby(actions, attrgetter("build_id"))]
 
 
 def actions_phrase(scheduled_actions: Sequence[ScheduledAction], now: datetime) -> str:
@@ -147,9 +149,9 @@ def several(names: list[str]) -> str:
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more:,} more"
 
 
-def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
+def folded_warnings(versions: Versions, warnings: Sequence[str]) -> Iterator[str]:
     """The warnings; one that many versions share appears once: the rows have the names."""
-    for texts in _alike_warnings(worker):
+    for texts in _alike_warnings(versions, warnings):
         if len(texts) <= _NAMED:
             yield from texts
         else:
@@ -158,7 +160,7 @@ def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
 
 def warnings_once(worker: WorkerPlan) -> Iterator[str]:
     """The same for long lines: a warning that several versions share appears once, with their names."""
-    for texts in _alike_warnings(worker):
+    for texts in _alike_warnings(worker.versions.versions, worker.versions.warnings):
         first, *others = dict.fromkeys(texts)
         if len(texts) > _NAMED:
             yield f"{counted(len(texts), 'version')}, such as {first}"
@@ -167,11 +169,11 @@ def warnings_once(worker: WorkerPlan) -> Iterator[str]:
             yield f"{first}{more}"
 
 
-def _alike_warnings(worker: WorkerPlan) -> Iterator[list[str]]:
+def _alike_warnings(versions: Versions, warnings: Sequence[str]) -> Iterator[list[str]]:
     """The warnings, grouped if they say the same about one version each."""
-    because = {version.build_id: version.because for version in worker.versions.versions}
+    because = {version.build_id: version.because for version in versions}
     alike: dict[tuple[str, str], list[str]] = {}
-    for text in worker.versions.warnings:
+    for text in warnings:
         name = _name_in(text)
         rest = text.removeprefix(name)
         if reason := because.get(name, ""):

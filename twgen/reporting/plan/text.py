@@ -29,7 +29,7 @@ from twgen.reporting.plan.phrases import (
     folded_warnings,
     judgement_phrase,
     next_with_reason,
-    phase_phrase,
+    phase_with_reason,
     records_phrase,
     several,
     version_rows,
@@ -55,7 +55,10 @@ def plan_text(plan: Plan, *, colour: bool, width: int, detailed: bool = True) ->
     lines: list[Text] = []
     if len(plan.workers) > 1 and not detailed:
         by_urgency = sorted(plan.workers, key=_urgency, reverse=True)
-        warned = sum(len([*folded_warnings(worker)]) for worker in by_urgency)
+        warned = sum(
+            len([*folded_warnings(worker.versions.versions, worker.versions.warnings)])
+            for worker in by_urgency
+        )
         lines += workers_line([worker.routing.phase for worker in by_urgency], width, warned)
         lines += lines_of_rows([_cells(worker, plan.now) for worker in by_urgency], width)
     else:
@@ -78,7 +81,12 @@ def _cells(worker: WorkerPlan, now: datetime) -> list[Text]:
     del actions[VersionAction.KEEP]
     counts = ", ".join(f"{actions[action]} {action}" for action in _ACTIONS if actions[action])
     name = name_cell(look, worker.spec.worker_deployment)
-    return [name, Text(phase_phrase(worker.routing), look[1]), Text(counts), Text(change)]
+    return [
+        name,
+        Text(phase_with_reason(worker.routing.phase, worker.routing.reason), look[1]),
+        Text(counts),
+        Text(change),
+    ]
 
 
 def _next(worker: WorkerPlan, now: datetime) -> str:
@@ -91,7 +99,9 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     spec, routing = worker.spec, worker.routing
     look = sign_and_style(routing.phase, worker.unserved)
     more = f"  target {spec.build_id}, Temporal namespace {spec.temporal_namespace}"
-    yield from heading(look, spec.worker_deployment, phase_phrase(routing), more, width)
+    yield from heading(
+        look, spec.worker_deployment, phase_with_reason(routing.phase, routing.reason), more, width
+    )
     if worker.unserved:
         yield from wrapped(Text(worker.unserved, ALARM[1]), width, "  ")
     yield from labelled("next:", _next(worker, now), width, "  ")
@@ -100,7 +110,7 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
         yield from labelled("gate:", starts, width, "  ")
     for judged in worker.judgements:
         yield from labelled("analysis:", judgement_phrase(judged), width, "  ")
-    for scheduled_actions in actions_of_versions(worker):
+    for scheduled_actions in actions_of_versions(worker.scheduled_actions):
         yield from labelled("drains:", actions_phrase(scheduled_actions, now), width, "  ")
     if worker.old_records:
         yield from labelled("prunes:", records_phrase(worker), width, "  ")
@@ -111,5 +121,5 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
         size = Text(replicas, justify="right")
         rows.append([names, status, Text(action, _ACTIONS[versions[0].action]), size, because])
     yield from table(COLUMNS, rows, width, "  ")
-    for text in folded_warnings(worker):
+    for text in folded_warnings(worker.versions.versions, worker.versions.warnings):
         yield from warning(text, width, "  ")

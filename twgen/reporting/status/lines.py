@@ -1,27 +1,53 @@
 """A status in phrases, which its tree has too, and as plain lines that name their worker: for logs, `grep`.
 
-The texts that a phrase is made of have been made printable.
+The texts that a phrase is made of have been made printable. A status is of workers that were read, or of a
+fleet: of the statuses that rollouts wrote in their cluster.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from twgen.model.plan import Phase, RoutingAction, VersionAction
+from twgen.model.plan import Phase, VersionAction
 from twgen.model.problem import counted
-from twgen.model.status import AttachedState, Ownership, Status, VersionView, WorkerView
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.requests import Verb
+from twgen.model.status import (
+    AttachedState,
+    Ownership,
+    ReportedRequest,
+    RolloutStatus,
+    Status,
+    Unstarted,
+    VersionReport,
+    WorkerReport,
+)
 from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.model.values import dataclass
-from twgen.planning.sentences import clock_time, how_to_resume, in_days, spoken, version_name
+from twgen.planning.diagnosis.findings import findings_of_strays
+from twgen.planning.requests import has_ended
+from twgen.planning.sentences import (
+    clock_time,
+    described_change,
+    how_to_resume,
+    in_days,
+    plain_percentage,
+    spoken,
+    version_name,
+)
 from twgen.reporting.plan.phrases import (
     actions_of_versions,
     actions_phrase,
     folded_warnings,
     judgement_phrase,
-    next_change,
+    phase_with_reason,
 )
-from twgen.reporting.printable import printable_copy
+from twgen.reporting.printable import printable, printable_copy
 
+_NO_REASON = "its status gives no reason"
+_RECENT = timedelta(hours=1)
+"""People are shown the answer to a request for so long."""
 _STATES: Mapping[VersionStatus, str] = {
     VersionStatus.DRAINED: "Drained {age} ago",
     VersionStatus.CREATED: "Created {age} ago",
@@ -33,45 +59,150 @@ _OWNERS: Mapping[Ownership, str] = {
     Ownership.ADOPTED: "to be taken over",
     Ownership.OTHER: "another manager",
 }
-_GATES: Mapping[GateStatus | None, str] = {
-    None: "not started",
+_GATES: Mapping[str, str] = {
+    Unstarted.NOT_STARTED: "not started",
     GateStatus.COMPLETED: "passed",
     GateStatus.TIMED_OUT: "timed out",
 }
 
 
+def fleet_status(statuses: Sequence[RolloutStatus], now: datetime, warnings: Sequence[str] = ()) -> Status:
+    """The status of all rollouts, each as its rollout wrote it."""
+    return Status(now, tuple(map(_worker_of, statuses)), tuple(warnings))
+
+
+def _worker_of(status: RolloutStatus) -> WorkerReport:
+    worker = status.details or WorkerReport(
+        worker=status.worker,
+        temporal_namespace="",
+        target=status.target,
+        phase=status.phase,
+        reason=status.reason,
+        because=status.message or _NO_REASON,
+    )
+    return replace(worker, request=_request(status), rollout=replace(status, report=None))
+
+
+def lines_without_details(statuses: Sequence[RolloutStatus]) -> list[str]:
+    """A line for each rollout that wrote no details, such as one that has not begun."""
+    return [f"{status.worker}: {status.phase}: {status.message}" for status in statuses if not status.details]
+
+
+def request_phrase(status: RolloutStatus, now: datetime) -> str:
+    """What people requested of a rollout, and how that was answered; empty: nothing, or long ago."""
+    phrases = _waiting_phrases(status, now) or [
+        f"{answer.request}: {answer.state}: {answer.message}"
+        for answer in status.answers
+        if abs(now - answer.request.at) < _RECENT
+    ]
+    return "; ".join(phrases)
+
+
+def _waiting_phrases(status: RolloutStatus, now: datetime) -> list[str]:
+    """What is requested and not answered yet, and what is no request."""
+    phrases = []
+    for pending in status.pending:
+        if request := pending.waiting:
+            is_left = has_ended(status) or status.reason == RoutingReason.ROLLOUT_NOT_BEGUN
+            state = when_answered(status, request.verb) if is_left else "its Job has not taken it yet"
+            state = "it is being carried out" if pending.answer_to_it else state
+            phrases.append(f"{request} {spoken(now - request.at)} ago: {state}")
+        elif not pending.request:
+            phrases.append(pending.wrong)
+    return phrases
+
+
+def when_answered(status: RolloutStatus, verb: Verb) -> str:
+    """When a request is answered, as far as the status tells."""
+    if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN:
+        return "its Job answers once it has begun"
+    if has_ended(status):
+        command = command_of(verb, status.worker)
+        return f"its Job has ended: `twgen tick` takes the request, or run `{command}`"
+    return "its Job answers within seconds"
+
+
+def command_of(verb: Verb, worker: str) -> str:
+    """The command that requests it of a rollout."""
+    namespace, _, name = worker.partition("/")
+    return f"twgen {verb.lower()} worker/{shlex.quote(name)} -n {shlex.quote(namespace)}"
+
+
+def _request(status: RolloutStatus) -> ReportedRequest | None:
+    """The last request, and its answer."""
+    pending = next((each for each in status.pending if each.waiting), None)
+    answer = pending.answer_to_it if pending else next(iter(status.answers), None)
+    request = pending.request if pending else answer.request if answer else None
+    if not request:
+        return None
+    return ReportedRequest(
+        id=request.id,
+        verb=request.verb,
+        target=request.target,
+        by=request.by,
+        at=request.at,
+        state=answer.state if answer else Unstarted.PENDING,
+        message=answer.message if answer else "",
+    )
+
+
+def stray_lines(strays: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each worker that no intent names any more, with its remaining Deployments."""
+    return [
+        printable(f"{finding.about}: {finding.says}: {finding.because}; {finding.remedy}")
+        for finding in findings_of_strays(strays)
+    ]
+
+
 def percentage_text(percentage: float | None) -> str:
     """A share of new workflows; empty: not in routing."""
-    return "" if percentage is None else f"{percentage}%"
+    return "" if percentage is None else f"{plain_percentage(percentage)}%"
 
 
-def target_phrase(worker: WorkerView) -> str:
+def phase_phrase(worker: WorkerReport, now: datetime) -> str:
+    """The phase; if it is blocked, with the reason, by which a person can look it up; and for how long."""
+    length = f" for {spoken(now - worker.rollout.since)}" if worker.rollout else ""
+    return f"{phase_with_reason(worker.phase, worker.reason)}{length}"
+
+
+def target_phrase(worker: WorkerReport) -> str:
     """The target, and the reason for the worker's phase."""
-    return f"{worker.plan.spec.build_id}: {worker.plan.routing.because}"
+    # what a rollout wrote counts down to a moment: its message names that
+    because = worker.rollout.message if worker.rollout else worker.because
+    return f"{worker.target}: {because}"
 
 
-def next_phrase(worker: WorkerView, now: datetime) -> str:
+def next_phrase(worker: WorkerReport, now: datetime) -> str:
     """The next change of traffic and when; empty: none is known."""
-    routing, later = worker.plan.routing, worker.later
-    if routing.action is not RoutingAction.NONE:
-        return f"{next_change(routing)} {'now' if routing.phase is Phase.MOVING else 'by hand'}"
-    if not routing.due_at:
+    change, due = worker.next, worker.waits_until
+    described = described_change(change.action, change.build_id, change.percentage) if change else ""
+    if change and not change.at:
+        return f"{described} {'now' if worker.phase is Phase.MOVING else 'by hand'}"
+    if not due:
         return ""
-    wait, clock = spoken(routing.due_at - now), clock_time(routing.due_at, now)
-    if later:
-        return f"{next_change(later)} in {wait} ({clock})"
-    return f"waits {wait} more (until {clock})"
+    wait, clock = spoken(due - now), clock_time(due, now)
+    return f"{described} in {wait} ({clock})" if change else f"waits {wait} more (until {clock})"
 
 
-def owner_phrase(worker: WorkerView) -> str:
-    """The manager of the worker in Temporal, and the client that last changed it if that is another one."""
-    owner = worker.plan.manager
-    relation = _OWNERS.get(worker.ownership)
+def asked_phrase(worker: WorkerReport, now: datetime) -> str:
+    """What people requested of its rollout, and how that was answered; empty: nothing, or long ago."""
+    return printable(request_phrase(worker.rollout, now)) if worker.rollout else ""
+
+
+def owner_phrase(worker: WorkerReport) -> str:
+    """The manager of the worker in Temporal, and the client that last changed it if that is another one.
+
+    Empty: Temporal was not read.
+    """
+    if not worker.count:
+        return ""
+    owner = worker.owner.identity
+    relation = _OWNERS.get(worker.owner.relation)
     other = f"; last changed by {worker.last_modifier}" if worker.last_modifier not in {"", owner} else ""
     return (f"{owner} ({relation})" if relation else owner or "no manager") + other
 
 
-def gate_phrase(worker: WorkerView) -> str:
+def gate_phrase(worker: WorkerReport) -> str:
     """The state of each gate on every task queue; empty: no gate is needed."""
     runs: dict[str, list[str]] = {}
     for run in worker.gates:
@@ -91,36 +222,40 @@ def status_phrase(
     return f"{state}, {counted(open_workflows, 'open workflow')}" if open_workflows else state
 
 
-def state_phrase(version: VersionView, now: datetime) -> str:
+def state_phrase(version: VersionReport, now: datetime) -> str:
     """The status of a version, for how long, its open workflows, and who gave it its share of the traffic."""
-    workflows = version.open_workflows
-    state = status_phrase(version.plan.status, version.since, workflows, now)
+    if version.since is None:
+        state = _AGELESS.get(version.status, version.status.value)
+    else:
+        words = _STATES.get(version.status, f"{version.status.value} for {{age}}")
+        state = words.format(age=spoken(now - version.since))
+    if workflows := version.open_workflows:
+        state = f"{state}, {counted(workflows, 'open workflow')}"
     if workflows and version.oldest_open_at:
         state = f"{state}, the oldest {in_days(now - version.oldest_open_at)} old"
-    moved = version.moved
+    moved = version.moved_by
     cause = f", moved by {moved.application or moved.identity}" if moved else ""
     return state + (f"{cause} (intent {moved.intent[:8]})" if moved and moved.intent else cause)
 
 
-def pods_phrase(version: VersionView) -> str:
+def pods_phrase(version: VersionReport) -> str:
     """The pods of a version: available and wanted."""
-    live = version.plan.live
-    if live:
-        return f"{live.available_replicas}/{live.replicas} pods"
+    if version.pods:
+        return f"{version.pods.available}/{version.pods.wanted} pods"
     return "no Deployment" if version.cluster_was_read else "pods not read"
 
 
-def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
+def trouble_phrases(version: VersionReport, namespace: str) -> Iterator[str]:
     """Why a version lacks pods, in the words of the cluster."""
-    live = version.plan.live
-    if live and live.terminating:
-        yield "its Deployment is being deleted"
-    if live and live.paused:
-        yield f"its Deployment is paused: {how_to_resume(live.name, namespace)}"
-    if live and live.stalled:
-        yield f"its Deployment cannot progress: {live.stalled}"
-    if version.pod_problem:
-        yield f"its newest Pod {version.pod_problem}"
+    if pods := version.pods:
+        if pods.terminating:
+            yield "its Deployment is being deleted"
+        if pods.paused:
+            yield f"its Deployment is paused: {how_to_resume(version.deployment, namespace)}"
+        if pods.stalled:
+            yield f"its Deployment cannot progress: {pods.stalled}"
+        if pods.problem:
+            yield f"its newest Pod {pods.problem}"
     for item in version.attached:
         if item.state is AttachedState.MISSING:
             yield f"{item.kind} {item.name} is missing: {item.says}"
@@ -128,13 +263,12 @@ def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
             yield f"{item.kind} {item.name}: {item.says}"
 
 
-def outlook_phrase(version: VersionView, now: datetime) -> str:
+def outlook_phrase(version: VersionReport, now: datetime) -> str:
     """What happens to a version's Deployment; empty: it stays as it is."""
-    plan, later = version.plan, version.later
-    outlook = _ACTIONS[plan.action](version)
-    if outlook and plan.action in _EXPLAINED:
-        return f"{outlook}: {plan.because}"
-    outlooks = ["is patched"] if plan.live and plan.live.patch else []
+    outlook, later = _outlook(version), version.next
+    if outlook and version.action in _EXPLAINED:
+        return f"{outlook}: {version.because}"
+    outlooks = ["is patched"] if version.is_patched else []
     if outlook:
         outlooks.append(outlook)
     elif later and later.action in _LATER:
@@ -142,27 +276,26 @@ def outlook_phrase(version: VersionView, now: datetime) -> str:
     return ", ".join(outlooks)
 
 
-def _create(version: VersionView) -> str:
-    size = "" if version.plan.replicas is None else f" with {counted(version.plan.replicas, 'pod')}"
-    # if the cluster was not read, it may exist already
-    return f"will be created{size}" if version.cluster_was_read else ""
+def _outlook(version: VersionReport) -> str:
+    live = version.pods.wanted if version.pods else None
+    replicas = 0 if version.action is VersionAction.SCALE_DOWN else version.replicas
+    match version.action:
+        case VersionAction.CREATE:
+            size = "" if replicas is None else f" with {counted(replicas, 'pod')}"
+            # if the cluster was not read, it may exist already
+            return f"will be created{size}" if version.cluster_was_read else ""
+        case VersionAction.KEEP | VersionAction.SCALE_DOWN if live is None:
+            return "" if replicas is None else f"will be scaled to {replicas}"
+        case VersionAction.KEEP | VersionAction.SCALE_DOWN:
+            return "" if replicas in {None, live} else f"will be scaled from {live} to {replicas}"
+        case VersionAction.UPDATE:
+            return "its pods will be replaced"
+        case VersionAction.DROP:
+            return "its Deployment will be removed"
+        case VersionAction.NONE:
+            return "is not rendered"
 
 
-def _scale(version: VersionView) -> str:
-    live, replicas = version.plan.live, version.plan.replicas
-    if not live:
-        return f"will be scaled to {replicas}"
-    return "" if replicas in {None, live.replicas} else f"will be scaled from {live.replicas} to {replicas}"
-
-
-_ACTIONS: Mapping[VersionAction, Callable[[VersionView], str]] = {
-    VersionAction.CREATE: _create,
-    VersionAction.KEEP: _scale,
-    VersionAction.UPDATE: lambda _: "its pods will be replaced",
-    VersionAction.SCALE_DOWN: _scale,
-    VersionAction.DROP: lambda _: "its Deployment will be removed",
-    VersionAction.NONE: lambda _: "is not rendered",
-}
 _EXPLAINED = {VersionAction.KEEP, VersionAction.UPDATE, VersionAction.SCALE_DOWN, VersionAction.DROP}
 """A new Deployment needs no reason, and a missing one has a warning."""
 _LATER: Mapping[VersionAction, str] = {
@@ -200,56 +333,51 @@ def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
     ]
 
 
-def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
-    spec, routing = worker.plan.spec, worker.plan.routing
-    name, gate, owner = spec.worker_deployment, gate_phrase(worker), owner_phrase(worker)
-    if worker.plan.unserved:
-        yield _line(name, f"ALARM: {worker.plan.unserved}")
-    comes = next_phrase(worker, now)
+def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
+    name, gate, owner = worker.worker, gate_phrase(worker), owner_phrase(worker)
+    if worker.alarm:
+        yield _line(name, f"ALARM: {worker.alarm}")
+    comes, asked = next_phrase(worker, now), asked_phrase(worker, now)
+    told = f"{worker.phase}, target {target_phrase(worker)}"
+    if rollout := worker.rollout:
+        length = spoken(now - rollout.since)
+        told = f"{rollout.phase} for {length}, target {worker.target}; {rollout.reason}: {rollout.message}"
     parts = (
-        f"{routing.phase}, target {target_phrase(worker)}",
+        told,
+        asked,
         f"next: {comes}" if comes else "",
         f"gate {gate}" if gate else "",
-        f"owner: {owner}",
+        f"owner: {owner}" if owner else "",
     )
-    change = (routing.phase, routing.action, routing.build_id, routing.percentage, routing.due_at)
     # with a due time, the reason counts down to it
-    reason = "" if routing.due_at else target_phrase(worker)
-    yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", (name, *change, reason, gate, owner))
-    for judged in worker.plan.judgements:
+    reason = "" if worker.waits_until else target_phrase(worker)
+    meaning = (name, worker.phase, worker.next, worker.waits_until, worker.request, reason, gate, owner)
+    yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", meaning)
+    for judged in worker.analysis:
         # the numbers change with each workflow
-        meaning = (name, "analysis", judged.metric, judged.verdict)
-        yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", meaning)
-    for scheduled_actions in actions_of_versions(worker.plan):
-        stand = (
-            (
-                scheduled.build_id,
-                scheduled.is_begun,
-                scheduled.repeats,
-                scheduled.is_next and scheduled.at <= now,
-            )
-            for scheduled in scheduled_actions
+        judgement = (name, "analysis", judged.metric, judged.verdict)
+        yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", judgement)
+    for actions in actions_of_versions(worker.draining):
+        progress = (
+            (action.build_id, action.is_begun, action.repeats, action.is_next and action.at <= now)
+            for action in actions
         )
-        yield StatusLine(
-            f"{name}: drains: {actions_phrase(scheduled_actions, now)}", (name, "drains", *stand)
-        )
+        yield StatusLine(f"{name}: drains: {actions_phrase(actions, now)}", (name, "drains", *progress))
     for version in worker.versions:
-        yield _version(name, spec.namespace, version, now)
+        yield _version(name, version, now)
     if worker.unversioned_percentage is not None:
         yield _line(name, f"{version_name(None)}: {percentage_text(worker.unversioned_percentage)}")
-    for warning in folded_warnings(worker.plan):
+    for warning in folded_warnings(worker.versions, worker.warnings):
         yield _line(name, f"warning: {warning}")
 
 
-def _version(worker: str, namespace: str, version: VersionView, now: datetime) -> StatusLine:
-    plan = version.plan
-    share = percentage_text(version.percentage)
-    pods = pods_phrase(version)
+def _version(worker: str, version: VersionReport, now: datetime) -> StatusLine:
+    share, pods = percentage_text(version.percentage), pods_phrase(version)
     target = "target" if version.is_target else ""
-    troubles = tuple(trouble_phrases(version, namespace))
+    troubles = tuple(trouble_phrases(version, worker.partition("/")[0]))
     words = (share, state_phrase(version, now), pods, target, *troubles, outlook_phrase(version, now))
-    about = f"{worker} {plan.build_id}"
-    meaning = (plan.status, share, pods, target, troubles, version.open_workflows, plan.action, plan.replicas)
+    about, workflows = f"{worker} {version.build_id}", version.open_workflows
+    meaning = (version.status, share, pods, target, troubles, workflows, version.action, version.replicas)
     return StatusLine(f"{about}: {', '.join(filter(None, words))}", (about, *meaning), about)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twgen.model.analysis import Verdict
 from twgen.model.plan import Phase
-from twgen.model.status import RolloutStatus
+from twgen.model.status import RolloutStatus, WorkerReport
 from twgen.planning.shards import ALL, Shard
 from twgen.reporting.printable import printable
 
@@ -37,8 +37,6 @@ _GAUGES: Mapping[str, Sequence[str]] = {
 _OF_ANALYSES = {"rollout_analysis_value", "rollout_analysis_bound", "rollout_analysis_verdict"}
 _Sample = tuple[str, Sequence[str], float]
 """The name of a gauge, its labels after those of the worker, and a value."""
-_CAPS = {"maxVersions": ("deployed", "maxVersions"), "temporal": ("registered", "mostRegistered")}
-"""The number that counts towards each cap, and the cap, as in `versionCount` of a Status document."""
 
 
 def openmetrics(
@@ -92,29 +90,28 @@ def _samples(status: RolloutStatus, now: datetime | None) -> Iterator[_Sample]:
     yield "rollout_failing", [], int(bool(status.failing))
     if now:
         yield "rollout_unchanged_seconds", [], max(0.0, (now - status.since).total_seconds())
-    # empty if the rollout could not begin
-    for document in status.document.get("workers") or ():
-        yield from _samples_of(document)
+    if status.details:
+        yield from _samples_of(status.details)
 
 
-def _samples_of(worker: Mapping[str, Any]) -> Iterator[_Sample]:
-    yield "rollout_unserved", [], int(bool(worker.get("unserved")))
-    versions = Counter(printable(str(version.get("status"))) for version in worker.get("versions") or ())
+def _samples_of(worker: WorkerReport) -> Iterator[_Sample]:
+    yield "rollout_unserved", [], int(bool(worker.unserved))
+    versions = Counter(version.status.value for version in worker.versions)
     for name, number in sorted(versions.items()):
         yield "versions", [name], number
-    counted = worker.get("versionCount") or {}
-    for name, (counting, most) in _CAPS.items():
-        if counting in counted and most in counted:
-            yield "version_count", [name], counted[counting]
-            yield "version_cap", [name], counted[most]
-    for judged in worker.get("analysis") or ():
-        metric = printable(str(judged.get("metric")))
+    if count := worker.count:
+        yield "version_count", ["maxVersions"], count.deployed
+        yield "version_cap", ["maxVersions"], count.most_deployed
+        yield "version_count", ["temporal"], count.registered
+        yield "version_cap", ["temporal"], count.most_registered
+    for judged in worker.analysis:
+        metric = printable(judged.metric)
         for verdict in Verdict:
-            yield "rollout_analysis_verdict", [metric, verdict.value], int(judged.get("verdict") == verdict)
-        for key in ("value", "bound"):
-            # a person may have written anything
-            if type(number := judged.get(key)) in {int, float}:
-                yield f"rollout_analysis_{key}", [metric], number
+            yield "rollout_analysis_verdict", [metric, verdict.value], int(judged.verdict is verdict)
+        if judged.value is not None:
+            yield "rollout_analysis_value", [metric], judged.value
+        if judged.bound is not None:
+            yield "rollout_analysis_bound", [metric], judged.bound
 
 
 def _of_ticks(counts: Mapping[str, int], look_seconds: float | None, shard: Shard) -> Iterator["Metric"]:

@@ -1,8 +1,7 @@
 """Workers and their versions as trees that a person reads in a terminal."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from twgen.model.plan import Phase, VersionAction
 from twgen.model.problem import counted
-from twgen.model.status import Status, VersionView, WorkerView
+from twgen.model.status import Status, VersionReport, WorkerReport
 from twgen.model.temporal import VersionStatus
 from twgen.planning.sentences import listed, version_name
 from twgen.planning.version_status import UNREGISTERED
@@ -37,16 +36,17 @@ from twgen.reporting.plan.phrases import (
     folded,
     folded_warnings,
     judgement_phrase,
-    phase_phrase,
     several,
 )
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.lines import (
+    asked_phrase,
     gate_phrase,
     next_phrase,
     outlook_phrase,
     owner_phrase,
     percentage_text,
+    phase_phrase,
     pods_phrase,
     state_phrase,
     target_phrase,
@@ -60,23 +60,6 @@ _LAST_BRANCH = ("└── ", "    ")
 
 Block = list[Text]
 """The lines of one version: first its state, then what happens to it."""
-Drawn = tuple[Block, list[Block]]
-"""The lines of a worker: its own, and those of each version."""
-
-
-class Tree(NamedTuple):
-    """A worker, and how to draw it."""
-
-    worker: str
-    phase: Phase
-    alarm: str
-    """Its most urgent problem, such as a target that no worker polls for; empty: none."""
-    draw: Callable[[], Drawn]
-    state: str
-    """The phase in words."""
-    because: str
-    """What comes next, and why."""
-    warnings: int
 
 
 class Layout(NamedTuple):
@@ -92,19 +75,20 @@ class Layout(NamedTuple):
     """Draw a tree for each worker, also if there are several."""
 
 
-def trees_text(trees: Iterable[Tree], warnings: Sequence[str], layout: Layout) -> str:
-    """The trees, worst first; without details, a line for each of several workers, worst last.
+def status_text(status: Status, layout: Layout) -> str:
+    """A tree for each worker, worst first; without details, a line for each of several workers, worst last.
 
     If there is no room for all trees, settled workers share a line, and the others are counted.
     """
+    status = printable_copy(status)
     width, rows = layout.width, layout.rows
-    ordered = sorted(trees, key=_urgency)
+    ordered = sorted(status.workers, key=_urgency)
     if len(ordered) > 1 and not layout.detailed:
-        lines = _one_line_each(ordered, warnings, width, rows)
+        lines = _one_line_each(ordered, status, width, rows)
     else:
-        lines = list(islice(_lines(ordered, warnings, width), rows and rows + 1))
+        lines = list(islice(_lines(ordered, status, width), rows and rows + 1))
         if rows and len(lines) > rows:
-            lines = _worst(ordered, warnings, width, rows)
+            lines = _worst(ordered, status, width, rows)
     text = written(lines, colour=layout.colour)
     return in_ascii(text) if layout.ascii_only else text
 
@@ -122,76 +106,84 @@ def in_columns(rows: Sequence[Sequence[Text]], width: int) -> list[Text]:
     return [_aligned(row, widths) for row in rows]
 
 
-def _lines(trees: Sequence[Tree], warnings: Sequence[str], width: int) -> Iterator[Text]:
-    if len(trees) > 1:
-        yield from workers_line([tree.phase for tree in trees], width)
+def _lines(workers: Sequence[WorkerReport], status: Status, width: int) -> Iterator[Text]:
+    if len(workers) > 1:
+        yield from workers_line([worker.phase for worker in workers], width)
         yield Text()
-    for index, tree in enumerate(trees):
+    for index, worker in enumerate(workers):
         if index:
             yield Text()
-        yield from _tree(tree.draw(), width)
-    for text in warnings:
+        yield from _tree(worker, status.now, width)
+    for text in status.warnings:
         yield from warning(text, width)
 
 
 def _one_line_each(
-    trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int | None
+    workers: Sequence[WorkerReport], status: Status, width: int, rows: int | None
 ) -> list[Text]:
     """A line for each worker, the most urgent last; those that have no room are counted above them."""
-    warned = sum(tree.warnings for tree in trees)
-    head = [*workers_line([tree.phase for tree in trees], width, warned)]
-    ends = [line for text in warnings for line in warning(text, width)]
-    if rows and len(ends) > 1 and len(head) + len(trees) + len(ends) > rows:
-        ends = [Text(f"and {counted(len(warnings), 'warning')}", "bold yellow")]
-    room = len(trees) if rows is None else max(1, rows - len(head) - len(ends))
+    warned = sum(len([*folded_warnings(worker.versions, worker.warnings)]) for worker in workers)
+    head = [*workers_line([worker.phase for worker in workers], width, warned)]
+    ends = [line for text in status.warnings for line in warning(text, width)]
+    if rows and len(ends) > 1 and len(head) + len(workers) + len(ends) > rows:
+        ends = [_number_of_warnings(status)]
+    room = len(workers) if rows is None else max(1, rows - len(head) - len(ends))
     # counting them takes a line too
-    shown = trees if len(trees) <= room else trees[: max(1, room - 1)]
-    if more := trees[len(shown) :]:
-        left_out = f"{len(more)} more: {phase_counts([tree.phase for tree in more])}"
+    shown = workers if len(workers) <= room else workers[: max(1, room - 1)]
+    if more := workers[len(shown) :]:
+        left_out = f"{len(more)} more: {phase_counts([worker.phase for worker in more])}"
         head.append(_named(left_out, more, "dim", width))
     worst_last = sorted(shown, key=_urgency, reverse=True)
-    return [*head, *lines_of_rows([_cells_of_line(tree) for tree in worst_last], width), *ends]
+    return [
+        *head,
+        *lines_of_rows([_cells_of_line(worker, status.now) for worker in worst_last], width),
+        *ends,
+    ]
 
 
-def _cells_of_line(tree: Tree) -> list[Text]:
-    look = sign_and_style(tree.phase, tree.alarm)
-    because = Text(tree.alarm or tree.because, look[1] if tree.alarm else "")
-    return [name_cell(look, tree.worker), Text(tree.state, look[1]), because]
+def _number_of_warnings(status: Status) -> Text:
+    return Text(f"and {counted(len(status.warnings), 'warning')}", "bold yellow")
 
 
-def _urgency(tree: Tree) -> tuple[bool, int]:
-    return urgency(tree.phase, is_alarm=bool(tree.alarm))
+def _cells_of_line(worker: WorkerReport, now: datetime) -> list[Text]:
+    look = sign_and_style(worker.phase, worker.alarm)
+    what = worker.alarm or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
+    state = Text(phase_phrase(worker, now), look[1])
+    return [name_cell(look, worker.worker), state, Text(what, look[1] if worker.alarm else "")]
 
 
-def _worst(trees: Sequence[Tree], warnings: Sequence[str], width: int, rows: int) -> list[Text]:
+def _urgency(worker: WorkerReport) -> tuple[bool, int]:
+    return urgency(worker.phase, is_alarm=bool(worker.alarm))
+
+
+def _worst(workers: Sequence[WorkerReport], status: Status, width: int, rows: int) -> list[Text]:
     """As much as fits: the most urgent workers, then a line for the settled and one for the others."""
-    lines = [*workers_line([tree.phase for tree in trees], width)] if len(trees) > 1 else []
-    urgent: list[Tree] = []
-    settled: list[Tree] = []
-    for tree in trees:
-        is_settled = tree.phase is Phase.SETTLED and not tree.alarm
-        (settled if is_settled and urgent else urgent).append(tree)
+    lines = [*workers_line([worker.phase for worker in workers], width)] if len(workers) > 1 else []
+    urgent: list[WorkerReport] = []
+    settled: list[WorkerReport] = []
+    for worker in workers:
+        is_settled = worker.phase is Phase.SETTLED and not worker.alarm
+        (settled if is_settled and urgent else urgent).append(worker)
     sign, style = SIGNS[Phase.SETTLED], STYLES[Phase.SETTLED]
     ends = [_named(f"{sign} {len(settled)} Settled", settled, style, width)] if settled else []
-    if warnings:
-        ends.append(Text(f"and {counted(len(warnings), 'warning')}", "bold yellow"))
+    if status.warnings:
+        ends.append(_number_of_warnings(status))
     shown = 0
-    for tree in urgent:
-        drawn = tree.draw()
+    for worker in urgent:
         room = rows - len(lines) - bool(lines) - len(ends) - (len(urgent) > shown + 1)
-        if len(_tree(drawn, width)) > room and shown:
+        if len(_tree(worker, status.now, width)) > room and shown:
             break
-        lines += [*([Text()] if lines else []), *_tree(drawn, width, room)]
+        lines += [*([Text()] if lines else []), *_tree(worker, status.now, width, room)]
         shown += 1
     if more := urgent[shown:]:
-        left_out = f"and {len(more)} more: {phase_counts([tree.phase for tree in more])}"
+        left_out = f"and {len(more)} more: {phase_counts([worker.phase for worker in more])}"
         lines.append(_named(left_out, more, "bold", width))
     return lines + ends
 
 
-def _named(line: str, trees: Sequence[Tree], style: str, width: int) -> Text:
+def _named(line: str, workers: Sequence[WorkerReport], style: str, width: int) -> Text:
     """The line, with the names of as many of the workers as it has room for."""
-    names = [tree.worker for tree in trees]
+    names = [worker.worker for worker in workers]
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         full = f"{line}: {', '.join(names[:shown])}{more}"
@@ -200,9 +192,8 @@ def _named(line: str, trees: Sequence[Tree], style: str, width: int) -> Text:
     return Text(line, style)
 
 
-def _tree(drawn: Drawn, width: int, rows: int | None = None) -> list[Text]:
-    head, blocks = drawn
-    lines = list(head)
+def _tree(worker: WorkerReport, now: datetime, width: int, rows: int | None = None) -> list[Text]:
+    lines, blocks = [*_head(worker, now, width)], _version_blocks(worker, now, width)
     room = None if rows is None else max(rows - len(lines), 1)
     kept: list[Block] = []
     used = 0
@@ -240,7 +231,7 @@ def _aligned(row: Sequence[Text], widths: Sequence[int]) -> Text:
     return line
 
 
-STATE_STYLES: Mapping[VersionStatus, str] = {
+_STATES: Mapping[VersionStatus, str] = {
     VersionStatus.CURRENT: "green",
     VersionStatus.RAMPING: "cyan",
     VersionStatus.DRAINING: "yellow",
@@ -249,108 +240,69 @@ STATE_STYLES: Mapping[VersionStatus, str] = {
 _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
 
 
-def head_lines(
-    alarm: str, labels: Iterable[tuple[str, str, str]], warnings: Iterable[str], width: int
-) -> Iterator[Text]:
-    """The lines between the heading and the versions; `labels` are names with a text and its style."""
-    if alarm:
-        yield from wrapped(Text(alarm, ALARM[1]), width, "  ")
+def _head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
+    """The lines above the versions."""
+    look = sign_and_style(worker.phase, worker.alarm)
+    namespace = worker.temporal_namespace
+    more = Text(f"  Temporal namespace {namespace}" if namespace else "", "dim")
+    yield from heading(look, worker.worker, phase_phrase(worker, now), more, width)
+    if worker.alarm:
+        yield from wrapped(Text(worker.alarm, ALARM[1]), width, "  ")
+    target = [version for version in worker.versions if version.is_target]
+    stands_out = worker.phase is Phase.BLOCKED or any(item.status in UNREGISTERED for item in target)
+    cluster_was_read = all(version.cluster_was_read for version in worker.versions)
+    labels = (
+        ("target", target_phrase(worker), look[1] if stands_out else ""),
+        ("next", next_phrase(worker, now), look[1]),
+        ("gate", gate_phrase(worker), ""),
+        *(("metric", judgement_phrase(judged), "") for judged in worker.analysis),
+        *(("drains", actions_phrase(actions, now), "") for actions in actions_of_versions(worker.draining)),
+        ("owner", owner_phrase(worker), ""),
+        ("request", asked_phrase(worker, now), ""),
+        ("pods", "" if cluster_was_read else "the cluster was not read", ""),
+    )
     for name, text, style in labels:
         if text:
             yield from labelled(name, Text(text, style), width, "  ", len("target"))
-    for text in warnings:
+    for text in folded_warnings(worker.versions, worker.warnings):
         yield from warning(text, width, "  ")
 
 
-def version_blocks(
-    versions: Sequence[tuple[list[Text], Block]], unversioned: float | None, width: int
-) -> list[Block]:
-    """The lines of each version, from its cells and the lines below them."""
-    rows = [cells for cells, _ in versions]
-    if unversioned is not None:
-        share = Text(percentage_text(unversioned))
+def _version_blocks(worker: WorkerReport, now: datetime, width: int) -> list[Block]:
+    groups = folded(worker.versions, _likeness)
+    rows = [_cells(group, now) for group in groups]
+    if worker.unversioned_percentage is not None:
+        share = Text(percentage_text(worker.unversioned_percentage))
         rows.append([Text(version_name(None)), share, Text(), Text(), Text()])
-    below = [*(lines for _, lines in versions), []]
-    return [[line, *lines] for line, lines in zip(in_columns(rows, width), below, strict=False)]
+    namespace = worker.worker.partition("/")[0]
+    below: list[Block] = [[*_below(group[0], namespace, now)] for group in groups]
+    return [[line, *lines] for line, lines in zip(in_columns(rows, width), [*below, []], strict=False)]
 
 
-def status_text(status: Status, layout: Layout) -> str:
-    """The status, a tree for each worker, as `trees_text` lays them out."""
-    status = printable_copy(status)
-    trees = [
-        Tree(
-            worker.plan.spec.worker_deployment,
-            worker.plan.routing.phase,
-            worker.plan.unserved,
-            partial(_worker, worker, status.now, layout.width),
-            phase_phrase(worker.plan.routing),
-            "; ".join(filter(None, (next_phrase(worker, status.now), target_phrase(worker)))),
-            len([*folded_warnings(worker.plan)]),
-        )
-        for worker in status.workers
-    ]
-    return trees_text(trees, status.warnings, layout)
-
-
-def _worker(worker: WorkerView, now: datetime, width: int) -> Drawn:
-    plan = worker.plan
-    spec, phase = plan.spec, plan.routing.phase
-    look = sign_and_style(phase, plan.unserved)
-    style = look[1]
-    namespace = Text(f"  Temporal namespace {spec.temporal_namespace}", "dim")
-    title = heading(look, spec.worker_deployment, phase_phrase(plan.routing), namespace, width)
-    target = [version for version in worker.versions if version.is_target]
-    stands_out = phase is Phase.BLOCKED or any(item.plan.status in UNREGISTERED for item in target)
-    cluster_was_read = all(version.cluster_was_read for version in worker.versions)
-    labels = (
-        ("target", target_phrase(worker), style if stands_out else ""),
-        ("next", next_phrase(worker, now), style),
-        ("gate", gate_phrase(worker), ""),
-        *(("metric", judgement_phrase(judged), "") for judged in plan.judgements),
-        *(
-            ("drains", actions_phrase(scheduled_actions, now), "")
-            for scheduled_actions in actions_of_versions(plan)
-        ),
-        ("owner", owner_phrase(worker), ""),
-        ("pods", "" if cluster_was_read else "the cluster was not read", ""),
-    )
-    head = [*title, *head_lines(plan.unserved, labels, folded_warnings(plan), width)]
-    versions = [
-        (_cells(group, now), [*_below(group[0], spec.namespace, now)])
-        for group in folded(worker.versions, _likeness)
-    ]
-    return head, version_blocks(versions, worker.unversioned_percentage, width)
-
-
-def _likeness(version: VersionView) -> object:
-    plan = version.plan
+def _likeness(version: VersionReport) -> object:
     if version.is_target or version.percentage is not None:
         return None
-    return (plan.status, plan.action, plan.reason, pods_phrase(version))
+    return (version.status, version.action, version.reason, pods_phrase(version))
 
 
-def _cells(group: Sequence[VersionView], now: datetime) -> list[Text]:
+def _cells(group: Sequence[VersionReport], now: datetime) -> list[Text]:
     version = group[0]
-    live, status = version.plan.live, version.plan.status
-    missing = live is not None and live.available_replicas < live.replicas
-    style = (
-        ("red" if live and not live.available_replicas else "yellow") if missing else "" if live else "dim"
-    )
+    pods, status = version.pods, version.status
+    missing = pods is not None and pods.available < pods.wanted
+    style = ("red" if pods and not pods.available else "yellow") if missing else "" if pods else "dim"
     return [
-        Text(several([item.plan.build_id for item in group]), "bold" if version.is_target else ""),
+        Text(several([item.build_id for item in group]), "bold" if version.is_target else ""),
         Text(percentage_text(version.percentage)),
-        Text(
-            state_phrase(version, now) if len(group) == 1 else status.value, STATE_STYLES.get(status, "dim")
-        ),
+        Text(state_phrase(version, now) if len(group) == 1 else status.value, _STATES.get(status, "dim")),
         Text(pods_phrase(version) if version.cluster_was_read else "", style),
         Text("◀ target" if version.is_target else "", "bold"),
     ]
 
 
-def _below(version: VersionView, namespace: str, now: datetime) -> Iterator[Text]:
+def _below(version: VersionReport, namespace: str, now: datetime) -> Iterator[Text]:
     for trouble in trouble_phrases(version, namespace):
         yield Text(trouble, "red")
     if outlook := outlook_phrase(version, now):
-        yield Text(outlook, _ACTIONS.get(version.plan.action, "yellow"))
+        yield Text(outlook, _ACTIONS.get(version.action, "yellow"))
     if ready := [f"{item.kind} {item.name}" for item in version.attached if item.is_ready]:
         yield Text(f"has {listed(ready)}", "dim")
