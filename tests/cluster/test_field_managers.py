@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from twgen.cluster.field_managers import is_from_manifest
+from twgen.cluster.field_managers import is_from_manifest, replicas_are_external
 from twgen.versioning.names import LAST_APPLIED, REQUEST
 
 
@@ -56,3 +56,28 @@ def test_annotation_is_a_manifests_if_an_apply_has_given_it_its_value(
     found: dict[str, Any], *, expected: bool
 ) -> None:
     assert is_from_manifest(found, REQUEST) is expected
+
+
+def holds(manager: str, operation: str = "Update", subresource: str = "", *more: str) -> dict[str, Any]:
+    fields = {"f:spec": {field: {} for field in ("f:replicas", *more)}}
+    found = {"manager": manager, "operation": operation, "fieldsV1": fields}
+    return {**found, "subresource": subresource} if subresource else found
+
+
+APPLIES = ("argocd-controller", "kubectl", "kustomize-controller", "helm", "Terraform", "my-ci")
+
+
+@pytest.mark.parametrize("manager", APPLIES)
+def test_replicas_that_a_manifest_applies_are_not_external_whoever_applies_it(manager: str) -> None:
+    applied = holds(manager, "Apply", "", "f:template")
+    assert not replicas_are_external({"managedFields": [applied]}, 3)
+    whole = holds(manager, "Update", "", "f:template")
+    assert not replicas_are_external({"managedFields": [whole]}, 3)
+    assert replicas_are_external({"managedFields": [applied, holds("twgen", "Apply")]}, 3)
+    scaled = holds("kube-controller-manager", "Update", "scale")
+    assert replicas_are_external({"managedFields": [applied, scaled]}, 3)
+
+
+@pytest.mark.parametrize("manager", ["kubectl-edit", "kubectl-patch", "an-autoscaler-of-a-team"])
+def test_replicas_that_somebody_sets_alone_are_external(manager: str) -> None:
+    assert replicas_are_external({"managedFields": [holds(manager)]}, 3)

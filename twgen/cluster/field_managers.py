@@ -13,6 +13,8 @@ ARGO_CD, KUBECTL = "argocd-controller", "kubectl"
 """The field managers of Argo CD, and of `kubectl apply --server-side`."""
 _APPLIERS = {ARGO_CD, KUBECTL, "kubectl-client-side-apply"}
 """Field managers that apply whole manifests: a field that they leave out is removed."""
+ROLLOUT = "twgen"
+"""The field manager of a rollout's changes, which hold a field for good."""
 
 
 def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
@@ -22,7 +24,7 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     if _says_replicas(last_applied):
         return False
     holders = _holders(metadata, "f:replicas")
-    if any(item.get("subresource") == "scale" or item.get("manager") not in _APPLIERS for item in holders):
+    if any(map(_sets_replicas_alone, holders)):
         return True
     if not last_applied and not any(map(_is_applied, metadata.get("managedFields") or ())):
         return False
@@ -98,6 +100,18 @@ def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]
     """The entries of the managers that hold a field of the spec."""
     entries = metadata.get("managedFields") or ()
     return [item for item in entries if value_at(item, "fieldsV1", "f:spec", *path) is not None]
+
+
+def _sets_replicas_alone(holder: Mapping[str, Any]) -> bool:
+    """It is an autoscaler, a person or a rollout; any other program may leave the field out next time.
+
+    A program that applies manifests may have any name, as those of Flux and Helm.
+    """
+    manager = holder.get("manager")
+    if holder.get("subresource") == "scale" or manager == ROLLOUT:
+        return True
+    writes_all = value_at(holder, "fieldsV1", "f:spec", "f:template") is not None
+    return not (_is_applied(holder) or manager in _APPLIERS or writes_all)
 
 
 def _says_replicas(last_applied: str) -> bool:

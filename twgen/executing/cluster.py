@@ -15,7 +15,7 @@ from twgen.clients.kubernetes import (
     error_of,
     jobs_path,
 )
-from twgen.cluster.field_managers import ARGO_CD, KUBECTL
+from twgen.cluster.field_managers import ARGO_CD, KUBECTL, ROLLOUT
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
@@ -38,8 +38,6 @@ from twgen.versioning.names import (
     rollout_status_name,
 )
 
-_FIELD_MANAGER = "twgen"
-"""The field manager of a rollout's changes."""
 _OWNER_MANAGER = "twgen-owner"
 """The field manager of owners only: the manager of the rest of an attached object may leave them out."""
 _ATTACHED_MANAGER = "twgen-attached"
@@ -70,7 +68,7 @@ class ClusterWriter:
     """Makes the changes of one rollout; each method is one call, and raises StateUnavailable or OutOfTime."""
 
     def __init__(
-        self, client: KubernetesClient, intent: Intent, timeout: float, field_manager: str = _FIELD_MANAGER
+        self, client: KubernetesClient, intent: Intent, timeout: float, field_manager: str = ROLLOUT
     ) -> None:
         self._client = client
         self._intent = intent
