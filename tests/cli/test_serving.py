@@ -15,7 +15,7 @@ from urllib3 import request
 
 from tests.schemas.printed import reported
 from tests.strategies import NOW
-from twgen.cli.serving import Board, Exposed, serving
+from twgen.cli.serving import Answer, Board, Exposed, serving
 from twgen.model.operator import Links
 from twgen.model.plan import Phase
 from twgen.model.requests import PendingRequest, Verb
@@ -185,6 +185,16 @@ def test_clients_that_send_nothing_keep_nobody_out() -> None:
             client.sendall(b"G")
         health = request("GET", f"http://127.0.0.1:{port}/healthz", retries=False, timeout=5)
         assert health.status == 200
+
+
+def test_clients_that_read_no_answer_keep_nobody_out() -> None:
+    large = Answer("200 OK", "text/plain", b"x" * 1_000_000)
+    with serving("--metrics", "127.0.0.1:0", lambda _: large) as port, ExitStack() as opened:
+        for _ in range(8):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n" * 400)
+        for _ in range(100):
+            assert request("GET", f"http://127.0.0.1:{port}/", retries=False, timeout=30).status == 200
 
 
 def test_client_that_sends_its_request_slowly_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

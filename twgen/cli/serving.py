@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from waitress.channel import HTTPChannel
 from waitress.server import create_server
+from waitress.task import WSGITask
 from waitress.wasyncore import close_all
 
 from twgen.errors import InvalidInput
@@ -56,9 +57,18 @@ class Answer(NamedTuple):
     """In addition to type and length."""
 
 
-class _Connection(HTTPChannel):
-    """A client's connection, which keeps nobody else out, however slowly it sends."""
+class _OnlyTask(WSGITask):
+    """The answer to the one request of a connection: a client may send more, and read none of the answers."""
 
+    def build_response_header(self) -> bytes:
+        self.set_close_on_finish()
+        return super().build_response_header()
+
+
+class _Connection(HTTPChannel):
+    """A client's connection, which keeps nobody else out, however slowly it sends or reads."""
+
+    task_class = _OnlyTask
     _begun = 0.0
 
     def __init__(self, server: Any, *args: Any, **kwargs: Any) -> None:
