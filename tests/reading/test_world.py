@@ -7,7 +7,6 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
 
 from testing.faults import hanging
@@ -20,9 +19,15 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
+from twgen.model.plan import Phase
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import Gate, Rollout, Strategy
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.world import World
+from twgen.planning.interventions import retry
+from twgen.planning.routing.gates import gates_to_start
+from twgen.planning.routing.table import wanted_change
+from twgen.planning.routing.target import Target
 from twgen.planning.unread import unread_lines
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.looks import Look
@@ -133,14 +138,18 @@ class WithoutEnd(Gated):
         return await super().ask(call, deadline)
 
 
-def test_gate_with_endless_runs_of_another_workflow_type_cannot_be_read() -> None:
+def test_gate_with_endless_runs_of_another_workflow_type_is_read_to_an_end_and_has_failed() -> None:
     temporal = WithoutEnd()
     spec = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
     reading = Reading(SharedReads(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
-    sentence = "the next is test-shop/payments:v3-main-21: delete those workflows"
-    with pytest.raises(StateUnavailable, match=sentence):
-        asyncio.run(read_world([spec], reading))
+    [world] = asyncio.run(read_world([spec], reading)).workers.values()
     assert len(temporal.asked) == 20
+    target = Target(spec, world, NOW + HOUR, identity="", not_created="")
+    change = wanted_change(target)
+    assert (change.reason, change.phase) == (RoutingReason.GATE_FAILED, Phase.BLOCKED)
+    assert gates_to_start(target) == ()
+    assert "20 workflows of other types have the IDs of its attempts" in change.because
+    assert retry(target).marks, "the next attempt has the number after theirs"
 
 
 class Forgetful(Temporal):

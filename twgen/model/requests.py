@@ -84,8 +84,8 @@ class Answer(NamedTuple):
     """The worker's conflict token when the request was taken. It permits one change of traffic."""
     percentage: float | None = None
     """The share that the target gets by the change of traffic; None: it makes none."""
-    stops: tuple[datetime, ...] = ()
-    """When the marks were made that stopped the target when the request was taken: others came later."""
+    stops: tuple[str, ...] = ()
+    """The marks that stopped the target when the request was taken, by key, author and time."""
     earlier: tuple[str, ...] = ()
     """The IDs of the requests that were answered before, newest first: one that comes back is not new."""
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
-from twgen.model.marks import Mark, MarkKey
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
@@ -112,7 +112,7 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
     change = intervention.change
     gets_all = change is not None and (change.percentage is None or target.is_current)
     share = _ALL if gets_all else change.percentage if change else None
-    token, stops = target.temporal.conflict_token, tuple(mark.at for mark in _stops(target) if mark.at)
+    token, stops = target.temporal.conflict_token, _stops(target)
     return Answer(request, AnswerState.TAKEN, intervention.will, token, share, stops)
 
 
@@ -123,7 +123,7 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
     not undo what stopped it later: the clocks of two people may differ, so no time is compared.
     """
     continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
-    if continues and any(mark.at not in answer.stops for mark in _stops(target)):
+    if continues and not set(_stops(target)) <= set(answer.stops):
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: somebody stopped it again since then")
     if answer.request.verb is Verb.PROMOTE and answer.request.target != target.build_id:
         why = f"it is unknown whether that was done before {target.build_id} became the target"
@@ -140,8 +140,9 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
     return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
 
 
-def _stops(target: Target) -> list[Mark]:
-    return [target.marks[key] for key in (MarkKey.PAUSED, MarkKey.ABORTED) if key in target.marks]
+def _stops(target: Target) -> tuple[str, ...]:
+    marks = (target.marks[key] for key in (MarkKey.PAUSED, MarkKey.ABORTED) if key in target.marks)
+    return tuple(f"{mark.key} {mark.by} {mark.at}" for mark in marks)
 
 
 def is_in_effect(request: Request, target: Target) -> bool:

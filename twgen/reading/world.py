@@ -5,11 +5,10 @@ from asyncio import Task, TaskGroup
 from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import count
 from typing import TypeVar
 
 from twgen.clients.temporal import Busy
-from twgen.errors import OutOfTime, StateUnavailable, TwgenError
+from twgen.errors import OutOfTime, TwgenError
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import GateRun, TaskQueue
 from twgen.model.values import dataclass
@@ -25,9 +24,6 @@ from twgen.reading.temporal.reader import SharedReads, TemporalReader, all_of
 from twgen.reporting.bugs import Bug
 
 Answer = TypeVar("Answer")
-
-_MOST_ATTEMPTS = 20
-"""Of one gate, with runs of other workflow types: a person corrects a type a few times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +216,9 @@ def _measuring(
 async def _gate_runs(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, names: tuple[tuple[str, str], ...]
 ) -> tuple[GateRun, ...]:
-    """The runs of these gates; after a run of another workflow type, also the run of the next attempt.
-
-    Raises StateUnavailable where too many attempts are of another type: anybody may start such workflows.
-    """
+    """The runs of these gates; after a run of another workflow type, also the run of the next attempt."""
     reader, asked, runs = TemporalReader(spec, reading.temporal), set(names), tuple[GateRun, ...]()
-    for attempt in count(1):
-        if not names or not world.temporal:
-            break
-        if attempt > _MOST_ATTEMPTS:
-            raise StateUnavailable(
-                f"{spec.worker_deployment}: {_MOST_ATTEMPTS} workflows of other types than its gate's have"
-                f" the IDs of attempts; the next is {names[0][1]}: delete those workflows"
-            )
+    while names and world.temporal:
         runs += tuple(filter(None, await all_of([reader.gate_run(*name) for name in names])))
         versions = tuple(
             replace(version, gate_runs=runs) if version.build_id == spec.build_id else version

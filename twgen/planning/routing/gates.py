@@ -14,6 +14,8 @@ from twgen.planning.sentences import listed, plain_percentage, rounded_percentag
 
 GATE_TIMEOUT = timedelta(hours=1)
 """The time after which Temporal ends a gate."""
+_MOST_ATTEMPTS = 20
+"""With runs of other workflow types, which anybody may start; a person corrects a type a few times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ class GateOnQueue:
     @property
     def failure(self) -> str:
         """How it ended without completing, as a sentence; empty: it did not."""
+        if len(self.passed_over) == _MOST_ATTEMPTS:
+            return (
+                f"the {self.gate} cannot start on task queue {self.task_queue}: {_MOST_ATTEMPTS} workflows of"
+                f" other types have the IDs of its attempts, the last of them {self.workflow_id}"
+            )
         if not self.run or not self.run.status.has_failed:
             return ""
         why = f" ({self.run.failure})" if self.run.failure else ""
@@ -117,6 +124,9 @@ def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
                     yield GateOnQueue(gate, queue, attempt, name, found, passed_over)
                     break
                 passed_over += (found,)
+                if len(passed_over) == _MOST_ATTEMPTS:
+                    yield GateOnQueue(gate, queue, attempt, name, None, passed_over)
+                    break
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
@@ -139,7 +149,7 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
             has_input=on_queue.gate.percentage is None,
         )
         for on_queue in on_queues(target, asked_gates(target))
-        if not on_queue.run
+        if not on_queue.run and not on_queue.failure
     )
 
 
