@@ -53,23 +53,24 @@ class Writer:
         self.events.append((kind, reason, message))
 
 
-def looked() -> tuple[WorkerPlan, Status]:
+Look = tuple[WorkerPlan, Status]
+
+
+def looked() -> Look:
     spec, me = replace(a_spec(), attached=(AUTOSCALER,)), Caller("twgen/me", forced=True)
     found = world(None, [live_manifest(spec, "v3", 5)])
     plan = make_plan([spec], found, NOW, me)
     return plan.workers[0], make_status(plan, found, me)
 
 
-def of_routing(
-    plan: WorkerPlan, status: Status, routing: RoutingPlan, now: datetime = NOW
-) -> tuple[WorkerPlan, Status]:
+def of_routing(plan: WorkerPlan, status: Status, routing: RoutingPlan, now: datetime = NOW) -> Look:
     """The plan with this routing, and the status that says so."""
     told = {"phase": routing.phase, "reason": routing.reason, "because": routing.because}
     worker = replace(status.workers[0], waits_until=routing.due_at, **told)
     return replace(plan, routing=routing), replace(status, now=now, workers=(worker,))
 
 
-def recorded() -> tuple[Writer, Journal, tuple[WorkerPlan, Status]]:
+def recorded() -> tuple[Writer, Journal, Look]:
     """A journal that has recorded one look."""
     writer, (plan, status) = Writer(), looked()
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
@@ -144,7 +145,7 @@ def test_status_says_by_a_reason_of_its_own_that_it_cannot_become_the_manager_un
         build_id="v3", percentage=5, claim_manager=True,
     )  # fmt: skip
 
-    def look(routing: RoutingPlan, seconds: int) -> tuple[WorkerPlan, Status]:
+    def look(routing: RoutingPlan, seconds: int) -> Look:
         return of_routing(plan, status, routing, NOW + timedelta(seconds=seconds))
 
     journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)

@@ -23,6 +23,7 @@ from twgen.reporting.status.lines import fleet_status
 from twgen.yaml.limits import Budget, Limits
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "status.json").read_text())
+REPORT = reported(worker="shop/pay")
 REPORTED: Any = {**STATUS, "workers": [{**STATUS["workers"][0], "worker": "shop/pay"}]}
 texts = st.text(st.characters(exclude_categories=("Cs",)))
 statuses = st.builds(
@@ -35,7 +36,7 @@ statuses = st.builds(
     current=texts,
     percentage=st.integers(0, 1000).map(lambda tenths: tenths / 10),
     since=st.integers(0, 10**6).map(lambda seconds: NOW - timedelta(seconds=seconds)),
-    report=st.sampled_from((None, reported(worker="shop/pay"))),
+    report=st.sampled_from((None, REPORT)),
     intent=texts,
 )
 
@@ -124,9 +125,7 @@ def test_status_whose_details_are_not_as_declared_is_told_without_them(document:
 
 
 def test_status_for_which_no_memory_is_left_is_not_to_be_deleted() -> None:
-    status = RolloutStatus(
-        "shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, reported(worker="shop/pay")
-    )
+    status = RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, REPORT)
     manifest = config_map(write_rollout_status(status))
     with pytest.raises(
         InvalidInput, match=r"pay-rollout-status: .*more than 1 keys and list items in all: wait"

@@ -66,11 +66,6 @@ def test_line_says_where_a_rollout_stands_for_how_long_and_why() -> None:
     ]
 
 
-def test_line_tells_nothing_of_traffic_that_was_not_read() -> None:
-    edited = replace(FIRST, reason="InvalidIntent", message="edited", current=None, percentage=None)
-    assert lines_of(edited) == ["shop/new: Blocked for 0s, target v1; InvalidIntent: edited"]
-
-
 def test_deployments_that_no_intent_names_any_more_are_told_of() -> None:
     [line] = stray_lines({"shop/gone": ["gone-v1", "gone-v2"]})
     assert line.startswith("shop/gone: gone-v1 and gone-v2 are no longer rendered")

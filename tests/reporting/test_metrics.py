@@ -26,11 +26,10 @@ def samples(reason: str = "Settled", **worker: Any) -> dict[str, dict[str, float
 
 
 def test_caps_are_left_out_where_versions_were_not_counted() -> None:
-    found = samples(versionCount={"deployed": 3, "maxVersions": 10, "registered": 4, "mostRegistered": 100})
-    assert (found["twgen_version_count"], found["twgen_version_cap"]) == (
-        {"maxVersions": 3, "temporal": 4},
-        {"maxVersions": 10, "temporal": 100},
-    )
+    count = {"deployed": 3, "maxVersions": 10, "registered": 4, "mostRegistered": 100}
+    found = samples(versionCount=count)
+    assert found["twgen_version_count"] == {"maxVersions": 3, "temporal": 4}
+    assert found["twgen_version_cap"] == {"maxVersions": 10, "temporal": 100}
     assert "twgen_version_count" not in samples()
 
 
@@ -53,7 +52,4 @@ def test_every_metric_of_an_analysis_has_value_bound_and_verdict() -> None:
 
 
 def test_what_is_not_measured_has_no_line() -> None:
-    status = RolloutStatus(
-        "shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, reported(analysis=[])
-    )
-    assert b"analysis" not in openmetrics([status], NOW, {})
+    assert not [name for name in samples() if "analysis" in name]

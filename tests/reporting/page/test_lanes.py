@@ -142,18 +142,9 @@ def test_shares_of_each_column_are_100_percent_or_not_told(worker: dict[str, Any
 
 def test_what_a_policy_does_to_a_version_is_in_its_lane() -> None:
     entries = [
-        {
-            "buildID": build_id,
-            "action": action,
-            "workflowTypes": types,
-            "at": at(after),
-            "begun": after < 0 * HOUR,
-        }
-        for build_id, action, types, after in (
-            ("v1", "Signal", ["Poller"], -HOUR),
-            ("v1", "Cancel", [], HOUR),
-            ("v9", "Cancel", [], HOUR),
-        )
+        {"buildID": "v1", "action": "Signal", "workflowTypes": ["Poller"], "at": at(-HOUR), "begun": True},
+        {"buildID": "v1", "action": "Cancel", "workflowTypes": [], "at": at(HOUR), "begun": False},
+        {"buildID": "v9", "action": "Cancel", "workflowTypes": [], "at": at(HOUR), "begun": False},
     ]
     worker = {"versions": [version("v1", "Draining", HOUR)], "next": None, "draining": entries}
     [lane] = lanes(worker).lanes
