@@ -9,6 +9,10 @@ from hypothesis import HealthCheck, settings
 # what a shell starts in its background ignores Ctrl-C, and so would every program that is started here
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# as `nohup` ignores SIGHUP
+for number in (signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 # on a terminal that is dumb, nothing has colours, on demand either
 os.environ["TERM"] = "xterm-256color"  # noqa: TID251 - of the programs that tests start
