@@ -85,9 +85,7 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
     annotations = metadata.get("annotations") or {}
     path = "fieldsV1", "f:metadata", "f:annotations", f"f:{annotation}"
     holders = [item for item in metadata.get("managedFields") or () if value_at(item, *path) is not None]
-    # whoever creates or replaces the object holds its data too
-    writes_all = any(value_at(item, "fieldsV1", "f:data") is not None for item in holders)
-    if writes_all or any(_is_applied(item) or item.get("manager") in _APPLIERS for item in holders):
+    if any(_writes_manifests(item, "f:data") for item in holders):
         return True
     # an apply by the client is an ordinary update of its program; a person may have changed the value since
     with suppress(ValueError, RecursionError):
@@ -103,15 +101,16 @@ def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]
 
 
 def _sets_replicas_alone(holder: Mapping[str, Any]) -> bool:
-    """It is an autoscaler, a person or a rollout; any other program may leave the field out next time.
-
-    A program that applies manifests may have any name, as those of Flux and Helm.
-    """
-    manager = holder.get("manager")
-    if holder.get("subresource") == "scale" or manager == ROLLOUT:
+    """It is an autoscaler, a person or a rollout; any other program may leave the field out next time."""
+    if holder.get("subresource") == "scale" or holder.get("manager") == ROLLOUT:
         return True
-    writes_all = value_at(holder, "fieldsV1", "f:spec", "f:template") is not None
-    return not (_is_applied(holder) or manager in _APPLIERS or writes_all)
+    return not _writes_manifests(holder, "f:spec", "f:template")
+
+
+def _writes_manifests(holder: Mapping[str, Any], *path: str) -> bool:
+    """It writes whole manifests, under whatever name: it applies them, or holds what only a manifest has."""
+    writes_all = value_at(holder, "fieldsV1", *path) is not None
+    return writes_all or _is_applied(holder) or holder.get("manager") in _APPLIERS
 
 
 def _says_replicas(last_applied: str) -> bool:
