@@ -19,7 +19,7 @@ from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsResponse
 from tests.cli.test_fleet import left_by
 from tests.planning.situations import SPEC
 from twgen.cli import live
-from twgen.cli.live import Connections, Prometheus, Servers
+from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.main import twgen
 from twgen.cli.status import command as status_command
 from twgen.clients.deadline import Deadline
@@ -175,7 +175,7 @@ def write_workers(folder: Path, number: int) -> None:
 def opened(servers: Servers, temporal: TemporalClients) -> Connections:
     """The ways to this Temporal alone."""
     settings = servers._settings  # noqa: SLF001 - as Servers itself opens them
-    return Connections(settings, asyncio.Runner(), temporal, None, Prometheus((), ""))
+    return Connections(settings, asyncio.Runner(), temporal, None, CommonPrometheus((), ""))
 
 
 def cost_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch, cost: Cost) -> float:

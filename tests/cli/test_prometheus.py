@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 from tests.cli.test_argocd_settings import OPERATOR, plugin, refused
 from tests.strategies import a_spec
 from twgen.cli.in_cluster import mounted_prometheus
-from twgen.cli.live import Prometheus
+from twgen.cli.live import CommonPrometheus
 from twgen.cli.settings import Settings, settings_of
 from twgen.cli.surroundings import Terminal, surroundings
 from twgen.errors import StateUnavailable
@@ -76,7 +76,7 @@ def test_person_may_ask_all_of_the_operators_and_an_option_goes_before_them() ->
         PrometheusServer("shared", "http://127.0.0.1"),
     )
     settings = at_a_terminal(forwarded, operator=(SHARED, other))
-    servers = Prometheus(settings.usable_prometheus(), "").of(a_spec())
+    servers = CommonPrometheus(settings.usable_prometheus(), "").of(a_spec())
     assert servers.called("shared") == forwarded
     assert servers.called("other") == other
 
@@ -86,7 +86,7 @@ def test_person_without_any_is_told_how_to_name_one() -> None:
         "no Prometheus is available here: give --prometheus NAME=URL, or an --operator-config that lists it"
     )
     with pytest.raises(StateUnavailable, match=f"^{wanted}$"):
-        Prometheus((), Terminal().prometheus_remedy(Operator())).of(a_spec()).called("")
+        CommonPrometheus((), Terminal().prometheus_remedy(Operator())).of(a_spec()).called("")
 
 
 def test_project_of_argocd_asks_what_it_was_granted(monkeypatch: pytest.MonkeyPatch) -> None:

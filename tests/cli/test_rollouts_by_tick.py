@@ -11,7 +11,7 @@ import pytest
 from tests.planning.situations import SPEC, situation
 from twgen.cli import in_cluster, rollouts_by_tick
 from twgen.cli.in_cluster import ClusterServers, JobPlace
-from twgen.cli.live import Connections, Prometheus
+from twgen.cli.live import CommonPrometheus, Connections
 from twgen.cli.rolling import RolloutServers
 from twgen.cli.rollouts_by_tick import RolloutsByTick, glimpse_of
 from twgen.clients.prometheus import PrometheusServers
@@ -47,7 +47,7 @@ class Process:
         self.after = after
         self.slow: Callable[[], Awaitable[World]] | None = None
         settings: Any = SimpleNamespace(shard=0, shards=1, timeout=5, namespace="")
-        opened = Connections(settings, unused, unused, unused, Prometheus((SHARED, OTHER), "ask"))
+        opened = Connections(settings, unused, unused, unused, CommonPrometheus((SHARED, OTHER), "ask"))
         monkeypatch.setattr(Connections, "cluster_for", lambda *_: None)
         monkeypatch.setattr(JobPlace, "read_intent", lambda place, _: self._intent(place))
         monkeypatch.setattr(RolloutServers, "read", lambda servers, **_: self._read(servers))

@@ -16,7 +16,7 @@ from tests.executing.api_server import DEPLOYMENTS, INTENT, ApiServer
 from tests.planning.situations import MAIN, NOW, live
 from tests.planning.times import HOUR
 from tests.strategies import a_spec
-from twgen.cli.live import Connections, Prometheus, Servers
+from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.main import twgen
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
@@ -112,7 +112,7 @@ class Recorded:
     def opened(self, servers: Servers, runner: asyncio.Runner) -> Connections:
         """The ways to its servers, in a loop of one's own."""
         settings: Any = servers._settings  # noqa: SLF001 - as Servers itself opens them
-        return Connections(settings, runner, _Temporal(self), _Kubernetes(self), Prometheus((), ""))
+        return Connections(settings, runner, _Temporal(self), _Kubernetes(self), CommonPrometheus((), ""))
 
     def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""

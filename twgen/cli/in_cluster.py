@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from twgen.cli.display import Log
-from twgen.cli.live import Connections, Prometheus, Servers
+from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.rolling import LocalClock, RolloutServers, judge
 from twgen.cli.settings import Settings, clock
@@ -124,7 +124,8 @@ class JobPlace(LocalClock, IntentPlace):
     def servers(self, intent: Intent) -> ClusterServers:
         # the Secrets of these are mounted
         servers = self._opened.settings.usable_prometheus(mounted_prometheus(intent))
-        return ClusterServers(replace(self._opened, prometheus=Prometheus(servers, _NO_PROMETHEUS)), intent)
+        prometheus = CommonPrometheus(servers, _NO_PROMETHEUS)
+        return ClusterServers(replace(self._opened, prometheus=prometheus), intent)
 
 
 def how_it_ended(plan: WorkerPlan | None) -> str:

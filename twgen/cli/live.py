@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -116,8 +117,22 @@ class Connections:
         return await read_each(workers, replace(reading, autoscalers=examines))
 
 
-class Prometheus:
+class Prometheus(ABC):
     """The Prometheus servers of workers; their clients are made once a metric needs one."""
+
+    @abstractmethod
+    def of(self, spec: WorkerSpec) -> "PrometheusServers":
+        """The clients that a worker may use."""
+
+    def reader(self, spec: WorkerSpec, deadline: Deadline) -> "PrometheusReader":
+        """Reads the metrics of a worker."""
+        from twgen.reading.prometheus import PrometheusReader
+
+        return PrometheusReader(self.of(spec), deadline)
+
+
+class CommonPrometheus(Prometheus):
+    """The same servers for all workers."""
 
     def __init__(self, servers: Sequence[PrometheusServer], remedy: str) -> None:
         """`remedy` says what to do if metrics need another server."""
@@ -133,12 +148,6 @@ class Prometheus:
     def of(self, spec: WorkerSpec) -> "PrometheusServers":  # noqa: ARG002 - it is the same for all workers
         """The clients that a worker may use."""
         return self._clients
-
-    def reader(self, spec: WorkerSpec, deadline: Deadline) -> "PrometheusReader":
-        """Reads the metrics of a worker."""
-        from twgen.reading.prometheus import PrometheusReader
-
-        return PrometheusReader(self.of(spec), deadline)
 
 
 class Servers:
@@ -228,7 +237,7 @@ class Servers:
         if kubernetes:
             self._clients.add(kubernetes)
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
-        prometheus = Prometheus(
+        prometheus = CommonPrometheus(
             settings.usable_prometheus(), settings.surroundings.prometheus_remedy(settings.operator)
         )
         return Connections(settings, asyncio.Runner(), temporal, kubernetes, prometheus)

@@ -112,7 +112,6 @@ class _Named(Prometheus):
     """The Prometheus servers that an intent names, of those that its worker may use."""
 
     def __init__(self, usable: Prometheus, intent: Intent) -> None:
-        super().__init__((), "")
         self._usable, self._names = usable, {server.name for server in intent.prometheus}
 
     def of(self, spec: WorkerSpec) -> "PrometheusServers":

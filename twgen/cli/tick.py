@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from twgen.cli.live import Connections, Prometheus, Servers
+from twgen.cli.live import CommonPrometheus, Connections, Prometheus, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.rolling import WorkerServers, sleep
@@ -307,7 +307,6 @@ class ProjectPrometheus(Prometheus):
     """The Prometheus servers that a worker's Argo CD project may use, and those of the options."""
 
     def __init__(self, settings: Settings, refreshes: Refreshes | None) -> None:
-        super().__init__((), "")
         self._settings, self._refreshes = settings, refreshes
         self._by_project: dict[str, Prometheus] = {}
 
@@ -323,7 +322,7 @@ class ProjectPrometheus(Prometheus):
                 else "tick does not know its Argo CD project: does an application of --argocd-server render"
                 " its intent?"
             )
-            self._by_project[project] = Prometheus(servers, remedy)
+            self._by_project[project] = CommonPrometheus(servers, remedy)
         return self._by_project[project].of(spec)
 
 
