@@ -82,6 +82,23 @@ def test_unregistered_version_stays_while_one_with_work_would_have_its_name(
     assert plan.action is SCALE_DOWN
 
 
+def told_to_be(build_id: str, replicas: int) -> dict[str, Any]:
+    """The Deployment of v1, whose pods were told by hand to be another version."""
+    reused = live("v1", replicas)
+    for container in reused["spec"]["template"]["spec"]["containers"]:
+        for variable in container["env"]:
+            if variable["name"] == "TEMPORAL_WORKER_BUILD_ID":
+                variable["value"] = build_id
+    return reused
+
+
+@pytest.mark.parametrize(("replicas", "runs"), [(0, False), (1, True)])
+def test_deployment_without_pods_runs_no_other_version(replicas: int, *, runs: bool) -> None:
+    worker = planned(situation(knows(drained(9 * DAY)), [told_to_be("hotfix", replicas)])).versions
+    plan = next(item for item in worker.versions if item.build_id == "v1")
+    assert (plan.reason is VersionReason.RUNS_ANOTHER_BUILD) is runs
+
+
 @pytest.mark.parametrize(
     "says",
     [
@@ -94,11 +111,7 @@ def test_unregistered_version_stays_while_one_with_work_would_have_its_name(
 def test_pods_that_were_told_by_hand_to_be_another_version_stay(
     says: WorkerDeployment, *, is_in_ledger: bool
 ) -> None:
-    reused = live("v1", 5)
-    for container in reused["spec"]["template"]["spec"]["containers"]:
-        for variable in container["env"]:
-            if variable["name"] == "TEMPORAL_WORKER_BUILD_ID":
-                variable["value"] = "hotfix"
+    reused = told_to_be("hotfix", 5)
     ledger = {"v1": live("v1", 5)} if is_in_ledger else None
     worker = planned(situation(says, [reused], ledger)).versions
     plan = next(item for item in worker.versions if item.build_id == "v1")
