@@ -121,8 +121,8 @@ class Journal:
         is_claim = reason is RoutingReason.CLAIM_FAILED
         if self._current and is_claim and self._current.reason != reason:
             self._current = unclaimed(self._current, now)
-        is_news = self._failures != self._written_failures
-        if self._current and is_news and await is_current(place, self.intent):
+        is_other = self._failures != self._written_failures
+        if self._current and is_other and await is_current(place, self.intent):
             await self._write(self._current)
         is_new = failure not in self._reported_failures
         if is_new and await self._add_event("Warning", reason, failure, now):

@@ -199,7 +199,7 @@ def number(least: float | None = None, most: float | None = None, *, all_of_it: 
         return None
 
     def write(value: float) -> int | float:
-        return int(value) if value == int(value) else value
+        return int(value) if float(value).is_integer() else value
 
     limits = {name: limit for name, limit in (("minimum", least), ("maximum", most)) if limit is not None}
     return Shape(read, write, {"type": "number", **limits})

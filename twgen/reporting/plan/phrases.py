@@ -160,7 +160,7 @@ def folded_warnings(versions: Versions, warnings: Sequence[str]) -> Iterator[str
 
 def warnings_once(worker: WorkerPlan) -> Iterator[str]:
     """The same for long lines: a warning that several versions share appears once, with their names."""
-    for texts in _alike_warnings(worker.versions.versions, worker.versions.warnings):
+    for texts in _alike_warnings(worker.each_version, worker.warnings):
         first, *others = dict.fromkeys(texts)
         if len(texts) > _NAMED:
             yield f"{counted(len(texts), 'version')}, such as {first}"

@@ -55,10 +55,7 @@ def plan_text(plan: Plan, *, colour: bool, width: int, detailed: bool = True) ->
     lines: list[Text] = []
     if len(plan.workers) > 1 and not detailed:
         by_urgency = sorted(plan.workers, key=_urgency, reverse=True)
-        warned = sum(
-            len([*folded_warnings(worker.versions.versions, worker.versions.warnings)])
-            for worker in by_urgency
-        )
+        warned = sum(len([*folded_warnings(worker.each_version, worker.warnings)]) for worker in by_urgency)
         lines += workers_line([worker.routing.phase for worker in by_urgency], width, warned)
         lines += lines_of_rows([_cells(worker, plan.now) for worker in by_urgency], width)
     else:
@@ -121,5 +118,5 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
         size = Text(replicas, justify="right")
         rows.append([names, status, Text(action, _ACTIONS[versions[0].action]), size, because])
     yield from table(COLUMNS, rows, width, "  ")
-    for text in folded_warnings(worker.versions.versions, worker.versions.warnings):
+    for text in folded_warnings(worker.each_version, worker.warnings):
         yield from warning(text, width, "  ")

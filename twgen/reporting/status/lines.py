@@ -211,17 +211,6 @@ def gate_phrase(worker: WorkerReport) -> str:
     return "; ".join(f"{workflow_type}: {', '.join(states)}" for workflow_type, states in runs.items())
 
 
-def status_phrase(
-    status: VersionStatus, since: datetime | None, open_workflows: int | None, now: datetime
-) -> str:
-    """The status of a version, for how long, and its number of open workflows."""
-    if since is None:
-        state = _AGELESS.get(status, status.value)
-    else:
-        state = _STATES.get(status, f"{status.value} for {{age}}").format(age=spoken(now - since))
-    return f"{state}, {counted(open_workflows, 'open workflow')}" if open_workflows else state
-
-
 def state_phrase(version: VersionReport, now: datetime) -> str:
     """The status of a version, for how long, its open workflows, and who gave it its share of the traffic."""
     if version.since is None:
