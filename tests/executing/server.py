@@ -94,7 +94,12 @@ class Server:
             replace(version, metadata=dict(self.marks) if version.build_id == "v3" else {})
             for version in found.versions
         )
-        return replace(found, versions=versions, conflict_token=str(self.token))
+        return replace(
+            found,
+            versions=versions,
+            conflict_token=str(self.token),
+            last_modifier_identity=self.last_modifier,
+        )
 
     def change(self, apply: Callable[[], None], by: str) -> None:
         """As a server does: what changes nothing, by whoever changed it last, leaves the token alone."""

@@ -16,7 +16,7 @@ from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import Rollout
 from twgen.model.marks import MarkKey
-from twgen.model.plan import Phase, RoutingAction, WorkerPlan
+from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
@@ -106,6 +106,34 @@ def test_record_of_a_change_is_written_again_when_it_gets_lost_since_gates_run_a
     assert rolled_out(client).routing.phase is Phase.SETTLED
     assert sum(name.startswith("gate") for name in server.done) == gates
     assert any("could not record what moved v3" in line for line in client.said) == (lost == 2)
+
+
+def test_change_whose_answer_was_lost_is_recorded_at_the_next_look_so_that_gates_do_not_run_again() -> None:
+    class Losing(Client):
+        lost = 0
+
+        async def route(self, change: RoutingPlan, conflict_token: str) -> None:
+            await super().route(change, conflict_token)
+            self.lost += 1
+            if self.lost == 1:
+                raise OutOfTime("nobody knows")
+
+    client = Losing(server := Server(), GATED)
+    assert rolled_out(client).routing.phase is Phase.SETTLED
+    assert sum(name.startswith("gate") for name in server.done) == 1
+    assert "nobody knows; trying again" in client.said
+
+
+def test_share_that_somebody_else_gave_meanwhile_is_not_recorded_as_ours() -> None:
+    class Overtaken(Client):
+        async def route(self, change: RoutingPlan, conflict_token: str) -> None:
+            if not server.model.routing.ramping:
+                server.change(lambda: server.model.set_ramp("v3", 5), ELSE)
+            await super().route(change, conflict_token)
+
+    client = Overtaken(server := Server(), GATED)
+    assert rolled_out(client).routing.phase is Phase.SETTLED
+    assert sum(name.startswith("gate") for name in server.done) == 2, "of a new stay"
 
 
 @pytest.mark.parametrize("is_superseded", [True, False])

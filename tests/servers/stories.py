@@ -95,12 +95,22 @@ class Teller:
 
         return eventually(reached)
 
+    def settled(self, name: str, build_id: str, **spec: Any) -> Seen:
+        """The world once nothing is left to do: a read just after a change may lack a fact."""
+
+        def reached() -> Seen:
+            seen = self.see(name, build_id, **spec)
+            assert seen.plan["phase"] == "Settled", seen.plan
+            return seen
+
+        return eventually(reached)
+
 
 def rollout(teller: Teller) -> Iterator[tuple[str, Seen]]:
     worker = teller.worker("rollout")
     with worker.version("v1"):
         eventually(lambda: succeeds(lambda: worker.set_current("v1")))
-        yield "current", teller.see("rollout", "v1")
+        yield "current", teller.settled("rollout", "v1")
         worker.start("WaitingWorkflow", "rollout-holds", pinned_to="v1")
         with worker.version("v2"):
             yield "inactive", teller.when("rollout", "v2", "Inactive")
@@ -188,7 +198,7 @@ def namespaces(teller: Teller) -> Iterator[tuple[str, Seen]]:
     worker = teller.worker("twice", "worlds")
     with worker.version("v1"):
         eventually(lambda: succeeds(lambda: worker.set_current("v1")))
-        yield "in its namespace", teller.see("twice", "v1", temporal_namespace="worlds")
+        yield "in its namespace", teller.settled("twice", "v1", temporal_namespace="worlds")
         yield "in default", teller.see("twice", "v1", is_known=False)
 
 

@@ -23,6 +23,7 @@ from twgen.planning.rollout import (
     Claim,
     Mark,
     Write,
+    is_made,
     is_over,
     moved_mark,
     next_write,
@@ -49,6 +50,8 @@ class Rollout:
     def __init__(self, servers: Servers, caller: Caller, view: View) -> None:
         self.servers, self.caller, self.view = servers, caller, view
         self.spec = servers.spec
+        self._unrecorded: tuple[RoutingPlan, str, partial[Mapping[str, Any]]] | None = None
+        """The last change of traffic, its identity and its mark, until it is known and recorded."""
 
     async def look(self) -> World:
         """Read the worker, and whether the rollout may continue."""
@@ -95,6 +98,8 @@ class Rollout:
             write: Write | None = None
             try:
                 world = await self.look()
+                if await self._recorded_late(worker_world(self.spec, world).temporal):
+                    continue
                 now = self.servers.now()
                 planned = make_plan([self.spec], world, now, self.caller)
                 await self.show(planned, world)
@@ -175,10 +180,23 @@ class Rollout:
                 await writer.mark(write.build_id, write.marks)
                 say(f"{name}: marked {write.build_id} ({write.because})")
             case RoutingPlan():
-                await writer.route(write, conflict_token)
-                say(f"{name}: {_change_sentence(write)} ({write.because})")
                 moved = partial(moved_mark, write, self.spec, identity, self.servers.now(), self.cause)
+                self._unrecorded = write, identity, moved
+                await writer.route(write, conflict_token)
+                self._unrecorded = None
+                say(f"{name}: {_change_sentence(write)} ({write.because})")
                 await self._record(writer, write.build_id, moved, {})
+
+    async def _recorded_late(self, temporal: WorkerDeployment | None) -> bool:
+        """Record a change whose answer was lost, if this shows that it was made; True: look again."""
+        unrecorded, self._unrecorded = self._unrecorded, None
+        if not unrecorded or not temporal:
+            return False
+        change, identity, moved = unrecorded
+        if not is_made(change, temporal.routing) or temporal.last_modifier_identity != identity:
+            return False
+        await self._record(self.servers.temporal(identity), change.build_id, moved, {})
+        return True
 
     async def _record(
         self,
