@@ -15,7 +15,7 @@ from twgen.cli.live import CommonPrometheus, Connections
 from twgen.cli.rolling import RolloutServers
 from twgen.cli.rollouts_by_tick import RolloutsByTick, glimpse_of
 from twgen.clients.prometheus import PrometheusServers
-from twgen.executing.ports import IntentPlace, IntentServers
+from twgen.executing.ports import IntentPlace, IntentServers, Reported
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import WorkerPlan
 from twgen.model.world import World
@@ -51,7 +51,7 @@ class Process:
         monkeypatch.setattr(Connections, "cluster_for", lambda *_: None)
         monkeypatch.setattr(JobPlace, "read_intent", lambda place, _: self._intent(place))
         monkeypatch.setattr(RolloutServers, "read", lambda servers, **_: self._read(servers))
-        monkeypatch.setattr(ClusterServers, "pending", self._pending)
+        monkeypatch.setattr(ClusterServers, "reported", self._reported)
         monkeypatch.setattr(rollouts_by_tick, "carry_out", self._carry_out)
         for module in (in_cluster, rollouts_by_tick):
             monkeypatch.setattr(module, "specs_of", lambda _: SimpleNamespace(workers=(SPEC,)))
@@ -72,8 +72,8 @@ class Process:
         self.usable[servers.intent.worker] = servers.opened.prometheus.of(SPEC)
         return await self.slow() if self.slow else situation(None)
 
-    async def _pending(self) -> Any:
-        return ["a request"]
+    async def _reported(self) -> Reported:
+        return Reported(("a request",))  # type: ignore[arg-type]
 
     async def _carry_out(self, place: IntentPlace, intent_hash: str, _: None) -> WorkerPlan | None:
         found = await place.read_intent(intent_hash)
@@ -84,6 +84,27 @@ class Process:
         return None
 
 
+def test_status_is_read_once_after_somebody_has_changed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+
+    async def after(servers: ClusterServers) -> None:
+        while True:
+            reads.append(len((await servers.reported()).requests))
+            await asyncio.sleep(0)
+
+    async def story() -> None:
+        process = Process(monkeypatch, after)
+        process.intents = {"shop/w0-rollout": intent(0)}
+        for version, is_read in (("7", False), ("7", False), ("9", True), ("", True)):
+            process.rollouts.see([glimpse_of(intent(0))._replace(status_version=version)])
+            before = sum(reads)
+            await settle()
+            assert sum(reads) - before == is_read
+        process.rollouts.stop()
+
+    asyncio.run(story())
+
+
 def test_eight_rollouts_that_wait_for_a_status_to_be_written_delay_no_request_to_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -91,7 +112,7 @@ def test_eight_rollouts_that_wait_for_a_status_to_be_written_delay_no_request_to
 
     async def after(servers: ClusterServers) -> None:
         if servers.intent.worker == "w8":
-            answered.extend(await servers.pending())
+            answered.extend((await servers.reported()).requests)
         else:
             await asyncio.Event().wait()
 

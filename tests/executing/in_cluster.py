@@ -55,7 +55,10 @@ SPECS: Mapping[str, WorkerSpec] = {
 }
 """What Git says at one time or another."""
 REQUESTS = {f"request {verb}" for verb in Verb}
-HANDS = {"kill", "copy", "annotate", "go on", "another image", "made again", "gone for a while"}
+HANDS = {
+    *("kill", "copy", "annotate", "go on", "another image", "made again", "gone for a while"),
+    *("forget", "damage"),
+}
 INTERRUPTIONS = (*(f"apply {name}" for name in SPECS), *sorted(HANDS | REQUESTS), *DEEDS)
 PERMITTED = (Verb.PROMOTE, Verb.RETRY)
 _HOLD_FOR = 20 * MINUTE
@@ -242,10 +245,18 @@ class Cluster(Server):
     async def _interrupt(self, deed: str) -> None:
         if deed in {"made again", "gone for a while"}:
             await self.make_again((1 if deed == "made again" else 40) * SECOND)
+        elif deed in {"forget", "damage"}:
+            self.damage(is_deleted=deed == "forget")
         elif deed in REQUESTS:
             self.request(Verb(deed.partition(" ")[2]))
         elif deed in {"annotate", "go on"}:
             self.api.annotate(INTENT, **{MarkKey.PAUSED: "true" if deed == "annotate" else None})
+
+    def damage(self, *, is_deleted: bool) -> None:
+        """Delete the status of its rollout, or write another phase into it."""
+        found = self.api.objects.pop(STATUS, None)
+        if found and not is_deleted:
+            self.api.put(STATUS, {**found, "data": {**found["data"], "phase": "Settled"}})
 
     def request(self, verb: Verb) -> str:
         """Ask for something, as anyone does who may patch the status; the ID of the request."""

@@ -1,7 +1,7 @@
 """One Pod of a rollout in a modelled cluster, which runs the code that a real one runs."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -15,19 +15,18 @@ from twgen.clients.deadline import Deadline
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.ports import View
+from twgen.executing.ports import Reported, View
 from twgen.executing.unattended import carry_out
 from twgen.model.marks import MarkKey
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import RoutingPlan, WorkerPlan
-from twgen.model.requests import PendingRequest
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.status import RolloutStatus
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.attached_objects import attached_objects
-from twgen.reading.rollouts import RolloutReader, read_intent, read_requests, read_rollout_status
+from twgen.reading.rollouts import RolloutReader, read_intent, read_reported, read_rollout_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH
 
@@ -158,11 +157,9 @@ class Pod(Client):
         kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
         return await attached_objects(self, replace(self.intent, attached_kinds=kinds), Deadline(9))
 
-    async def pending(self) -> Sequence[PendingRequest]:
-        return await read_requests(self.beside, self.intent, Deadline(9))
-
-    async def is_asked(self) -> bool:
-        return bool(await self.pending())
+    async def reported(self) -> Reported:
+        requests, entries = await read_reported(self.beside, self.intent, Deadline(9))
+        return Reported(requests, entries, is_news=bool(requests))
 
     async def replay_again(self) -> str:
         raise AssertionError("none of its specs has a replay")
@@ -222,7 +219,7 @@ class Beside:
                 await server.sleep(SLOW)
         if path == INTENT:
             self.pod.sees_intent()
-        assert path != STATUS or self.pod.is_own, "a status of somebody else's intent"
+        assert path != STATUS or method == "GET" or self.pod.is_own, "a status of somebody else's intent"
         self.pod.is_requested = server.requested > 0  # also since its last look
         answer = await server.api.ask(method, path, deadline, query=query, body=body)
         if trouble == "lost answer":

@@ -103,6 +103,24 @@ def test_no_step_is_taken_once_its_intent_was_frozen_or_replaced_however_slow_th
     assert "SetRamp v3 25" not in cluster.done
 
 
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_status_that_somebody_deleted_or_changed_is_written_again_within_seconds(*, is_deleted: bool) -> None:
+    cluster = Cluster()
+
+    async def story() -> None:
+        await cluster.sync("gated")
+        while "SetRamp v3 25" not in cluster.done:
+            await cluster.sleep(SECOND)
+        await cluster.sleep(10 * SECOND)
+        told = cluster.api.objects[STATUS]["data"]
+        cluster.damage(is_deleted=is_deleted)
+        await cluster.sleep(5 * SECOND)
+        assert cluster.api.objects[STATUS]["data"] == told
+        cluster.end_job(cluster.job_name)
+
+    cluster.run(story())
+
+
 class _WithoutStatus(ApiServer):
     """Refuses so many writes of the status."""
 

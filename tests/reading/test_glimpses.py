@@ -18,6 +18,7 @@ def config_map(name: str, worker: str = "pay", **annotations: str) -> dict[str, 
         "name": name,
         "namespace": "shop",
         "uid": f"uid of {name}",
+        "resourceVersion": "7",
         "labels": rollout_labels(worker),
         "annotations": {f"twgen.io/{key.replace('_', '-')}": text for key, text in annotations.items()},
     }
@@ -50,7 +51,7 @@ def test_intents_by_tick_are_seen_with_their_requests_from_any_page() -> None:
     status = config_map("pay-rollout-status", request="{}")
     client = Client([intent, by_job], [status])
     assert seen(client) == [
-        Glimpse("shop", "pay-rollout", "abc", "uid of pay-rollout", "twgen.io/request: {}")
+        Glimpse("shop", "pay-rollout", "abc", "uid of pay-rollout", "twgen.io/request: {}", "7")
     ]
     assert client.asked == [
         ("GET", "/api/v1/configmaps", "", Part.METADATA),
@@ -65,6 +66,11 @@ def test_abort_is_seen_and_a_request_that_a_manifest_has_is_not() -> None:
     fields = {"f:metadata": {"f:annotations": {"f:twgen.io/abort-request": {}}}}
     status["metadata"]["managedFields"] = [{"manager": "helm", "operation": "Apply", "fieldsV1": fields}]
     assert seen(Client([intent, status]))[0].request == ""
+
+
+def test_status_that_is_not_there_has_no_version() -> None:
+    intent = config_map("pay-rollout", intent_hash="abc", driver="Tick")
+    assert [glimpse.status_version for glimpse in seen(Client([intent]))] == [""]
 
 
 def test_request_to_another_worker_is_not_this_ones() -> None:

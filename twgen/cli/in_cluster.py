@@ -1,6 +1,5 @@
 """`twgen rollout --intent`: one worker's rollout as a Job in its own cluster."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,10 @@ from twgen.cli.rolling import LocalClock, RolloutServers, judge
 from twgen.cli.settings import Settings, clock
 from twgen.errors import TwgenError
 from twgen.executing.cluster import ClusterWriter, restart_job
-from twgen.executing.ports import IntentPlace, IntentServers, View
+from twgen.executing.ports import IntentPlace, IntentServers, Reported, View
 from twgen.executing.unattended import carry_out
 from twgen.model.operator import Caller, PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.model.requests import PendingRequest
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
@@ -25,7 +23,7 @@ from twgen.reading.attached_objects import attached_objects
 from twgen.reading.rollouts import (
     RolloutReader,
     read_intent,
-    read_requests,
+    read_reported,
     read_rollout_status,
     specs_of,
 )
@@ -92,11 +90,9 @@ class ClusterServers(RolloutServers, IntentServers):
     async def attached(self) -> list[AttachedInCluster]:
         return await attached_objects(self._client, self.intent, self.opened.deadline())
 
-    async def pending(self) -> Sequence[PendingRequest]:
-        return await read_requests(self._client, self.intent, self.opened.deadline())
-
-    async def is_asked(self) -> bool:
-        return bool(await self.pending())
+    async def reported(self) -> Reported:
+        requests, entries = await read_reported(self._client, self.intent, self.opened.deadline())
+        return Reported(requests, entries, is_news=bool(requests))
 
     async def replay_again(self) -> str:
         selector = replay_selector(self.intent.worker)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -15,10 +15,9 @@ from twgen.cli.rolling import sleep
 from twgen.cli.settings import clock, steady
 from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import TwgenError
-from twgen.executing.ports import View
+from twgen.executing.ports import Reported, View
 from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.executing.unattended import carry_out
-from twgen.model.requests import PendingRequest
 from twgen.model.rollout import EndedJob, Glimpse, JobReference
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -143,26 +142,30 @@ class _Place(JobPlace):
 
 
 class _SharedServers(ClusterServers):
-    """The servers of one of many rollouts: a look waits for its turn, and reads a request if one was seen."""
+    """The servers of one of many rollouts: a look waits for its turn; a status that changed is read."""
 
     def __init__(
         self, rollouts: RolloutsByTick, glimpse: Glimpse, opened: Connections, intent: Intent
     ) -> None:
         super().__init__(replace(opened, prometheus=_Named(opened.prometheus, intent)), intent)
         self._rollouts, self._glimpse = rollouts, glimpse
+        self._read_version = glimpse.status_version
 
     async def read(self, *, for_routing: bool = True) -> World:
         # a turn ends with the read: if a status or an Event cannot be written, no other rollout waits
         async with self._rollouts.turns[self.spec.connection.host_port]:
             return await super().read(for_routing=for_routing)
 
-    async def is_asked(self) -> bool:
-        return self._rollouts.is_asked(self._glimpse)
-
-    async def pending(self) -> Sequence[PendingRequest]:
-        return await super().pending() if self._rollouts.is_asked(self._glimpse) else ()
+    async def reported(self) -> Reported:
+        is_asked = self._rollouts.is_asked(self._glimpse)
+        version = self._rollouts.status_version(self._glimpse)
+        if not is_asked and version == self._read_version:
+            return Reported()
+        reported = await super().reported()
+        self._read_version = version
+        return reported._replace(is_news=is_asked)
 
 
 def glimpse_of(intent: Intent) -> Glimpse:
     """The same of an intent that was read as a whole."""
-    return Glimpse(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid, request="")
+    return Glimpse(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid)

@@ -1,6 +1,6 @@
 """What a rollout that no person watches writes into its cluster: its status, and Events."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType
 from twgen.executing.ports import IntentPlace
+from twgen.model.credentials import without_credentials
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus, Status
@@ -56,6 +57,8 @@ class Journal:
         """The status that an earlier process of the same intent wrote."""
         self._written: RolloutStatus | None = None
         """The newest status that the cluster has, without failures."""
+        self._entries: Mapping[str, str] = {}
+        """The entries that were written last."""
         self._failing: dict[str, RoutingReason] = {}
         """The failures since the newest read."""
         self._failed_before: dict[str, RoutingReason] = {}
@@ -128,6 +131,14 @@ class Journal:
         if is_new and await self._add_event("Warning", reason, failure, now):
             self._reported_failures.add(failure)
 
+    async def restore(self, entries: Mapping[str, str], place: IntentPlace) -> None:
+        """Write the newest status again if these entries of the cluster are not those that were written."""
+        written = ((name, without_credentials(text)) for name, text in self._entries.items())
+        is_lost = any(entries.get(name) != text for name, text in written)
+        # a newer rollout writes a status of its own
+        if self._current and is_lost and await is_current(place, self.intent):
+            await self._write(self._current)
+
     async def refuse(self, why: str, now: datetime) -> None:
         """Report why the intent cannot be carried out at all."""
         reason = RoutingReason.INVALID_INTENT
@@ -198,7 +209,7 @@ class Journal:
         complete = replace(status, message=message, failing=failures, permits=permits)
         document = write_rollout_status(complete)
         if is_written := await self._is_written(self._writer.record(document)):
-            self._written, self._written_failures = status, failures
+            self._written, self._written_failures, self._entries = status, failures, document
         return is_written
 
     async def _is_written(self, writing: Awaitable[None]) -> bool:

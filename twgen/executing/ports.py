@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.temporal import Batches, TemporalWriter
@@ -64,6 +64,17 @@ class Servers(Clock, Protocol):
         """Read the input of the gate; None: it has none."""
 
 
+class Reported(NamedTuple):
+    """What the ConfigMap of a rollout's status has."""
+
+    requests: Sequence[PendingRequest] = ()
+    """What people request of the rollout, in the order in which that is answered."""
+    entries: Mapping[str, str] | None = None
+    """None: they were not read."""
+    is_news: bool = False
+    """There may be a request, or another intent."""
+
+
 class IntentServers(Servers, Protocol):
     """The servers of one worker, and the cluster that carries out its intent."""
 
@@ -75,11 +86,8 @@ class IntentServers(Servers, Protocol):
     async def attached(self) -> list[AttachedInCluster]:
         """Read the objects that twgen attached to the worker's versions."""
 
-    async def pending(self) -> Sequence[PendingRequest]:
-        """Read what people request of the rollout, in the order in which that is answered."""
-
-    async def is_asked(self) -> bool:
-        """There may be a request, or another intent; one cheap call, or none."""
+    async def reported(self) -> Reported:
+        """Read what the rollout has reported, and what is requested of it; one cheap call, or none."""
 
     async def replay_again(self) -> str:
         """Start its replay again; what was done or is left to do."""

@@ -88,6 +88,11 @@ class RolloutTasks(ABC):
         seen = self._seen.get(glimpse.place)
         return seen is not None and (bool(seen.request) or seen.intent_hash != glimpse.intent_hash)
 
+    def status_version(self, glimpse: Glimpse) -> str:
+        """The resource version of its status when that was seen last; empty: there was none."""
+        seen = self._seen.get(glimpse.place)
+        return seen.status_version if seen else ""
+
     def _begin(self, glimpse: Glimpse) -> None:
         self._ended.pop(glimpse.place, None)
         self._running[glimpse.place] = asyncio.create_task(self._run(glimpse))

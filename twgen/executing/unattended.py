@@ -178,9 +178,15 @@ class IntentRollout(Rollout):
         return await self._adjustments.make(plan, state)
 
     async def is_asked(self) -> bool:
-        """There is a request; if it cannot be read, the next look reports that."""
+        """There is a request; if it cannot be read, the next look reports that.
+
+        A status that somebody has deleted or changed is written again.
+        """
         with suppress(TwgenError):
-            return await self.servers.is_asked()
+            reported = await self.servers.reported()
+            if reported.entries is not None:
+                await self._journal.restore(reported.entries, self._place)
+            return reported.is_news
         return False
 
     async def answer(self, target: Target) -> bool:
@@ -189,8 +195,9 @@ class IntentRollout(Rollout):
         Raises TwgenError if it is not known what came of it: the next look tells.
         """
         state = target.world.rollout
-        requests = () if state.is_superseded or state.older_pods else await self.servers.pending()
-        if not requests:
+        if state.is_superseded or state.older_pods:
+            return False
+        if not (requests := (await self.servers.reported()).requests):
             return False
         first, *others = requests
         if not (request := first.waiting):

@@ -57,8 +57,10 @@ class Glimpse(NamedTuple):
     intent_hash: str
     uid: str
     """The UID of that ConfigMap."""
-    request: str
+    request: str = ""
     """The request that waits for it, as it is written; empty: none."""
+    status_version: str = ""
+    """The resource version of the ConfigMap with its status; empty: there is none, or it is unknown."""
 
     @property
     def place(self) -> tuple[str, str]:

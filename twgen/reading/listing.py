@@ -126,12 +126,15 @@ async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Dead
     """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
     intents: list[Mapping[str, Any]] = []
     requests: dict[tuple[str, str], str] = {}
+    versions: dict[tuple[str, str], str] = {}
     path = config_maps_path(namespace)
     # each check lists the same objects as a whole, and says which ones are left out
     async for item in rollout_objects(client, path, deadline, lambda _: None, only=Part.METADATA):
         annotations = value_at(item, "metadata", "annotations") or {}
         if annotations.get(DRIVER) == Driver.TICK:
             intents.append(item)
+        elif not annotations.get(INTENT_HASH):
+            versions[_worker_of(item)] = str(item["metadata"].get("resourceVersion"))
         if written := written_requests(item["metadata"]):
             requests[_worker_of(item)] = written
     return [
@@ -141,6 +144,7 @@ async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Dead
             str(item["metadata"]["annotations"].get(INTENT_HASH, "")),
             str(item["metadata"].get("uid")),
             requests.get(_worker_of(item), ""),
+            versions.get(_worker_of(item), ""),
         )
         for item in intents
     ]

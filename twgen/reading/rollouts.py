@@ -69,13 +69,14 @@ async def read_rollout_status(
     return parse_rollout_status(manifest) if manifest else None
 
 
-async def read_requests(
+async def read_reported(
     client: KubernetesClient, intent: Intent, deadline: Deadline
-) -> tuple[PendingRequest, ...]:
-    """What people request of the intent's rollout, in the order in which that is answered."""
+) -> tuple[tuple[PendingRequest, ...], Mapping[str, str]]:
+    """What people request of the intent's rollout, in the order of answers; the entries of its status."""
     name = rollout_status_name(intent.worker)
     manifest = await _config_map(client, intent.namespace, name, deadline)
-    return tuple(pending for pending in parse_pending(manifest) if not pending.is_ignored)
+    requests = tuple(pending for pending in parse_pending(manifest) if not pending.is_ignored)
+    return requests, value_at(manifest, "data") or {}
 
 
 def specs_of(intent: Intent) -> Specs:
