@@ -18,6 +18,7 @@ from twgen.clients.prometheus import PrometheusServers
 from twgen.executing.ports import IntentPlace, IntentServers, Reported
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import WorkerPlan
+from twgen.model.rollout import Glimpse
 from twgen.model.world import World
 from twgen.reading.rollouts import parse_intent
 from twgen.records.intent import Intent, intent_of, write_intent
@@ -82,6 +83,29 @@ class Process:
         await servers.read()
         await self.after(servers)
         return None
+
+
+def test_no_rollout_begins_before_it_is_known_which_ones_an_earlier_process_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def after(_: ClusterServers) -> None: ...
+
+    async def glimpses(*_: object) -> list[Glimpse]:
+        return [glimpse_of(intent(0))]
+
+    async def story() -> None:
+        process = Process(monkeypatch, after)
+        process.intents = {"shop/w0-rollout": intent(0)}
+        monkeypatch.setattr(rollouts_by_tick, "read_glimpses", glimpses)
+        following = asyncio.create_task(process.rollouts.follow())
+        await settle()
+        assert process.read == []
+        process.rollouts.remember((), {})
+        await settle()
+        assert process.read == ["w0"]
+        following.cancel()
+
+    asyncio.run(story())
 
 
 def test_status_is_read_once_after_somebody_has_changed_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,6 +214,7 @@ def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.Monke
         process.intents = {"shop/w0-rollout": intent(0)}
         monkeypatch.setattr(rollouts_by_tick, "read_glimpses", glimpses)
         monkeypatch.setattr(rollouts_by_tick, "sleep", sleep)
+        process.rollouts.remember((), {})
         with pytest.raises(asyncio.CancelledError):
             await process.rollouts.follow()
         return process

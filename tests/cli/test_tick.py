@@ -29,7 +29,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import settings_of
-from twgen.cli.tick import ProjectPrometheus, turned
+from twgen.cli.tick import ProjectPrometheus, _Checks, turned
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import Operator, PrometheusServer
@@ -450,6 +450,27 @@ def test_page_is_there_once_a_look_was_done() -> None:
     assert (told["failure"], told["fleet"] in page.body.decode()) == ("Temporal is away", True)
 
 
+def test_page_and_health_do_not_wait_for_the_end_of_a_long_first_check() -> None:
+    recorded = by_hand(RAMP, current="v1")
+    (port,) = free_ports(1)
+    told: list[tuple[int, int]] = []
+
+    class Slow(_Checks):
+        async def read(self, *workers: Any, **more: Any) -> Any:
+            statuses = []
+            for path in ("", "healthz"):
+                url = f"http://127.0.0.1:{port}/{path}"
+                statuses.append((await asyncio.to_thread(request, "GET", url, retries=False)).status)
+            told.append((statuses[0], statuses[1]))
+            if len(told) == 2:
+                raise KeyboardInterrupt
+            return await super().read(*workers, **more)
+
+    with patch("twgen.cli.tick._Checks", Slow):
+        run(recorded, "tick", "-n", "shop", "--every", "1s", "--metrics", f"127.0.0.1:{port}")
+    assert told == [(200, 503), (200, 200)]
+
+
 def test_no_worker_is_among_the_last_in_every_look() -> None:
     looks = [turned(range(40), look) for look in range(4)]
     assert all(sorted(look) == [*range(40)] for look in looks)
@@ -484,9 +505,16 @@ def test_look_that_takes_longer_than_the_interval_is_told(interval: str, told: l
     async def stop(_: timedelta) -> None:
         raise KeyboardInterrupt
 
-    moments = iter(range(0, 10_000, 90))
+    moment = [0]
+
+    class Slow(_Checks):
+        async def check(self) -> list[str]:
+            moment[0] += 90
+            return await super().check()
+
     with (
-        patch("twgen.cli.tick.time", SimpleNamespace(monotonic=lambda: next(moments))),
+        patch("twgen.cli.tick.time", SimpleNamespace(monotonic=lambda: moment[0])),
+        patch("twgen.cli.tick._Checks", Slow),
         patch("twgen.cli.tick.sleep", stop),
     ):
         recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")

@@ -56,9 +56,11 @@ class RolloutsByTick(RolloutTasks):
         self.turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
         self._failure = ""
         self._opened = opened
+        self._has_remembered = asyncio.Event()
 
     async def follow(self) -> None:
-        """Begin the rollouts of new intents, for as long as the process lives."""
+        """Begin the rollouts of new intents, while the process lives, from the first `remember` on."""
+        await self._has_remembered.wait()
         while True:
             deadline = AnswerDeadline(self._settings.timeout)
             try:
@@ -93,6 +95,7 @@ class RolloutsByTick(RolloutTasks):
             if not needs_a_rollout(status.phase, status.reason):
                 ended_for = max(timedelta(), clock() - status.since)
                 self.note_end(glimpse_of(intent), steady() - ended_for)
+        self._has_remembered.set()
 
     def ended(self, intent: Intent) -> EndedJob | None:
         """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""

@@ -56,7 +56,7 @@ _FIELD_MANAGER = "twgen-tick"
 _BEGINNINGS = 4
 """Of the workers, in as many looks."""
 _MISSED = 3
-"""How many checks may fail before it counts as unhealthy."""
+"""How many checks may fail, one after the other, before it counts as unhealthy."""
 
 
 @click.command(cls=Grouped)
@@ -117,10 +117,10 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     with Servers(settings) as servers, served, closing(refreshes) if refreshes else nullcontext():
 
         async def story(opened: Connections) -> list[str]:
-            checks = _Checks(servers, opened, refreshes, goes_on=every is not None)
+            checks = _Checks(servers, opened, refreshes, exposed, every)
             if every is None:
                 return await checks.check()
-            return await _check_for_ever(checks, exposed, every)
+            return await _check_for_ever(checks, every)
 
         if failures := servers.run((), story):
             raise StateUnavailable("; ".join(failures))
@@ -130,10 +130,16 @@ class _Checks(TickServers):
     """The checks of one process, with their results and counts."""
 
     def __init__(
-        self, servers: Servers, opened: Connections, refreshes: Refreshes | None, *, goes_on: bool
+        self,
+        servers: Servers,
+        opened: Connections,
+        refreshes: Refreshes | None,
+        exposed: Exposed,
+        every: float | None,
     ) -> None:
         self.settings = settings = opened.settings
-        self.servers, self.refreshes = servers, refreshes
+        self.servers, self.refreshes, self.exposed = servers, refreshes, exposed
+        self._every, goes_on = every or 0, every is not None
         self.shard = Shard(settings.shard, settings.shards)
         self.opened = replace(opened, prometheus=ProjectPrometheus(settings, refreshes))
         """The connections of the next check."""
@@ -141,6 +147,8 @@ class _Checks(TickServers):
         """The rollouts that this process carries out; None: it may carry out none."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors, self.has_failed = 0, 0, False
+        self._ended_well = True
+        """The check before, if there was one."""
         self.tick = Tick(self, _print, settings.operator.tick, goes_on=goes_on)
         # the first look describes every worker, and one alone needs no memory
         self._looks = Memory() if goes_on else None
@@ -150,6 +158,7 @@ class _Checks(TickServers):
         """Check all rollouts, do everything that is due, and return the failures."""
         if self.has_failed:
             self._renew()
+        done_before = self.done
         try:
             failures = await self._check()
             self.done += 1
@@ -157,6 +166,7 @@ class _Checks(TickServers):
             failures = [str(error)]
         except Exception as error:  # noqa: BLE001 - it must not end the rollouts of this process
             failures = [Bug.of("a check", error)]
+        self._ended_well = self.done > done_before
         self.errors += len(failures)
         self.has_failed = not all(isinstance(failure, Bug) for failure in failures)
         return failures
@@ -183,14 +193,17 @@ class _Checks(TickServers):
             if self.shard.has(spec)
         ]
         self._look = self._looks.look() if self._looks else Look()
-        result = await self.tick.act(turned(workers, self.done))
-        warn(result.warnings)
-        failures += result.failures
         shown = [
             overdue(status, clock())
             for status in records.shown
             if is_own.get(status.worker, self.shard.is_first)
         ]
+        if not self.done:
+            # a Temporal that answers slowly may make the first check long
+            self.exposed.board.show(shown, clock())
+        result = await self.tick.act(turned(workers, self.done))
+        warn(result.warnings)
+        failures += result.failures
         statuses = result.newer(shown)
         if self.refreshes:
             failures += await self.refreshes.ask(result.applications, clock(), steady())
@@ -204,7 +217,10 @@ class _Checks(TickServers):
     async def read(
         self, workers: Sequence[WorkerSpec], *, for_routing: bool
     ) -> tuple[World, Sequence[Unread]]:
-        return await self.opened.read_each(workers, for_routing=for_routing, look=self._look)
+        found = await self.opened.read_each(workers, for_routing=for_routing, look=self._look)
+        if self._ended_well:
+            self.stay_healthy()
+        return found
 
     async def attached(self, kinds: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
         # a kind that cannot be read is reported once
@@ -250,6 +266,12 @@ class _Checks(TickServers):
         except TwgenError as error:
             warn([str(error)])
 
+    def stay_healthy(self, seconds: float = 0) -> None:
+        """Count as healthy for the time of some more checks, the last of which took `seconds`."""
+        longest = max(seconds, self.settings.timeout)
+        until = time.monotonic() + _MISSED * (self._every + longest)
+        self.exposed.healthy_until = max(until, self.exposed.healthy_until)
+
     def metrics(self, seconds: float) -> bytes:
         """The metrics in OpenMetrics format, after a check that took `seconds`."""
         refreshes = self.refreshes.made if self.refreshes else 0
@@ -257,27 +279,24 @@ class _Checks(TickServers):
         return openmetrics(self.statuses, clock(), counts, seconds, self.shard)
 
 
-async def _check_for_ever(checks: _Checks, exposed: Exposed, every: float) -> NoReturn:
+async def _check_for_ever(checks: _Checks, every: float) -> NoReturn:
     """Check again and again, and carry out rollouts meanwhile."""
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
             checks.rollouts = RolloutsByTick(checks.servers, checks.opened, _print, checks.report_bug)
-        following = None
+            group.create_task(checks.rollouts.follow())
         while True:
-            await _check_and_report(checks, exposed, every)
-            # the first check has told which rollouts an earlier process has ended
-            if checks.rollouts and checks.done and not following:
-                following = group.create_task(checks.rollouts.follow())
+            await _check_and_report(checks, every)
             await sleep(timedelta(seconds=every))
 
 
-async def _check_and_report(checks: _Checks, exposed: Exposed, every: float) -> None:
+async def _check_and_report(checks: _Checks, every: float) -> None:
     """Check once, print the failures, and update the metrics and the page."""
-    began, done_before = time.monotonic(), checks.done
+    began, done_before, exposed = time.monotonic(), checks.done, checks.exposed
     failures = await checks.check()
     seconds = time.monotonic() - began
     if checks.done > done_before:
-        exposed.healthy_until = time.monotonic() + _MISSED * (every + max(seconds, checks.settings.timeout))
+        checks.stay_healthy(seconds)
     checks.warn(failures)
     if seconds > every:
         warn([f"a check took {seconds:.0f} s, longer than --every: changes are noticed that much later"])
