@@ -62,7 +62,7 @@ KINDS = {
     ),
     VPA: AttachedKind({"v1": "VerticalPodAutoscalerSpec"}, "targetRef"),
 }
-"""The kinds that may always be attached; specs.validation.attached has the rules for their fields."""
+"""The kinds that may always be attached; specs.validation.rules has the rules for their fields."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
 _SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace", "shop/worker")
 _SAMPLE_TARGET = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}

@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_TOLD, Finding, quoted
-from twgen.specs.validation import attached, pods
 from twgen.specs.validation.checks import Check, Range, Steps, Wrong, not_empty, one_of, when_filled
+from twgen.specs.validation.rules import FIELDS, STRUCTS
 from twgen.versioning.kubernetes_types import LIST, struct_fields
 
-_FIELDS = pods.FIELDS | attached.FIELDS
-_STRUCTS = pods.STRUCTS | attached.STRUCTS
 _MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
 _UNCHECKED = {"MetricIdentifier.selector"}
 """Structs that are not checked: only the adapter of a metric knows what its selector may be."""
@@ -76,8 +74,8 @@ def _walk(
                 yield from _walk(rules.below, entry, (at, index), is_sound)
         elif rules.below:
             yield from _walk(rules.below, item, at, is_sound)
-    if struct in _STRUCTS and is_sound(path):
-        for rule in _STRUCTS[struct]:
+    if struct in STRUCTS and is_sound(path):
+        for rule in STRUCTS[struct]:
             yield from _below(path, rule(value))
 
 
@@ -126,9 +124,9 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     is_always_written = field.written == "always" and field.type == "string"
     if field.nonempty or (is_always_written and place not in _MAY_BE_EMPTY):
         checks.append(not_empty)
-    if check := _FIELDS.get(place) or _FIELDS.get(f"{place}[]"):
+    if check := FIELDS.get(place) or FIELDS.get(f"{place}[]"):
         checks.append(check)
     item = field.type.removeprefix(LIST)
     is_list, below = item != field.type, item if item[0].isupper() else ""
-    each = is_list and bool(field.enum or f"{place}[]" in _FIELDS)
+    each = is_list and bool(field.enum or f"{place}[]" in FIELDS)
     return _FieldRules(checks, each, field.keys, below, is_list) if checks or field.keys or below else None

@@ -1,7 +1,8 @@
-"""The rules for pod templates: for one field, and between the fields of one struct.
+"""The rules for pod templates and attached kinds: for one field, and between the fields of one struct.
 
-They cover the fields that workers use. Others, such as those for Windows, settings of the kernel and disks of
-one cloud, are left to the API server, which refuses the object in the sync.
+They cover the fields that workers use, and those of HPA, PDB, KEDA's ScaledObject and VPA. Others, such as
+those for Windows, settings of the kernel and disks of one cloud, are left to the API server, which refuses
+the object in the sync.
 """
 
 import re
@@ -12,24 +13,36 @@ from twgen.model.paths import value_at
 from twgen.model.problem import did_you_mean, quoted
 from twgen.specs.validation import checks
 from twgen.specs.validation.checks import (
-    LABEL_VALUE,
-    PORT,
     Check,
     Range,
     Rule,
     Steps,
     Struct,
     Wrong,
-    annotations,
-    exactly_one,
-    labels,
-    one_besides,
     qualified_name,
-    required,
-    requirement,
     when_filled,
 )
 from twgen.versioning.quantities import quantity_nanos
+
+_NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
+_KUBERNETES = "kubernetes.io/"
+
+
+def _resource_name(name: str) -> str:
+    """Check the name of a resource of a container."""
+    if name in _NATIVE_RESOURCES:
+        return ""
+    if wrong := qualified_name(name):
+        return wrong
+    if "/" not in name:
+        if name.startswith(_HUGE_PAGES):
+            return ""
+        return f"{quoted(name)} is not a resource of containers: use {', '.join(_NATIVE_RESOURCES)}"
+    if _KUBERNETES not in name and (name.startswith("requests.") or qualified_name(f"requests.{name}")):
+        return f"{quoted(name)} is not a valid name of an extended resource"
+    return ""
+
 
 _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (checks.DNS_LABEL, ("Container.name", "PodAffinityTerm.namespaces[]", "Volume.name")),
@@ -41,18 +54,18 @@ _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
         "PersistentVolumeClaimSpec.storageClassName", "PodSpec.nodeName", "PodSpec.priorityClassName",
         "PodSpec.serviceAccount", "PodSpec.serviceAccountName",
     )),
-    (checks.qualified_name, (
+    (qualified_name, (
         "LabelSelectorRequirement.key", "NodeSelectorRequirement.key", "PodAffinityTerm.matchLabelKeys[]",
         "PodAffinityTerm.mismatchLabelKeys[]", "PodAffinityTerm.topologyKey",
         "TopologySpreadConstraint.matchLabelKeys[]",
     )),
-    (LABEL_VALUE, ("LabelSelectorRequirement.values[]",)),
+    (checks.LABEL_VALUE, ("LabelSelectorRequirement.values[]",)),
     (checks.finalizer, ("ObjectMeta.finalizers[]",)),
     (checks.CONFIG_KEY, ("ConfigMapKeySelector.key", "SecretKeySelector.key")),
     (checks.VARIABLE_NAME, ("EnvVar.name",)),
     (when_filled(checks.VARIABLE_NAME), ("EnvFromSource.prefix",)),
-    (PORT, ("ContainerPort.containerPort", "GRPCAction.port")),
-    (when_filled(PORT), ("ContainerPort.hostPort",)),
+    (checks.PORT, ("ContainerPort.containerPort", "GRPCAction.port")),
+    (when_filled(checks.PORT), ("ContainerPort.hostPort",)),
     (when_filled(checks.PORT_NAME), ("ContainerPort.name",)),
     (checks.port, ("HTTPGetAction.port", "TCPSocketAction.port")),
     (checks.HEADER_NAME, ("HTTPHeader.name",)),
@@ -89,11 +102,32 @@ _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
         when_filled(lambda _: "must be left out: a Deployment's pods run until they are replaced"),
         ("PodSpec.activeDeadlineSeconds",),
     ),
+    (checks.DNS_LABEL, ("ContainerResourceMetricSource.container",)),
+    (_resource_name, ("ContainerResourceMetricSource.name",)),
+    (checks.api_version, ("CrossVersionObjectReference.apiVersion",)),
+    (checks.PATH_SEGMENT, (
+        "CrossVersionObjectReference.kind", "CrossVersionObjectReference.name", "MetricIdentifier.name",
+    )),
+    (Range(1), (
+        "HPAScalingPolicy.value", "HorizontalPodAutoscalerSpec.maxReplicas",
+        "HorizontalPodAutoscalerSpec.minReplicas", "MetricTarget.averageUtilization",
+        "V1HorizontalPodAutoscalerSpec.maxReplicas", "V1HorizontalPodAutoscalerSpec.minReplicas",
+        "V1HorizontalPodAutoscalerSpec.targetCPUUtilizationPercentage",
+    )),
+    (Range(1, 1800), ("HPAScalingPolicy.periodSeconds",)),
+    (Range(0, 3600), ("HPAScalingRules.stabilizationWindowSeconds",)),
+    (checks.not_empty, ("HPAScalingRules.policies",)),
+    (checks.not_negative, ("HPAScalingRules.tolerance",)),
+    (checks.positive, ("MetricTarget.averageValue", "MetricTarget.value")),
+    (checks.share, ("PodDisruptionBudgetSpec.maxUnavailable", "PodDisruptionBudgetSpec.minAvailable")),
 )  # fmt: skip
 FIELDS = {name: check for check, names in _FIELDS for name in names}
 """The check of each field, by struct and field of kubernetes_types; `[]`: of each item of a list."""
 
 _DEFAULT_GRACE_PERIOD = 30
+_KEDA_MOST_REPLICAS = 100
+"""KEDA's default of maxReplicaCount."""
+_METRICS = {"ContainerResource", "External", "Object", "Pods", "Resource"}
 _SUBSCRIPTED = r"(?P<field>.+?)\['(?P<key>.*)'\]"
 _POD_FIELDS = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.host",
@@ -102,9 +136,6 @@ _POD_FIELDS = frozenset({
 _FILE_FIELDS = frozenset({
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
 })  # fmt: skip
-_NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-_HUGE_PAGES = "hugepages-"
-_KUBERNETES = "kubernetes.io/"
 _WHOLE = 10**9
 
 
@@ -201,7 +232,7 @@ def _resources(struct: Struct) -> Wrong:
     limits, requests = struct.get("limits") or {}, struct.get("requests") or {}
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
-            wrong = resource_name(name) or checks.not_negative(amount)
+            wrong = _resource_name(name) or checks.not_negative(amount)
             is_extended = "/" in name and _KUBERNETES not in name
             if not wrong and is_extended and quantity_nanos(amount) % _WHOLE:
                 wrong = f"{amount} must be a whole number"
@@ -216,21 +247,6 @@ def _resources(struct: Struct) -> Wrong:
             yield ("requests", name), f"{amount} is above its limit ({limits[name]})"
         elif not native and quantity_nanos(amount) != quantity_nanos(limits[name]):
             yield ("requests", name), f"{amount} must equal its limit ({limits[name]})"
-
-
-def resource_name(name: str) -> str:
-    """Check the name of a resource of a container."""
-    if name in _NATIVE_RESOURCES:
-        return ""
-    if wrong := qualified_name(name):
-        return wrong
-    if "/" not in name:
-        if name.startswith(_HUGE_PAGES):
-            return ""
-        return f"{quoted(name)} is not a resource of containers: use {', '.join(_NATIVE_RESOURCES)}"
-    if _KUBERNETES not in name and (name.startswith("requests.") or qualified_name(f"requests.{name}")):
-        return f"{quoted(name)} is not a valid name of an extended resource"
-    return ""
 
 
 def _volume_names(pod: Struct) -> Wrong:
@@ -296,7 +312,7 @@ def _toleration(struct: Struct) -> Wrong:
         yield ("effect",), "must be NoExecute with tolerationSeconds"
     if operator == "Exists" and value:
         yield ("value",), "must be left out: the operator is Exists"
-    if operator == "Equal" and (wrong := LABEL_VALUE(value)):
+    if operator == "Equal" and (wrong := checks.LABEL_VALUE(value)):
         yield ("value",), wrong
     if operator in {"Lt", "Gt"}:
         yield ("operator",), f"{operator} is refused by an API server with default features"
@@ -318,49 +334,93 @@ def _required_node_labels(struct: Struct) -> Wrong:
     for index, term in _each(struct, "nodeSelectorTerms"):
         for place, expression in _each(term, "matchExpressions"):
             for at, value in _each(expression, "values"):
-                if wrong := LABEL_VALUE(value):
+                if wrong := checks.LABEL_VALUE(value):
                     yield ("nodeSelectorTerms", index, "matchExpressions", place, "values", at), wrong
 
 
+def _metric(struct: Struct) -> Wrong:
+    """A metric of an HPA has exactly one field besides `type`: the one that `type` names."""
+    if struct["type"] not in _METRICS:
+        return
+    wanted = struct["type"][0].lower() + struct["type"][1:]
+    if wanted not in struct:
+        yield (wanted,), f"is required: the type is {struct['type']}"
+    for name in struct:
+        if name not in {"type", wanted}:
+            yield (name,), f"must be left out: the type is {struct['type']}"
+
+
+def _value_or_average(struct: Struct) -> Wrong:
+    if struct["target"].keys().isdisjoint({"value", "averageValue"}):
+        yield ("target",), "needs value or averageValue"
+
+
+def _value_or_average_once(struct: Struct) -> Wrong:
+    yield from _value_or_average(struct)
+    if struct["target"].keys() >= {"value", "averageValue"}:
+        yield ("target", "averageValue"), "conflicts with value: set only one of them"
+
+
+def _average(struct: Struct) -> Wrong:
+    if "averageValue" not in struct["target"]:
+        yield ("target", "averageValue"), "is required"
+
+
+def _utilization(struct: Struct) -> Wrong:
+    for at, wrong in checks.exactly_one("averageUtilization", "averageValue")(struct["target"]):
+        yield ("target", *at), wrong
+
+
+_REPLICAS: tuple[Rule, ...] = (checks.in_order("minReplicas", "maxReplicas"),)
 _NAMED = ("ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
           "SecretEnvSource", "SecretKeySelector", "SecretProjection")  # fmt: skip
 STRUCTS: dict[str, tuple[Rule, ...]] = {
-    **dict.fromkeys(_NAMED, (required("name"),)),
+    **dict.fromkeys(_NAMED, (checks.required("name"),)),
     "AppArmorProfile": (_local_profile,),
-    "Container": (required("image"), _named_ports, _probes),
-    "DownwardAPIVolumeFile": (exactly_one("fieldRef", "resourceFieldRef"), _downward_file),
-    "EnvFromSource": (exactly_one("configMapRef", "secretRef"),),
+    "Container": (checks.required("image"), _named_ports, _probes),
+    "ContainerResourceMetricSource": (_utilization,),
+    "DownwardAPIVolumeFile": (checks.exactly_one("fieldRef", "resourceFieldRef"), _downward_file),
+    "EnvFromSource": (checks.exactly_one("configMapRef", "secretRef"),),
     "EnvVar": (_variable,),
     "EnvVarSource": (
-        exactly_one("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
+        checks.exactly_one("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
     ),
-    "EphemeralVolumeSource": (required("volumeClaimTemplate"),),
-    "ExecAction": (required("command"),),
-    "LabelSelector": (labels("matchLabels"),),
-    "LabelSelectorRequirement": (requirement,),
-    "LifecycleHandler": (exactly_one("exec", "httpGet", "tcpSocket", "sleep"),),
-    "NodeSelector": (required("nodeSelectorTerms"), _required_node_labels),
-    "NodeSelectorRequirement": (requirement,),
-    "ObjectMeta": (labels("labels"), annotations),
-    "PersistentVolumeClaimSpec": (required("accessModes"), _claim),
+    "EphemeralVolumeSource": (checks.required("volumeClaimTemplate"),),
+    "ExecAction": (checks.required("command"),),
+    "ExternalMetricSource": (_value_or_average_once,),
+    "HorizontalPodAutoscalerSpec": _REPLICAS,
+    "LabelSelector": (checks.labels("matchLabels"),),
+    "LabelSelectorRequirement": (checks.requirement,),
+    "LifecycleHandler": (checks.exactly_one("exec", "httpGet", "tcpSocket", "sleep"),),
+    "MetricSpec": (_metric,),
+    "NodeSelector": (checks.required("nodeSelectorTerms"), _required_node_labels),
+    "NodeSelectorRequirement": (checks.requirement,),
+    "ObjectMeta": (checks.labels("labels"), checks.annotations),
+    "ObjectMetricSource": (_value_or_average,),
+    "PersistentVolumeClaimSpec": (checks.required("accessModes"), _claim),
     "PodAffinityTerm": (_label_keys,),
+    "PodDisruptionBudgetSpec": (checks.at_most_one("minAvailable", "maxUnavailable"),),
     "PodSpec": (
-        required("containers"),
-        labels("nodeSelector"),
+        checks.required("containers"),
+        checks.labels("nodeSelector"),
         _volume_names,
         _init_containers,
         _host_ports,
         _lifecycles,
     ),
-    "Probe": (exactly_one("exec", "httpGet", "tcpSocket", "grpc"),),
+    "PodsMetricSource": (_average,),
+    "Probe": (checks.exactly_one("exec", "httpGet", "tcpSocket", "grpc"),),
+    "ResourceMetricSource": (_utilization,),
     "ResourceRequirements": (_resources,),
+    "ScaledObjectSpec": (checks.in_order("minReplicaCount", "maxReplicaCount", _KEDA_MOST_REPLICAS),),
     "SeccompProfile": (_local_profile,),
-    "SecretVolumeSource": (required("secretName"),),
+    "SecretVolumeSource": (checks.required("secretName"),),
     "SecurityContext": (_security,),
     "Toleration": (_toleration,),
     "TopologySpreadConstraint": (_least_domains, _label_keys),
-    "Volume": (one_besides("name"),),
+    "V1HorizontalPodAutoscalerSpec": _REPLICAS,
+    "Volume": (checks.one_besides("name"),),
     "VolumeMount": (_paths_below,),
-    "VolumeProjection": (one_besides(),),
+    "VolumeProjection": (checks.one_besides(),),
 }
 """The rules of each struct, by its name in kubernetes_types."""
