@@ -11,10 +11,9 @@ from jsonschema import Draft202012Validator
 from tests.json_schemas import schema_problems
 from tools.kubernetes_schemas import GENERATED
 from tools.published_schemas import CATALOG, catalog_text, schema_address
-from twgen.model.durations import parse_duration
 from twgen.model.operator import Caller
 from twgen.model.problem import Document, Problem
-from twgen.model.times import parse_time
+from twgen.model.times import parse_duration, parse_time
 from twgen.planning.plan import make_plan
 from twgen.records.snapshot import parse_snapshot, write_snapshot
 from twgen.reporting.plan.document import PLAN

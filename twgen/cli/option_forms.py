@@ -89,7 +89,7 @@ def _time(text: str) -> datetime:
 
 def _duration(text: str) -> timedelta:
     """The duration, which may also be `2d` or `10min`."""
-    from twgen.model.durations import go_duration, parse_duration
+    from twgen.model.times import go_duration, parse_duration
 
     try:
         return parse_duration(go_duration(text) or text)
@@ -153,7 +153,7 @@ def _file_of_secret(text: str) -> tuple[str, str]:
 
 def _prometheus(text: str) -> object:
     """A Prometheus without credentials, and its name."""
-    from twgen.records.prometheus import server_of
+    from twgen.records.operator_config import server_of
 
     name, _, url = text.partition("=")
     try:

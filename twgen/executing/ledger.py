@@ -9,8 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from twgen.errors import InvalidInput
-from twgen.records.ledger import LedgerEntry, LedgerPlace
-from twgen.records.ledger_text import updated_text
+from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
 from twgen.specs.kinds import LEDGER_FOLDER, is_file
 
 _ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"

@@ -11,7 +11,6 @@ from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple
 
-from twgen.model.durations import DURATION_PATTERN, LONGEST_DURATION, parse_duration, write_duration
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import (
     MOST_TOLD,
@@ -25,7 +24,16 @@ from twgen.model.problem import (
     shortened,
     wrong_type,
 )
-from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
+from twgen.model.times import (
+    DURATION_PATTERN,
+    LONGEST_DURATION,
+    SUCH_AS,
+    TIME_PATTERN,
+    format_time,
+    parse_duration,
+    parse_time,
+    write_duration,
+)
 
 Schema = dict[str, Any]
 

@@ -129,7 +129,7 @@ def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[P
     names = {metric.measure.server for metric in metrics if isinstance(metric.measure, PrometheusQuery)}
     if not names:
         return ()
-    from twgen.records.prometheus import MOST_SERVERS, server_of_intent
+    from twgen.records.operator_config import MOST_SERVERS, server_of_intent
 
     meant = [server for server in usable if server.name in names]
     # for a metric without a server name, it is enough to know that there are several
@@ -138,7 +138,7 @@ def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[P
 
 
 def _lines_of(prometheus: tuple[PrometheusServer, ...]) -> list[str]:
-    from twgen.records.prometheus import write_servers
+    from twgen.records.operator_config import write_servers
 
     return write_servers(prometheus)
 
@@ -233,7 +233,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         message = f"{where} has no {' and no '.join(missing)}: it is not the intent of a rollout"
         raise UnusableIntent(message, intent)
     if servers := data.get("prometheus"):
-        from twgen.records.prometheus import parse_servers
+        from twgen.records.operator_config import parse_servers
 
         try:
             intent = replace(intent, prometheus=parse_servers(servers.splitlines()))

@@ -1,6 +1,8 @@
 """The ledger: the Deployment of each version as it was rendered, kept in Git next to the specs.
 
 It is a folder with one file for each worker: branches that lock different workers never change the same file.
+People own the files: comments, order and other entries do not change. A version is one line of JSON, so that
+Git merges branches that add versions line by line.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.cluster.marks import recorded_annotations
+from twgen.errors import InvalidInput
 from twgen.model.paths import Path, parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, path_in_file
 from twgen.model.record_shapes import Each, Field, Name, document_of, excerpt, record, record_of
@@ -43,8 +46,13 @@ from twgen.versioning.pod_templates import (
     injected_names,
 )
 from twgen.versioning.stored_form import stored_template
+from twgen.yaml.editing import edited
+from twgen.yaml.reader import read_documents
+from twgen.yaml.source import YamlError
+from twgen.yaml.writer import in_one_line
 
 KIND = "Ledger"
+_NEW = {"apiVersion": TWGEN_API, "kind": KIND}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +217,7 @@ def write_entry(entry: LedgerEntry) -> dict[str, Any]:
 
 def why_unreadable(entry: LedgerEntry) -> str:
     """Why a ledger with this entry would be refused; empty: it would be read."""
-    value = {"apiVersion": TWGEN_API, "kind": KIND, "versions": [write_entry(entry)]}
+    value = {**_NEW, "versions": [write_entry(entry)]}
     problems = parse_ledgers([Document("", 0, value)])[1]
     return f"{problems[0].path} {problems[0].message}" if problems else ""
 
@@ -283,3 +291,47 @@ def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
     elif recorded_annotations(manifest).items() - {(INJECTED, injected)} != described.items():
         message = f"do not match its pod template: one {_CHANGED_BY_HAND}"
         yield Problem.at(place.document, f"{place.path}.deployment.metadata.annotations", message)
+
+
+def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
+    """The ledger with these versions: a changed one in its place, a new one at the end; empty: a new ledger.
+
+    Raises InvalidInput if the text is no ledger, or cannot be edited.
+    """
+    new = {entry.key: write_entry(entry) for entry in entries}
+    if not new:
+        return text
+    document = _only_document(text, source) if text else {**_NEW, "versions": []}
+    as_written = _as_written(document)
+    # a merge of two branches that recorded the same version leaves it twice
+    recorded: Any = document["versions"]
+    versions = [new.get((item["worker"], item["buildID"]), item) for item in recorded]
+    known = {(item["worker"], item["buildID"]) for item in recorded}
+    added = [item for key, item in new.items() if key not in known]
+    result = {**document, "versions": [*versions, *added]}
+    # without edits by people there is nothing to preserve, and ruamel.yaml takes twenty times as long
+    if text in ("", as_written):
+        return _as_written(result)
+    written = edited(text, result, in_one_line)
+    if written is not None:
+        return written
+    raise InvalidInput(
+        f"{source} cannot be edited without losing its layout: write `versions` as a list of `- {{...}}`,"
+        " without anchors or tags"
+    )
+
+
+def _as_written(document: Mapping[str, Any]) -> str:
+    fields = "".join(f"{name}: {value}\n" for name, value in _NEW.items())
+    return f"{fields}versions:\n" + "".join(f"- {in_one_line(item)}\n" for item in document["versions"])
+
+
+def _only_document(text: str, source: str) -> dict[str, Any]:
+    try:
+        documents = read_documents(text)
+    except YamlError as error:
+        raise InvalidInput(f"{source}: {error}: restore the file from Git") from error
+    if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != KIND:
+        raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
+    ledger: dict[str, Any] = documents[0]
+    return ledger

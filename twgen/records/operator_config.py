@@ -1,5 +1,10 @@
-"""Read an OperatorConfig: the decisions of the operator of an Argo CD for all its applications."""
+"""Read an OperatorConfig: the decisions of the operator of an Argo CD for all its applications.
 
+An intent has its Prometheus servers too, with fewer fields.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from twgen.model.operator import (
@@ -12,15 +17,15 @@ from twgen.model.operator import (
     RolloutPod,
 )
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import Finding, quoted
+from twgen.model.problem import Finding, noun, quoted, wrong_type
 from twgen.model.record_shapes import Field, document_of, record_of
 from twgen.model.shapes import MOST_OF_A_RECORD, Findings, Shape, listing, mapping, text, unchanged
-from twgen.records.prometheus import PROMETHEUS
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
 
 KIND = "OperatorConfig"
-
+MOST_SERVERS = 20
+"""The most servers of an intent, which has ten metrics at most: readers of all intents need memory."""
 _FROM_FILE = {
     "required": ["kubeconfig", "context"],
     "properties": {
@@ -89,17 +94,62 @@ _ROLLOUT = record_of(
         "resources": _part_of_a_pod("ResourceRequirements"),
     },
 )
+
+
+def _of_any_case(word: str) -> str:
+    return "".join(f"[{letter.upper()}{letter.lower()}]" if letter.isalpha() else letter for letter in word)
+
+
+_OF_CREDENTIALS = "|".join(map(_of_any_case, ("authorization", "proxy-authorization", "cookie")))
+_HEADER = text(
+    rf"^(?!({_OF_CREDENTIALS})$)[-A-Za-z0-9_.]+$(?!\n)",
+    "an allowed header: letters, digits and - _ . only, and none that carries credentials",
+)
+_HEADER_VALUE = text(r"^[!-~]([ -~]*[!-~])?$(?!\n)", "a header value: one line of printable ASCII")
+
+
+def _read_headers(value: Any, path: Path, findings: Findings) -> Any:
+    if not isinstance(value, dict):
+        findings.problem(path, wrong_type(noun(dict), value))
+        return {}
+    for name, item in value.items():
+        _HEADER.read(name, (path, name), findings)
+        _HEADER_VALUE.read(item, (path, name), findings)
+    return value
+
+
+_HEADERS = Shape(
+    _read_headers,
+    dict,
+    {
+        "type": "object",
+        "propertyNames": {"pattern": _HEADER.schema["pattern"]},
+        "additionalProperties": _HEADER_VALUE.schema,
+    },
+)
+_FIELDS = {"headers": _HEADERS}
+_OF_INTENT = record_of(PrometheusServer, "name", "url", "headers", "secret_name", fields=_FIELDS)
+_NULL = {"type": "null"}
+_NO_USER = {"properties": {"username": _NULL, "passwordFile": _NULL}}
+_USER = {
+    "required": ["username", "passwordFile"],
+    "properties": {
+        "bearerTokenFile": _NULL,
+        "username": {"type": "string"},
+        "passwordFile": {"type": "string"},
+    },
+}
+_OF_OPERATOR = record_of(PrometheusServer, fields=_FIELDS)
+_PROMETHEUS = _OF_OPERATOR._replace(schema=_OF_OPERATOR.schema | {"oneOf": [_NO_USER, _USER]})
 OPERATOR_CONFIG = document_of(
     TWGEN_API,
     KIND,
     Operator,
     Field("metadata", mapping(), "Has no effect.", attribute=""),
     shapes={
-        ClusterOfApplications: _CLUSTER._replace(
-            schema=_CLUSTER.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]}
-        ),
+        ClusterOfApplications: _CLUSTER,
         GroupKind: _GROUP_KIND,
-        PrometheusServer: PROMETHEUS,
+        PrometheusServer: _PROMETHEUS,
         RolloutPod: _ROLLOUT,
     },
 )
@@ -110,3 +160,37 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
     findings = Findings(MOST_OF_A_RECORD)
     operator = OPERATOR_CONFIG.read(document, None, findings)
     return (None, findings.shown()) if findings.problems else (operator, [])
+
+
+def server_of_intent(server: PrometheusServer) -> PrometheusServer:
+    """The server as an intent holds it: without its projects and without local files."""
+    return PrometheusServer(server.name, server.url, headers=server.headers, secret_name=server.secret_name)
+
+
+def server_of(name: str, url: str) -> PrometheusServer:
+    """The server with these settings only. Raises ValueError with the problem."""
+    findings = Findings()
+    server: PrometheusServer = _OF_INTENT.read({"name": name, "url": url}, None, findings)
+    if findings.problems:
+        raise ValueError(findings.problems[0].message)
+    return server
+
+
+def write_servers(servers: Iterable[PrometheusServer]) -> list[str]:
+    """The servers of an intent, each in a line of JSON."""
+    return [json.dumps(_OF_INTENT.write(server), sort_keys=True) for server in servers]
+
+
+def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
+    """The servers in the lines of an intent. Raises ValueError with the problem."""
+    if len(lines) > MOST_SERVERS:
+        raise ValueError(f"has more than {MOST_SERVERS} lines")
+    findings = Findings()
+    try:
+        servers = tuple(_OF_INTENT.read(json.loads(line), None, findings) for line in lines)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("is not JSON") from error
+    if findings.problems:
+        first = findings.problems[0]
+        raise ValueError(f"{first.path}: {first.message}")
+    return servers

@@ -1,20 +1,44 @@
-"""The only reader: JSON, and YAML in the style of programs, have fast paths; all else needs libyaml."""
+"""The only reader: JSON, and YAML in the style of programs, have fast paths; all else needs libyaml.
+
+The fast path for YAML is for ASCII, block style, one key or list item on a line. It reads a subset and leaves
+everything else, including errors, to the events of libyaml: there is one set of rules.
+"""
 
 import json
 import re
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn
 
-from twgen.yaml.block_text import read_block
 from twgen.yaml.limits import Budget
-from twgen.yaml.scalars import json_integer, json_number
+from twgen.yaml.scalars import (
+    NotAScalar,
+    json_integer,
+    json_number,
+    remembered,
+    resolve_key,
+    resolve_plain,
+)
 from twgen.yaml.source import YamlError, decode, replace_surrogates
 
 _DASHES = re.compile(r"-[ \t]+-[ \t]+(?:-[ \t]+){9998}")
-_START = re.compile(r"[ \t\r\n]*[\[{]")
+_BEGINS_JSON = re.compile(r"[ \t\r\n]*[\[{]")
 _BRACKETS = bytes.maketrans(b"[]{}", b"()()")
 _ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",:'))
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
+_KEY = r"[A-Za-z_](?:[A-Za-z0-9_./-]|:(?=\S)){0,99}"
+# no indicator first; then a colon only before a character, a space only before one that begins no comment
+# no possessive group: that of Python 3.11.2 keeps a last space or colon
+_PLAIN = (
+    r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*"
+)
+_VALUE = rf"""{_PLAIN}|"[ -!#-\[\]-~]*"|'[ -&(-~]*'|\{{\}}|\[\]"""
+_LINE = re.compile(rf"( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?")
+_WINDOW = 2**16
+_LONGEST_LINE = 10_000
+"""Characters; of a longer one the pattern would take a hundred times the memory."""
+_START, _BELOW = object(), object()
 
 
 def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]:
@@ -49,7 +73,7 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
 
     None leaves the text to the YAML reader: it is not JSON or beyond a limit, and its errors have a line.
     """
-    if not _START.match(text):
+    if not _BEGINS_JSON.match(text):
         return None
     has_escapes = "\\" in text
     unescaped = text.replace("\\\\", "").replace('\\"', "") if has_escapes else text
@@ -101,3 +125,127 @@ def _decoded(text: str, keys: int) -> Any:
     if missing:
         raise ValueError("a key appears twice")
     return value
+
+
+class _NotBlock(Exception):
+    """The text is not in the subset, is beyond a limit, or is not YAML."""
+
+
+class _Line(NamedTuple):
+    """The value of a line, and where it belongs."""
+
+    column: int
+    kinds: tuple[type, ...]
+    """A list for each dash, and a mapping for a key, outermost first."""
+    key: str
+    value: Any
+    """`dict` or `list`: a new, empty one; _BELOW: on the next lines, if anywhere; _START: `---`."""
+
+
+def read_block(text: str, budget: Budget) -> list[Any] | None:
+    """Return the value of each document, or None for a text that only the reader understands."""
+    if not text.isascii():
+        return None
+    limits = budget.limits
+    most_nodes = limits.nodes - budget.nodes
+    try:
+        documents, nodes = _read(chain.from_iterable(_windows(text)), limits.depth, most_nodes)
+    except (_NotBlock, NotAScalar):
+        return None
+    if budget.documents + len(documents) > limits.documents:
+        return None
+    budget.nodes += nodes
+    budget.documents += len(documents)
+    return documents
+
+
+def _windows(text: str) -> Iterator[list[_Line]]:
+    position = 0
+    while position < len(text):
+        # a window at a time: separate short lines need many times the memory of their text
+        end = text.find("\n", position + _WINDOW) + 1 or len(text)
+        yield [_line(line) for line in text[position:end].split("\n")]
+        position = end
+
+
+@remembered
+def _line(text: str) -> _Line:
+    """Take a line apart; raises _NotBlock and NotAScalar."""
+    if text == "---":
+        return _Line(0, (), "", _START)
+    if len(text) > _LONGEST_LINE or not (match := _LINE.fullmatch(text)):
+        raise _NotBlock
+    indent, dashes, key, key_value, item = match.groups()
+    value_text = key_value or item
+    # dashes without an item, or a text without dashes or key
+    if not key and bool(dashes) != bool(item):
+        raise _NotBlock
+    if not value_text:
+        value: Any = _BELOW if key else None
+    elif value_text[0] in "\"'":
+        value = value_text[1:-1]
+    elif value_text[0] in "{[":
+        value = dict if value_text == "{}" else list
+    else:
+        value = resolve_plain(value_text)
+    kinds = (list,) * (len(dashes) // 2) + ((dict,) if key else ())
+    return _Line(len(indent), kinds, resolve_key(key) if key else "", value)
+
+
+def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any], int]:
+    """Return the value of each document (an empty one is None) and the number of keys and list items."""
+    documents: list[Any] = []
+    nodes = 0
+    # the mappings and lists that the next line can continue, each with the column of its keys or dashes
+    open_: list[tuple[int, Any]] = []
+    # the key on the line before, if its value can follow below it: mapping, key, column
+    awaited: tuple[dict[str, Any], str, int] | None = None
+    for column, kinds, key, value in lines:
+        if not kinds:
+            if value is _START:
+                documents.append(None)
+                open_.clear()
+                awaited = None
+            continue
+        kind = kinds[0]
+        # a list can start at the column of its key
+        if awaited and column + (kind is list) > awaited[2]:
+            node = awaited[0][awaited[1]] = kind()
+            open_.append((column, node))
+        else:
+            node = _continued(column, kind, open_, documents)
+        for nested in kinds[1:]:
+            node.append(nested())
+            node = node[-1]
+            open_.append((open_[-1][0] + 2, node))
+        nodes += len(kinds)
+        # near the limit of the depth, the reader decides: an empty mapping or list is a level too
+        if len(open_) >= depth or nodes > most_nodes:
+            raise _NotBlock
+        awaited = None
+        new = value() if value.__class__ is type else value
+        if not key:
+            node.append(new)
+        elif key in node:
+            raise _NotBlock
+        elif value is _BELOW:
+            node[key] = None
+            awaited = (node, key, open_[-1][0])
+        else:
+            node[key] = new
+    return documents, nodes
+
+
+def _continued(column: int, kind: type, open_: list[tuple[int, Any]], documents: list[Any]) -> Any:
+    """Return the mapping or list that continues at this column, or the new value of a document."""
+    while open_ and (
+        open_[-1][0] > column or (open_[-1][0] == column and open_[-1][1].__class__ is not kind)
+    ):
+        open_.pop()
+    if open_ and open_[-1][0] == column:
+        return open_[-1][1]
+    if column or (documents and documents[-1] is not None):
+        raise _NotBlock
+    documents[-1:] = [kind()]
+    open_.append((0, documents[-1]))
+    return documents[-1]

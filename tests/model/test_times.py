@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twgen.model.durations import parse_duration
+from twgen.model.times import parse_duration
 from twgen.planning.sentences import spoken
 
 
