@@ -7,8 +7,8 @@ from typing import Any
 
 from tools.published_schemas import SCHEMAS, schema_address
 from twgen.specs.attached import KINDS, TARGET_FIELDS
-from twgen.specs.validation import attached, pods
 from twgen.specs.validation.checks import Range
+from twgen.specs.validation.rules import FIELDS
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 
 QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
@@ -26,7 +26,6 @@ ATTACHED = {
     for group_kind, kind in KINDS.items()
     for version, struct in kind.structs.items()
 }
-FIELDS = pods.FIELDS | attached.FIELDS
 
 
 def pod_template() -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The schema of each kind of spec: from the classes that declare its fields, and what it says of rules."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING
 from typing import Any, NamedTuple, get_args
 
 from tools.descriptions import described
@@ -10,16 +9,7 @@ from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.forms import LABEL, NAME, PERCENTAGE, SHARE
 from twgen.model.histories import Sample
 from twgen.model.policy import Policy, VersionPatch
-from twgen.model.record_shapes import (
-    Mark,
-    Named,
-    OneOf,
-    default_of,
-    document_names,
-    marks_of,
-    or_null,
-    shape_of,
-)
+from twgen.model.record_shapes import Field, Mark, Named, OneOf, fields_of, marks_of, or_null
 from twgen.model.shapes import INT32, Schema, Shape
 from twgen.model.spec import Connection, Encoding, Gate, GateInput, Rollout, SecretKey, Strategy
 from twgen.specs import kinds, spec_document
@@ -175,8 +165,9 @@ _GIVEN: dict[Any, dict[str, Schema]] = {}
 def _mapping(kind: Any) -> Schema:
     """The schema of the mapping that a class declares, without descriptions."""
     schema: Schema = {"type": "object", "properties": {}}
-    for attribute, name in document_names(kind).items():
-        annotation, default = kind.__annotations__[attribute], default_of(kind, attribute)
+    given = {name: Shape(_unused, _unused, schema) for name, schema in _GIVEN.get(kind, {}).items()}
+    own = {entry.attribute: entry for entry in fields_of(kind, given=given, shapes={}, otherwise=_nested)}
+    for attribute, annotation in kind.__annotations__.items():
         marks = marks_of(annotation)
         one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), {})
         if one_of:
@@ -184,20 +175,18 @@ def _mapping(kind: Any) -> Schema:
             more = {"properties": properties, **_exactly_one(*one_of)}
         elif Mark.INLINE in marks:
             more = _mapping(get_args(annotation)[0])
+        elif attribute in own:
+            more = _field(own[attribute])
         else:
-            more = _field(kind, attribute, name.split("."), default)
+            continue
         schema = _merged(schema, more)
     return _merged(schema | {"additionalProperties": False}, _RULES.get(kind, {}))
 
 
-def _field(kind: Any, attribute: str, path: Sequence[str], default: Any) -> Schema:
+def _field(entry: Field) -> Schema:
     """The schema of the mapping with this one field, which other mappings may hold."""
-    annotation = kind.__annotations__[attribute]
-    marks = marks_of(annotation)
-    is_required = default is MISSING or Mark.REQUIRED in marks
-    must_be_there = is_required or Mark.OF_HOLDER in marks
-    given = _GIVEN.get(kind, {}).get(attribute)
-    shape = Shape(_unused, _unused, given) if given else shape_of(annotation, {}, _nested)
+    path, shape, default = entry.name.split("."), entry.shape, entry.default
+    must_be_there = entry.required or Mark.OF_HOLDER in entry.marks
     schema = shape.schema
     if shape.may_be_empty and not must_be_there:
         schema = _or_empty(schema)
@@ -206,12 +195,12 @@ def _field(kind: Any, attribute: str, path: Sequence[str], default: Any) -> Sche
         schema = schema | {"default": shape.write(default)}
     schema = {"properties": {path[-1]: schema if must_be_there else or_null(schema)}}
     schema |= {"required": [path[-1]]} if must_be_there else {}
-    about = next((mark.about for mark in marks if isinstance(mark, Named)), "")
+    about = next((mark.about for mark in entry.marks if isinstance(mark, Named)), "")
     for depth, name in reversed(list(enumerate(path[:-1]))):
         is_innermost = depth == len(path) - 2
         description = {"description": about} if about and is_innermost else {}
         holder = description | {"type": "object"} | schema | {"additionalProperties": False}
-        must_hold = is_required and depth == 0
+        must_hold = entry.required and depth == 0
         schema = {"properties": {name: holder if must_hold else or_null(holder)}}
         schema |= {"required": [name]} if must_hold else {}
     return schema

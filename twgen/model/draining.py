@@ -10,7 +10,7 @@ from twgen.model.analysis import MOST_TYPES
 from twgen.model.forms import LINE, WORKFLOW_TYPE
 from twgen.model.paths import Path
 from twgen.model.record_shapes import Each, Example, Mark, Named
-from twgen.model.shapes import Findings, Shape, duration, unchanged
+from twgen.model.shapes import Findings, Shape, duration
 from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
 
@@ -151,7 +151,7 @@ def _read_as_json(value: Any, path: Path, findings: Findings) -> bytes:
     return text.encode()
 
 
-_AS_JSON = Shape(_read_as_json, unchanged, {})
+_AS_JSON = Shape(_read_as_json)
 
 
 @dataclass(frozen=True, slots=True)

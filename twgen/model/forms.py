@@ -44,8 +44,7 @@ LINE = text(
 )
 """Text on one line, with all variables filled in, and without blanks or typographic quotes at its ends.
 
-The name of a class may hold a `$`.
-"""
+The name of a class may hold a `$`."""
 WORKFLOW_TYPE = text(
     _LINE.replace("^", "^(?!.*['\"\\\\])", 1), "a workflow name: one line, without quotes", most=LONGEST_TEXT
 )

@@ -42,12 +42,10 @@ class TemporalProfiles(NamedTuple):
         str, text(r"^(?![^/])", "an absolute path, such as /etc/twgen/temporal/temporal.toml")
     ] = ""
     """The absolute path of Temporal's configuration file. Paths inside it must be absolute too. If absent,
-    TEMPORAL_CONFIG_FILE names the file.
-    """
+    TEMPORAL_CONFIG_FILE names the file."""
     profiles: tuple[ProfileGrant, ...] = ()
     """The profiles, and the Argo CD projects that may use each. A profile that is not listed is not used. A
-    profile is used only for its own address and namespace.
-    """
+    profile is used only for its own address and namespace."""
 
 
 _KUBECONFIG = text(
@@ -63,18 +61,15 @@ class ClusterOfApplications(NamedTuple):
     """The Argo CD project: a name or a glob pattern."""
     application: str = "*"
     """The application: a name or a glob pattern. If absent, the entry matches every application of the
-    project.
-    """
+    project."""
     kubeconfig: Annotated[str, _KUBECONFIG] = ""
     """The absolute path of a kubeconfig. It must hold a token or certificates, since the image has no login
-    programs. Conflicts with inCluster.
-    """
+    programs. Conflicts with inCluster."""
     context: Name = ""
     """The context of the kubeconfig. Required with kubeconfig."""
     in_cluster: bool = False
     """true: use the ServiceAccount of the plugin's own Pod, which needs the manifests of deploy/in-cluster.
-    Conflicts with kubeconfig.
-    """
+    Conflicts with kubeconfig."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Fields that cannot go together, each with the reason."""
@@ -178,8 +173,7 @@ class RolloutPod(NamedTuple):
     """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`."""
     image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
     """The twgen image of the Jobs, preferably with a digest. It must be the release that renders, since both
-    compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or None.
-    """
+    compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or None."""
     labels: Annotated[Mapping[str, str], Example({"team": "platform"})] = _NO_TEXTS
     """Labels of the Pods of rollouts, in addition to twgen's own."""
     annotations: Annotated[Mapping[str, str], Example({"sidecar.istio.io/inject": "false"})] = _NO_TEXTS
@@ -194,12 +188,10 @@ class RolloutPod(NamedTuple):
     """The resource requests and limits of a rollout's container, in place of twgen's own."""
     ca_bundle: CaBundle | None = None
     """The CA certificates that the Jobs trust for Temporal. They are used if the connection uses TLS and
-    names no caCertSecretRef. If absent, the Jobs trust the certificates of the image.
-    """
+    names no caCertSecretRef. If absent, the Jobs trust the certificates of the image."""
     requests: tuple[Annotated[Verb, choice(Verb.PROMOTE, Verb.RETRY, hint=_ALWAYS_TAKEN)], ...] = ()
     """What people may request of a rollout in addition to Pause, Resume and Abort, which are always taken.
-    Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can request it.
-    """
+    Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can request it."""
 
 
 _PROMETHEUS = text(
@@ -225,8 +217,7 @@ class PrometheusServer(NamedTuple):
     projects: tuple[str, ...] = ()
     """The Argo CD projects that may use it: names or glob patterns. A metric without `server` uses the only
     server that its project may use. At a terminal, every server may be used. `twgen tick` asks Argo CD for
-    the project of a worker; without Argo CD, it uses only servers for `*`.
-    """
+    the project of a worker; without Argo CD, it uses only servers for `*`."""
     bearer_token_file: Annotated[str, _FILE] = ""
     """The absolute path of a file with the bearer token. twgen reads the file for every request."""
     username: Annotated[str, text(r"^[ -9;-~]+$(?!\n)", "a user name: printable ASCII without a colon")] = ""
@@ -235,16 +226,13 @@ class PrometheusServer(NamedTuple):
     """The absolute path of a file with that user's password."""
     ca_file: Annotated[str, _FILE] = ""
     """The absolute path of a file with the CA certificates to trust, as PEM. If absent, twgen trusts the
-    certificates of the system.
-    """
+    certificates of the system."""
     headers: Annotated[Mapping[str, str], Example({"X-Scope-OrgID": "payments"})] = _NO_TEXTS
     """Additional request headers, such as the tenant of Mimir or Thanos. Put no secrets here: the intents of
-    rollouts contain them.
-    """
+    rollouts contain them."""
     secret_name: Annotated[str, _SECRET, Example("prometheus")] = ""
     """A Secret in every worker's namespace with the credentials for the Jobs of rollouts: `token`, or
-    `username` and `password`, and `ca.crt` if needed. Without it, Jobs send no credentials.
-    """
+    `username` and `password`, and `ca.crt` if needed. Without it, Jobs send no credentials."""
     secret_folder: Annotated[str, Mark.INTERNAL] = ""
     """The folder of that Secret in a Pod; its keys are used in place of the files."""
 
@@ -277,8 +265,7 @@ class AttachedKinds(NamedTuple):
 
     kinds: tuple[GroupKind, ...] = ()
     """Kinds that teams may attach in addition to HorizontalPodAutoscaler, PodDisruptionBudget, ScaledObject
-    and VerticalPodAutoscaler. twgen does not check their fields.
-    """
+    and VerticalPodAutoscaler. twgen does not check their fields."""
 
 
 class Links(NamedTuple):
@@ -286,8 +273,7 @@ class Links(NamedTuple):
 
     temporal: Annotated[str, _URL, Example("https://temporal.example.com")] = ""
     """The URL of Temporal's UI. Argo CD links each Deployment and intent to its workflows there, and the
-    dashboard links each worker.
-    """
+    dashboard links each worker."""
     argocd: Annotated[str, _URL, Example("https://argocd.example.com")] = ""
     """The URL of Argo CD's UI. The dashboard links a worker to the application that moved its traffic."""
     dashboard: Annotated[str, _URL, Example("https://twgen.example.com")] = ""
@@ -303,8 +289,7 @@ class TickSettings(NamedTuple):
     """true: it deletes old versions in Temporal as `keepRecords` of RolloutPolicies says."""
     rollouts: bool = False
     """true: it carries out the rollouts of workers with driver Tick. Its account then moves all their
-    traffic, and needs the rights of deploy/tick/rollouts.
-    """
+    traffic, and needs the rights of deploy/tick/rollouts."""
 
 
 _INSTANCE = text(
@@ -319,24 +304,20 @@ class Operator:
 
     instance: Annotated[str, _INSTANCE, Example("prod-eu")] = ""
     """The name of this Argo CD, different from every other one. An application's manager identity is
-    twgen/INSTANCE/APPLICATION. If absent, each worker needs spec.identity in a RolloutPolicy.
-    """
+    twgen/INSTANCE/APPLICATION. If absent, each worker needs spec.identity in a RolloutPolicy."""
     temporal: TemporalProfiles = TemporalProfiles()
     """The credentials for Temporal, as profiles of Temporal's own configuration file."""
     clusters: tuple[ClusterOfApplications, ...] = ()
     """The clusters with the live Deployments. The first matching entry is used. If none matches, the cluster
-    is not read, and twgen assumes that every version in Temporal may still have a Deployment.
-    """
+    is not read, and twgen assumes that every version in Temporal may still have a Deployment."""
     rollout: RolloutPod = RolloutPod()
     """The Jobs that carry out rollouts in the cluster. A change here makes a new Job for every worker. The
-    Job of a settled worker ends at once.
-    """
+    Job of a settled worker ends at once."""
     attached: AttachedKinds = AttachedKinds()
     """The objects that teams may attach to the versions of their workers."""
     prometheus: Annotated[tuple[PrometheusServer, ...], Each(attrgetter("name"), "Prometheus")] = ()
     """The servers that answer queries of metrics: Prometheus, or servers with its API (POST
-    /api/v1/query_range). twgen follows no redirect, and accepts at most a megabyte within ten seconds.
-    """
+    /api/v1/query_range). twgen follows no redirect, and accepts at most a megabyte within ten seconds."""
     links: Links = Links()
     """The addresses of web pages that Argo CD and the dashboard link to."""
     tick: TickSettings = TickSettings()

@@ -7,8 +7,7 @@ from typing import Any
 Path = tuple[Any, str | int] | str | None
 """Where a walk through a value is: the path of what holds it, and its key or index there; None: at the start.
 
-It costs nothing where nothing is wrong; `written_path` makes text of it. A walk may begin at a text.
-"""
+It costs nothing where nothing is wrong; `written_path` makes text of it. A walk may begin at a text."""
 
 _MAPPINGS = (dict, Mapping)  # to tell a dict costs a quarter of asking the abstract class
 _PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")

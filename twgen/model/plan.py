@@ -96,8 +96,7 @@ class VersionPlan:
     attached: tuple[AttachedObject, ...] = ()
     """The attached objects of the version, such as an HPA.
 
-    They are rendered with it, or for its pods if its own manifest is lost.
-    """
+    They are rendered with it, or for its pods if its own manifest is lost."""
     leaving: tuple[AttachedObject, ...] = ()
     """Attached objects that it must lose: they are rendered once more, without protection and owner."""
     replaced: tuple[AttachedObject, ...] = ()

@@ -113,8 +113,7 @@ class NoPollers:
     ] = POLLERS_ARE_LISTED
     """How long no worker may poll before twgen acts, from 2m to 5m.
 
-    An idle worker polls about once a minute, and Temporal forgets a poller after five minutes.
-    """
+    An idle worker polls about once a minute, and Temporal forgets a poller after five minutes."""
     action: WhenNoPollers = WhenNoPollers.ABORT
     """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
     resume`. Wait: wait for the pods."""

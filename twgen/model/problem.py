@@ -38,8 +38,7 @@ _HIDDEN = re.compile(
 )
 """Characters without a width, and blanks other than the ordinary one.
 
-Characters that join letters of other scripts, or signs, are allowed between them.
-"""
+Characters that join letters of other scripts, or signs, are allowed between them."""
 _MOST_SHOWN = 80
 _SHORTEST_END = 4
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)

@@ -5,11 +5,11 @@ the document: by its name in camel case, of the shape of its type, and described
 `Annotated` adds what a type cannot say: a Shape with limits, Named, Each, Example, NullWhen or a Mark.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
+from functools import partial
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -31,11 +31,8 @@ from twgen.model.shapes import (
     listing,
     mapping,
     text,
-    unchanged,
 )
 
-_WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_UNKNOWN: tuple[str, "Field | None"] = ("", None)
 _SCALARS: dict[Any, Shape] = {
     bool: FLAG,
     str: TEXT,
@@ -110,124 +107,160 @@ class Mark(Enum):
 
 
 class Field(NamedTuple):
-    """A field of a record, by the name that documents have for it; null is the same as absent."""
+    """A field of a mapping, by the name that documents have for it; null is the same as absent."""
 
     name: str
     shape: Shape
     about: str = ""
     """The description in the schema, if no docstring of an attribute is one."""
     required: bool = False
-    attribute: str | None = None
-    """Of the value; None: the name in snake case; empty: the field is only checked."""
-    absent: Any = None
-    """The attribute that is not written."""
-    null_when: Callable[[Any], bool] | None = None
-    """Set: null is not the same as absent; it is read as None, and written when this holds of the value."""
-    is_printed: bool = False
-    """Documents have it unless it is `absent`, although it need not be there to read them."""
+    attribute: str = ""
+    """The attribute of the value; empty: the field is only checked."""
+    default: Any = None
+    """The default of the attribute; MISSING: it has none."""
+    marks: tuple[Any, ...] = ()
+    """What `Annotated` adds to the type of the attribute."""
+    may_be_none: bool = False
+
+
+def fields_of(
+    declared: Any,
+    *attributes: str,
+    given: Mapping[str, Shape] = MappingProxyType({}),
+    shapes: Mapping[Any, Shape] = MappingProxyType({}),
+    otherwise: Callable[..., Shape],
+) -> Iterator[Field]:
+    """The fields that a class declares, or these of its attributes and properties.
+
+    Shapes that the types cannot say are given by attribute (`given`), or by class at any depth (`shapes`);
+    `otherwise` makes those of other classes. An attribute with several fields (INLINE, OneOf) is left out.
+    """
+    for attribute, name in document_names(declared, attributes).items():
+        annotation = annotation_of(declared, attribute)
+        marks, default = marks_of(annotation), default_of(declared, attribute)
+        if Mark.INLINE in marks or any(isinstance(mark, OneOf) for mark in marks):
+            continue
+        yield Field(
+            name,
+            given.get(attribute) or shape_of(annotation, shapes, otherwise),
+            required=default is MISSING or Mark.REQUIRED in marks,
+            attribute=attribute,
+            default=default,
+            marks=marks,
+            may_be_none=NoneType in get_args(get_args(annotation)[0] if marks else annotation),
+        )
 
 
 def document_of(
-    api_version: str, name: str, declared: Any, *more: Field, shapes: Mapping[Any, Shape]
+    api_version: str,
+    name: str,
+    declared: Any,
+    *more: Field,
+    shapes: Mapping[Any, Shape],
+    is_printed: bool = False,
 ) -> Shape:
     """The record of a whole document: apiVersion, kind, `more` fields, and those that the class declares."""
-    return record_of(declared, first=(*_head(api_version, name), *more), shapes=shapes)
-
-
-def printed_document_of(
-    api_version: str, name: str, declared: Any, *attributes: str, shapes: Mapping[Any, Shape]
-) -> Shape:
-    """The record of a whole document that is printed, as `printed_of` makes it."""
-    return printed_of(declared, *attributes, first=_head(api_version, name), shapes=shapes)
-
-
-def _head(api_version: str, name: str) -> tuple[Field, Field]:
     api = Field("apiVersion", constant(api_version), required=True)
-    return api, Field("kind", constant(name), required=True)
+    kind = Field("kind", constant(name), required=True)
+    return record_of(declared, first=(api, kind, *more), shapes=shapes, is_printed=is_printed)
 
 
-def record_of(
+def record_of(  # noqa: PLR0913 - where a document differs from its class
     declared: Any,
     *attributes: str,
     first: Sequence[Field] = (),
     make: Callable[..., Any] | None = None,
     fields: Mapping[str, Shape] = MappingProxyType({}),
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
+    is_printed: bool = False,
 ) -> Shape:
     """The record that a dataclass or a NamedTuple declares: these attributes of it, or all.
 
     `make` makes the value of what was read, in place of the class. Shapes that another package has are given
     by attribute (`fields`), or by class at any depth (`shapes`). If the class has a method `contradictions`,
-    it yields the fields that cannot go together.
+    it yields the fields that cannot go together. Of a record that is printed, every field is written, and
+    None as null. Where it is read, an attribute with a default may be missing: another release wrote it.
     """
-    names = document_names(declared)
-    entries = []
-    for attribute in attributes or names:
-        annotation, default = declared.__annotations__[attribute], default_of(declared, attribute)
-        marks = marks_of(annotation)
-        entry = Field(
-            names[attribute],
-            fields.get(attribute) or shape_of(annotation, shapes),
-            required=default is MISSING or Mark.REQUIRED in marks,
-            attribute=attribute,
-            absent=None if default is MISSING or Mark.WRITTEN in marks else default,
-            null_when=next((mark.holds for mark in marks if isinstance(mark, NullWhen)), None),
-        )
-        entries.append(entry)
-    shape = record(make or declared, *first, *entries)
-    return _checked(shape, declared.contradictions) if hasattr(declared, "contradictions") else shape
+    nested = partial(record_of, is_printed=True) if is_printed else record_of
+    own = fields_of(declared, *attributes, given=fields, shapes=shapes, otherwise=nested)
+    entries = (*first, *own)
+    required = [entry.name for entry in entries if entry.required]
+    absent: dict[str, Any] = {}
+    """The value that is not written, by field."""
+    null_when: dict[str, Callable[[Any], bool]] = {}
+    """Where null is not the same as absent: it is read as None, and written when this holds of the value."""
+    for entry in entries:
+        is_left_out = Mark.LEFT_OUT in entry.marks if is_printed else Mark.WRITTEN not in entry.marks
+        absent[entry.name] = None if entry.default is MISSING or not is_left_out else entry.default
+        if is_printed and entry.may_be_none:
+            null_when[entry.name] = lambda _: True
+        for mark in entry.marks:
+            if isinstance(mark, NullWhen):
+                null_when[entry.name] = mark.holds
+    there = [name for name, value in absent.items() if name in required or (is_printed and value is None)]
+    never_null = (absent if is_printed else set(required)) - null_when.keys()
+
+    def write(value: Any) -> dict[str, Any]:
+        written = {}
+        for entry in entries:
+            item = getattr(value, entry.attribute) if entry.attribute else entry.shape.fixed or None
+            if item is not None and item != absent[entry.name]:
+                written[entry.name] = entry.shape.write(item)
+            elif entry.name in null_when and null_when[entry.name](value):
+                written[entry.name] = None
+        return written
+
+    schema = _object_schema(entries, there, never_null) | {"additionalProperties": False}
+    read = _record_reader(
+        make or declared, entries, null_when.keys(), getattr(declared, "contradictions", None)
+    )
+    return Shape(read, write, schema)
 
 
-def printed_of(
-    declared: Any,
-    *attributes: str,
-    first: Sequence[Field] = (),
-    make: Callable[..., Any] | None = None,
-    shapes: Mapping[Any, Shape] = MappingProxyType({}),
-) -> Shape:
-    """The record of a class in a document that is printed: every field is written, and None as null.
-
-    Where it is read, an attribute with a default may be missing: another release wrote it. The attributes may
-    be properties. `make` and `shapes` are as in `record_of`.
-    """
-    entries = []
-    for attribute, name in document_names(declared, attributes).items():
-        annotation = annotation_of(declared, attribute)
-        marks, default = marks_of(annotation), default_of(declared, attribute)
-        may_be_none = NoneType in get_args(get_args(annotation)[0] if marks else annotation)
-        entry = Field(
-            name,
-            shape_of(annotation, shapes, printed_of),
-            required=default is MISSING,
-            attribute=attribute,
-            absent=default if Mark.LEFT_OUT in marks else None,
-            null_when=_always if may_be_none else None,
-            is_printed=True,
-        )
-        entries.append(entry)
-    return record(make or declared, *first, *entries)
-
-
-def _always(_: Any) -> bool:
-    return True
-
-
-def _checked(shape: Shape, contradictions: Callable[[Any], Iterable[tuple[Any, str]]]) -> Shape:
-    """The shape with rules between its fields; they apply to values whose fields are all right."""
+def _record_reader(
+    make: Callable[..., Any],
+    entries: Sequence[Field],
+    nullable: Collection[str],
+    contradictions: Callable[[Any], Iterator[tuple[Any, str]]] | None,
+) -> Callable[[Any, Path, Findings], Any]:
+    by_name = {
+        entry.name: (entry.attribute, entry.shape.plain, entry.shape.read, entry.name in nullable)
+        for entry in entries
+    }
+    required = [entry.name for entry in entries if entry.required]
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
+        if value.__class__ is not dict:
+            findings.problem(path, wrong_type(noun(dict), value))
+            return None
         before = findings.count
-        checked_value = shape.read(value, path, findings)
-        for place, message in contradictions(checked_value) if findings.count == before else ():
+        attributes: dict[str, Any] = {}
+        for name, item in value.items():
+            if name not in by_name:
+                findings.problem((path, name), f"no such field{did_you_mean(name, by_name)}")
+                continue
+            attribute, plain, read_item, is_nullable = by_name[name]
+            if item.__class__ is plain:
+                attributes[attribute] = item
+            elif item is not None:
+                attributes[attribute] = read_item(item, (path, name), findings)
+            elif is_nullable:
+                attributes[attribute] = None
+        attributes.pop("", None)
+        given = value.keys() & nullable
+        missing = [name for name in required if value.get(name) is None and name not in given]
+        for name in missing:
+            findings.problem((path, name), "is required")
+        made = None if missing else make(**attributes)
+        # rules between fields apply to values whose fields are all right
+        for place, message in contradictions(made) if contradictions and findings.count == before else ():
             findings.problem((path, place) if place else path, message)
-        return checked_value
+        return made
 
-    return shape._replace(read=read)
+    return read
 
 
-def shape_of(
-    declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[..., Shape] = record_of
-) -> Shape:
+def shape_of(declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[..., Shape]) -> Shape:
     """The shape of the values of a type: of a class with fields, a given one, or that of `otherwise`."""
     marks = marks_of(declared)
     if marks:
@@ -283,67 +316,6 @@ def default_of(kind: Any, attribute: str) -> Any:
     return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 
-def record(kind: Callable[..., Any], *entries: Field) -> Shape:
-    """A mapping of our own that is one value of `kind`: a dataclass, or a function of its attributes.
-
-    A field that no entry describes is a problem, and so is the absence of one that is marked as required or
-    has no default in the dataclass.
-    """
-    undefaulted = {
-        item.name
-        for item in getattr(kind, "__dataclass_fields__", {}).values()
-        if item.default is item.default_factory is MISSING
-    }
-    required = [entry.name for entry in entries if entry.required or _attribute(entry) in undefaulted]
-
-    def write(value: Any) -> dict[str, Any]:
-        written = {}
-        for entry in entries:
-            attribute = _attribute(entry)
-            item = getattr(value, attribute) if attribute else entry.shape.fixed or None
-            if item is not None and item != entry.absent:
-                written[entry.name] = entry.shape.write(item)
-            elif entry.null_when and entry.null_when(value):
-                written[entry.name] = None
-        return written
-
-    printed = {entry.name for entry in entries if entry.is_printed and entry.absent is None}
-    there = [entry.name for entry in entries if entry.name in printed or entry.name in required]
-    schema = _object_schema(entries, there) | {"additionalProperties": False}
-    return Shape(_record_reader(kind, entries, required), write, schema)
-
-
-def _record_reader(
-    kind: Callable[..., Any], entries: Sequence[Field], required: Sequence[str]
-) -> Callable[[Any, Path, Findings], Any]:
-    by_name = {entry.name: (_attribute(entry), entry) for entry in entries}
-    nullable = {entry.name for entry in entries if entry.null_when}
-
-    def read(value: Any, path: Path, findings: Findings) -> Any:
-        if value.__class__ is not dict:
-            findings.problem(path, wrong_type(noun(dict), value))
-            return None
-        attributes: dict[str, Any] = {}
-        for name, item in value.items():
-            attribute, entry = by_name.get(name, _UNKNOWN)
-            if entry is None:
-                findings.problem((path, name), f"no such field{did_you_mean(name, by_name)}")
-            elif item.__class__ is entry.shape.plain:
-                attributes[attribute] = item
-            elif item is not None:
-                attributes[attribute] = entry.shape.read(item, (path, name), findings)
-            elif entry.null_when:
-                attributes[attribute] = None
-        attributes.pop("", None)
-        given = value.keys() & nullable
-        missing = [name for name in required if value.get(name) is None and name not in given]
-        for name in missing:
-            findings.problem((path, name), "is required")
-        return None if missing else kind(**attributes)
-
-    return read
-
-
 def excerpt(*entries: Field) -> Shape:
     """A mapping that another program defines: only these fields are checked, and it is kept whole."""
     looked_at = tuple((entry.name, entry.shape.plain, entry.shape.read, entry.required) for entry in entries)
@@ -363,20 +335,13 @@ def excerpt(*entries: Field) -> Shape:
                 read_item(item, (path, name), findings)
         return value
 
-    return Shape(read, unchanged, _object_schema(entries, required))
+    return Shape(read, schema=_object_schema(entries, required, required))
 
 
-def _attribute(entry: Field) -> str:
-    if entry.shape.fixed:
-        return ""
-    return _WORD_STARTS.sub("_", entry.name).lower() if entry.attribute is None else entry.attribute
-
-
-def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
+def _object_schema(entries: Sequence[Field], required: Sequence[str], never_null: Collection[str]) -> Schema:
     properties: dict[str, Schema] = {}
     for entry in entries:
-        is_never_null = (entry.name in required or entry.is_printed) and not entry.null_when
-        schema = entry.shape.schema if is_never_null else or_null(entry.shape.schema)
+        schema = entry.shape.schema if entry.name in never_null else or_null(entry.shape.schema)
         properties[entry.name] = ({"description": entry.about} if entry.about else {}) | schema
     return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})
 

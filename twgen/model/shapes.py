@@ -95,6 +95,10 @@ class Findings:
         return list(shortened(self.problems, self.most))
 
 
+def _unchanged(value: Any) -> Any:
+    return value
+
+
 class Shape(NamedTuple):
     """One kind of value in a document: its reader, its writer and its JSON Schema.
 
@@ -102,8 +106,9 @@ class Shape(NamedTuple):
     """
 
     read: Callable[[Any, Path, Findings], Any]
-    write: Callable[[Any], Any]
-    schema: Schema
+    write: Callable[[Any], Any] = _unchanged
+    """By default, a value is the same in documents."""
+    schema: Schema = {}  # noqa: RUF012 - no reader changes it
     plain: type | None = None
     """Every value of this class is valid and stays as it is, so `read` need not be called."""
     fixed: str = ""
@@ -145,7 +150,7 @@ def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 
     schema |= {"minLength": max(least, 1 if most else 0)} if least or most else {}
     schema |= {"maxLength": most} if most else {}
     plain = None if pattern or least or most else str
-    return Shape(read, unchanged, schema, plain, may_be_empty=bool(most))
+    return Shape(read, schema=schema, plain=plain, may_be_empty=bool(most))
 
 
 def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> str:
@@ -186,7 +191,7 @@ def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too
             findings.problem(path, f"{value} is above {most}{too_many}")
         return value
 
-    return Shape(read, unchanged, {"type": "integer", "minimum": least, "maximum": most})
+    return Shape(read, schema={"type": "integer", "minimum": least, "maximum": most})
 
 
 def number(least: float | None = None, most: float | None = None, *, all_of_it: str = "") -> Shape:
@@ -271,7 +276,7 @@ def constant(value: str) -> Shape:
             findings.problem(path, f"must be {value}")
         return value
 
-    return Shape(read, unchanged, {"const": value}, fixed=value)
+    return Shape(read, schema={"const": value}, fixed=value)
 
 
 def choice(*items: StrEnum, hint: str = "", guesses: bool = True) -> Shape:
@@ -300,7 +305,7 @@ def _one_of(values: Mapping[str, Any], hint: str = "", *, guesses: bool = True) 
             findings.problem(path, f"{quoted(value)} {is_one}{similar}")
         return values.get(value)
 
-    return Shape(read, unchanged, {"enum": list(values)})
+    return Shape(read, schema={"enum": list(values)})
 
 
 def listing(  # noqa: PLR0913 - the limits of a list
@@ -372,12 +377,7 @@ def mapping(item: Shape | None = None) -> Shape:
         return value
 
     schema: Schema = {"type": "object"}
-    return Shape(read, unchanged, schema | ({"additionalProperties": item.schema} if item else {}))
-
-
-def unchanged(value: Any) -> Any:
-    """The value itself: how a Shape is written whose values stand in documents as they are."""
-    return value
+    return Shape(read, schema=schema | ({"additionalProperties": item.schema} if item else {}))
 
 
 def _read_time(value: Any, path: Path, findings: Findings) -> Any:
@@ -402,15 +402,15 @@ def fits(shape: Shape, value: str) -> bool:
 
 _LIST = noun(list)
 TEXT = text()
-NUMBER = number()._replace(write=unchanged)
+NUMBER = number()._replace(write=_unchanged)
 """Any but infinity."""
 TIME = Shape(_read_time, format_time, {"type": "string", "pattern": TIME_PATTERN})
-FLAG = Shape(_read_flag, unchanged, {"type": "boolean"}, bool)
+FLAG = Shape(_read_flag, schema={"type": "boolean"}, plain=bool)
 COUNT = whole_number()
 INT32 = whole_number(most=_LARGEST_INT32)
 POSITIVE = whole_number(1, _LARGEST_INT32)
 DURATION = duration()
 TEXTS = mapping(TEXT)
 """A mapping of names to strings, such as labels."""
-AS_WRITTEN = Shape(lambda value, *_: value, unchanged, {})
+AS_WRITTEN = Shape(lambda value, *_: value)
 """Any value."""

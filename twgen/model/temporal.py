@@ -86,8 +86,7 @@ class TaskQueue:
     """Whether an unversioned worker polled recently. Absent: not read."""
     silent_seconds: int | None = None
     """Seconds since a worker of this version last polled, at the time of reading. Absent: it polled recently,
-    or this is not known.
-    """
+    or this is not known."""
     has_tasks: bool | None = None
     """Whether tasks of this version wait there, or came recently. Absent: not read."""
 

@@ -145,12 +145,10 @@ class WorkerWorld:
     """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
     """The Temporal namespace of the worker. Empty: it is not known, because no spec names the worker and its
-    Deployments do not say it.
-    """
+    Deployments do not say it."""
     temporal: Annotated[WorkerDeployment | None, NullWhen(attrgetter("temporal_was_read"))] = None
     """The state in Temporal. Null: Temporal does not know the worker. Absent: Temporal was not asked, so
-    nothing can be planned.
-    """
+    nothing can be planned."""
     deployments: tuple[LiveDeployment, ...] | None = None
     """Live apps/v1 Deployments as the API server returns them. Absent: the cluster was not read."""
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
@@ -163,12 +161,10 @@ class WorkerWorld:
     """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     worker_deployments: int | None = None
     """How many Worker Deployments its Temporal namespace has, counted up to 1000. Absent: not counted,
-    because Temporal knows the worker or its pods are not available.
-    """
+    because Temporal knows the worker or its pods are not available."""
     other_workers: tuple[OtherWorker, ...] = ()
     """Other workers that may be this one under another name. They are listed if no worker seems to poll for
-    the target.
-    """
+    the target."""
     replay: ReplayRun | None = None
     """The replay of the target. Absent: not read."""
     autoscalers: tuple[Autoscaler, ...] = ()

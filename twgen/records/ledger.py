@@ -14,17 +14,18 @@ from twgen.cluster.marks import recorded_annotations
 from twgen.errors import InvalidInput
 from twgen.model.paths import Path, parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, path_in_file
-from twgen.model.record_shapes import Each, Field, Name, document_of, excerpt, record, record_of
+from twgen.model.record_shapes import Each, Field, Mark, Name, document_of, excerpt, fields_of, record_of
 from twgen.model.shapes import (
+    AS_WRITTEN,
+    INT32,
     MOST_OF_A_RECORD,
+    POSITIVE,
     TEXTS,
     Findings,
     Shape,
     constant,
     mapping,
     text,
-    unchanged,
-    whole_number,
 )
 from twgen.model.values import dataclass
 from twgen.model.world import RecordedDeployment
@@ -55,6 +56,94 @@ KIND = "Ledger"
 _NEW = {"apiVersion": TWGEN_API, "kind": KIND}
 
 
+_PERCENT = text(r"^[0-9]+%$(?!\n)", "a percentage")
+
+
+def _read_pods(value: Any, path: Path, findings: Findings) -> Any:
+    shape = _PERCENT if isinstance(value, str) else INT32
+    return shape.read(value, path, findings)
+
+
+_PODS = Shape(_read_pods, schema={"anyOf": [INT32.schema, _PERCENT.schema]})
+
+
+class _RollingUpdate(NamedTuple):
+    max_surge: Annotated[Any, _PODS] = None
+    """How many pods may exist beyond the replicas."""
+    max_unavailable: Annotated[Any, _PODS] = None
+    """How many replicas may be missing."""
+
+
+class _Strategy(NamedTuple):
+    type: Annotated[str, text(r"^(RollingUpdate|Recreate)$(?!\n)", "RollingUpdate or Recreate")] = ""
+    """RollingUpdate or Recreate."""
+    rolling_update: _RollingUpdate | None = None
+    """How many pods Kubernetes replaces at a time."""
+
+
+class _Selector(NamedTuple):
+    match_labels: Annotated[Mapping[str, str], TEXTS]
+    """The labels that name the Worker Deployment and the build ID."""
+
+
+# all of it is rendered again, so it may only contain what twgen has written
+class _Spec(NamedTuple):
+    replicas: Annotated[int | None, INT32] = None
+    """How many pods it had. Each render decides how many it gets."""
+    min_ready_seconds: Annotated[int, INT32] = 0
+    """How many seconds a pod must be ready before it counts as available."""
+    progress_deadline_seconds: Annotated[int, POSITIVE] = 600
+    """After how many seconds without progress the Deployment counts as stalled."""
+    revision_history_limit: Annotated[int | None, INT32] = None
+    """How many old ReplicaSets Kubernetes keeps."""
+    strategy: _Strategy | None = None
+    """How Kubernetes replaces its pods."""
+    selector: Annotated[_Selector | None, Mark.REQUIRED] = None
+    """The selector of this version's pods."""
+    template: Annotated[Any, AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"}), Mark.REQUIRED] = None
+    """The pod template that ran. It must fit the hash that it records."""
+
+
+class _Deployment(NamedTuple):
+    spec: _Spec
+    """The fields that twgen renders again. It holds only fields that `twgen lock` writes."""
+
+
+_MANIFEST = excerpt(
+    Field("apiVersion", constant(DEPLOYMENT_API), required=True),
+    Field("kind", constant("Deployment"), required=True),
+    *fields_of(_Deployment, shapes={}, otherwise=record_of),
+)
+
+
+def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
+    before = findings.count
+    _MANIFEST.read(value, path, findings)
+    DEPLOYMENT.read(value, path, findings)
+    if findings.count > before:
+        return value
+    spec = value["spec"]
+    stored = stored_template(spec["template"], "")
+    for finding in (*stored.problems, *stored.unknown):
+        place: Path = ((path, "spec"), "template")
+        for step in parse_path(finding.path):
+            place = (place, step)
+        findings.problem(place, finding.message)
+    if findings.count == before:
+        names = injected_names(value)
+        if names is None or not fits_hash(spec["template"], names):
+            has_hash = bool(annotation_of(spec["template"], TEMPLATE_HASH))
+            message = f"does not match its {TEMPLATE_HASH}" if has_hash else _UNVOUCHED
+            message += f": it {_CHANGED_BY_HAND}"
+            findings.problem(((path, "spec"), "template"), message)
+    return value
+
+
+_UNVOUCHED = f"has no annotation {TEMPLATE_HASH}, so twgen cannot know whether it ever ran"
+_CHANGED_BY_HAND = "was changed by hand; restore it from Git, or remove the entry"
+_DEPLOYMENT = Shape(_read_deployment, dict, {"$ref": "deployment.json", **_MANIFEST.schema})
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """A version of a worker, as `twgen lock` recorded it."""
@@ -63,7 +152,7 @@ class LedgerEntry:
     """The worker as namespace/worker, such as shop/payments."""
     build_id: Name
     """The build ID of the version."""
-    deployment: Mapping[str, Any]
+    deployment: Annotated[Mapping[str, Any], _Deployment, _DEPLOYMENT]
     """The Deployment of the version. twgen renders it again while the version may have work."""
     recorded_at: datetime | None = None
     """When `twgen lock` recorded it."""
@@ -97,114 +186,12 @@ class Ledger:
     """One entry for each version of each worker."""
 
 
-_INT32 = whole_number(most=2**31 - 1)
-
-
-def _read_pods(value: Any, path: Path, findings: Findings) -> Any:
-    shape = _PERCENT if isinstance(value, str) else _INT32
-    return shape.read(value, path, findings)
-
-
-_PERCENT = text(r"^[0-9]+%$(?!\n)", "a percentage")
-_PODS = Shape(_read_pods, unchanged, {"anyOf": [_INT32.schema, _PERCENT.schema]})
-_STRATEGY = record(
-    dict,
-    Field(
-        "type",
-        text(r"^(RollingUpdate|Recreate)$(?!\n)", "RollingUpdate or Recreate"),
-        "RollingUpdate or Recreate.",
-    ),
-    Field(
-        "rollingUpdate",
-        record(
-            dict,
-            Field("maxSurge", _PODS, "How many pods may exist beyond the replicas."),
-            Field("maxUnavailable", _PODS, "How many replicas may be missing."),
-        ),
-        "How many pods Kubernetes replaces at a time.",
-    ),
-)
-# all of it is rendered again, so it may only contain what twgen has written
-_SPEC = record(
-    dict,
-    Field("replicas", _INT32, "How many pods it had. Each render decides how many it gets."),
-    Field("minReadySeconds", _INT32, "How many seconds a pod must be ready before it counts as available."),
-    Field(
-        "progressDeadlineSeconds",
-        whole_number(1, 2**31 - 1),
-        "After how many seconds without progress the Deployment counts as stalled.",
-    ),
-    Field("revisionHistoryLimit", _INT32, "How many old ReplicaSets Kubernetes keeps."),
-    Field("strategy", _STRATEGY, "How Kubernetes replaces its pods."),
-    Field(
-        "selector",
-        record(
-            dict,
-            Field(
-                "matchLabels",
-                TEXTS,
-                "The labels that name the Worker Deployment and the build ID.",
-                required=True,
-            ),
-        ),
-        "The selector of this version's pods.",
-        required=True,
-    ),
-    Field(
-        "template",
-        Shape(lambda value, *_: value, unchanged, {"$ref": "podtemplate.json"}),
-        "The pod template that ran. It must fit the hash that it records.",
-        required=True,
-    ),
-)
-_MANIFEST = excerpt(
-    Field("apiVersion", constant(DEPLOYMENT_API), required=True),
-    Field("kind", constant("Deployment"), required=True),
-    Field(
-        "spec",
-        _SPEC,
-        "The fields that twgen renders again. It holds only fields that `twgen lock` writes.",
-        required=True,
-    ),
-)
-
-
-def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
-    before = findings.count
-    _MANIFEST.read(value, path, findings)
-    DEPLOYMENT.read(value, path, findings)
-    if findings.count > before:
-        return value
-    spec = value["spec"]
-    stored = stored_template(spec["template"], "")
-    for finding in (*stored.problems, *stored.unknown):
-        place: Path = ((path, "spec"), "template")
-        for step in parse_path(finding.path):
-            place = (place, step)
-        findings.problem(place, finding.message)
-    if findings.count == before:
-        names = injected_names(value)
-        if names is None or not fits_hash(spec["template"], names):
-            has_hash = bool(annotation_of(spec["template"], TEMPLATE_HASH))
-            message = f"does not match its {TEMPLATE_HASH}" if has_hash else _UNVOUCHED
-            message += f": it {_CHANGED_BY_HAND}"
-            findings.problem(((path, "spec"), "template"), message)
-    return value
-
-
-_UNVOUCHED = f"has no annotation {TEMPLATE_HASH}, so twgen cannot know whether it ever ran"
-_CHANGED_BY_HAND = "was changed by hand; restore it from Git, or remove the entry"
-_DEPLOYMENT = Shape(_read_deployment, dict, {"$ref": "deployment.json", **_MANIFEST.schema})
-_ENTRY = record_of(
-    LedgerEntry,
-    *("worker", "build_id", "recorded_at", "deployment"),
-    fields={"deployment": _DEPLOYMENT},
-)
+_ENTRY = record_of(LedgerEntry, "worker", "build_id", "recorded_at", "deployment")
 LEDGER = document_of(
     TWGEN_API,
     KIND,
     Ledger,
-    Field("metadata", mapping(), "A name for people. A ledger is never applied to a cluster.", attribute=""),
+    Field("metadata", mapping(), "A name for people. A ledger is never applied to a cluster."),
     shapes={LedgerEntry: _ENTRY},
 )
 

@@ -19,7 +19,7 @@ from twgen.model.operator import (
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, noun, quoted, wrong_type
 from twgen.model.record_shapes import Field, document_of, record_of
-from twgen.model.shapes import MOST_OF_A_RECORD, Findings, Shape, listing, mapping, text, unchanged
+from twgen.model.shapes import MOST_OF_A_RECORD, Findings, Shape, listing, mapping, text
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
 
@@ -53,9 +53,7 @@ def _read_attached_kind(value: Any, path: Path, findings: Findings) -> Any:
     return _KIND.read(value, path, findings)
 
 
-_ATTACHED_KIND = Shape(
-    _read_attached_kind, _KIND.write, _KIND.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
-)
+_ATTACHED_KIND = Shape(_read_attached_kind, schema=_KIND.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}})
 _GROUP_KIND_FIELDS = record_of(GroupKind, fields={"group": _GROUP, "kind": _ATTACHED_KIND})
 
 
@@ -83,7 +81,7 @@ def _part_of_a_pod(struct: str) -> Shape:
         findings.add_problems((*stored.problems, *stored.unknown))
         return stored.template
 
-    return Shape(read, unchanged, {"$ref": f"podtemplate.json#/$defs/{struct}"})
+    return Shape(read, schema={"$ref": f"podtemplate.json#/$defs/{struct}"})
 
 
 _ROLLOUT = record_of(
@@ -145,7 +143,7 @@ OPERATOR_CONFIG = document_of(
     TWGEN_API,
     KIND,
     Operator,
-    Field("metadata", mapping(), "Has no effect.", attribute=""),
+    Field("metadata", mapping(), "Has no effect."),
     shapes={
         ClusterOfApplications: _CLUSTER,
         GroupKind: _GROUP_KIND,

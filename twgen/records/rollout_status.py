@@ -10,7 +10,7 @@ from twgen.errors import InvalidInput
 from twgen.model.analysis import Judgement
 from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.plan import Phase
-from twgen.model.record_shapes import printed_document_of, printed_of
+from twgen.model.record_shapes import document_of, record_of
 from twgen.model.requests import Verb
 from twgen.model.shapes import Findings
 from twgen.model.status import RolloutStatus, Status
@@ -35,15 +35,16 @@ def _scheduled_action(
 
 
 REPORTED = {
-    Judgement: printed_of(Judgement, "metric", "verdict", "value", "bound", "because"),
-    ScheduledAction: printed_of(
+    Judgement: record_of(Judgement, "metric", "verdict", "value", "bound", "because", is_printed=True),
+    ScheduledAction: record_of(
         ScheduledAction,
         *("build_id", "action", "workflow_types", "at", "is_begun", "workflows", "repeats", "held_by"),
         make=_scheduled_action,
+        is_printed=True,
     ),
 }
 """How documents for people and programs have what a plan and a status share."""
-STATUS = printed_document_of(TWGEN_API, "Status", Status, shapes=REPORTED)
+STATUS = document_of(TWGEN_API, "Status", Status, shapes=REPORTED, is_printed=True)
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:

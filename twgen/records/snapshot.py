@@ -70,7 +70,7 @@ def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | No
     return worker
 
 
-_WORKER = Shape(_read_worker, _WORKER_FIELDS.write, _WORKER_FIELDS.schema)
+_WORKER = _WORKER_FIELDS._replace(read=_read_worker)
 
 
 @dataclass(frozen=True, slots=True)

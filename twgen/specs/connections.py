@@ -1,12 +1,13 @@
 """Read Connections."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import Connection, SecretKey, WorkerSpec
-from twgen.specs.fields import Fields, spec_shape
+from twgen.specs.fields import Check, Fields, spec_shape
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
@@ -39,9 +40,10 @@ def _check_key(fields: Fields, reference: SecretKey) -> None:
         fields.warning("optional", "has no effect: the key must exist")
 
 
-SECRET_KEY = spec_shape(SecretKey, _check_key)
+_CHECKS: Mapping[Any, Check] = {Connection: _check, SecretKey: _check_key}
+SECRET_KEY = spec_shape(SecretKey, _CHECKS)
 """A reference to one key of a Secret or a ConfigMap."""
-CONNECTION = spec_shape(Connection, _check, shapes={SecretKey: SECRET_KEY})
+CONNECTION = spec_shape(Connection, _CHECKS)
 
 
 def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:

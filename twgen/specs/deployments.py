@@ -8,7 +8,7 @@ from twgen.cluster.server_defaults import PACE_DEFAULTS
 from twgen.model.forms import PERCENTAGE, SHARE
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import noun, quoted, wrong_type
-from twgen.model.shapes import INT32, Findings, Shape, unchanged
+from twgen.model.shapes import INT32, Findings, Shape
 from twgen.model.values import dataclass
 from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.validation.walk import refusals
@@ -64,7 +64,7 @@ def _pods(pattern: str) -> Shape:
             findings.problem(path, f"must be from 0 to {_LARGEST}")
         return value
 
-    return Shape(read, unchanged, {})
+    return Shape(read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,7 @@ def _check_deployment(fields: Fields, deployment: DeploymentFields) -> None:
 
 DEPLOYMENT_FIELDS = spec_shape(
     DeploymentFields,
-    _check_deployment,
-    shapes={Replacement: spec_shape(Replacement, _check_replacement)},
+    {DeploymentFields: _check_deployment, Replacement: _check_replacement},
 )
 
 
@@ -192,7 +191,7 @@ def marks_of_versions(kind: str) -> Shape:
         fields.refused(item._replace(path=item.path.replace(kind, fields.path, 1)) for item in wrong)
         return texts
 
-    return Shape(read, unchanged, {})
+    return Shape(read)
 
 
 def why_not_of_versions(mark: str) -> str:

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from twgen.model.forms import WORDS
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, Place, noun, quoted, unknown_field, wrong_type
-from twgen.model.record_shapes import Hint, Mark, OneOf, default_of, document_names, marks_of, shape_of
-from twgen.model.shapes import Findings, Shape, listing, unchanged
+from twgen.model.record_shapes import Field, Hint, Mark, OneOf, default_of, fields_of, marks_of, shape_of
+from twgen.model.shapes import Findings, Shape, listing
 
-_ITEMS = listing(Shape(lambda value, *_: (value,), unchanged, {}))
+_ITEMS = listing(Shape(lambda value, *_: (value,)))
 _MANY_PODS = 5000
 """So many pods of one worker are a mistake: Kubernetes is made for this many nodes."""
 
@@ -142,34 +143,21 @@ Check = Callable[[Fields, Any], None]
 """Notes problems and warnings between the fields of a mapping, given the value that was read from it."""
 
 
-class _Entry(NamedTuple):
-    """A field of a dataclass, and the names that lead to it from the mapping."""
-
-    attribute: str
-    path: tuple[str, ...]
-    shape: Shape
-    default: Any
-    """The value of the attribute if the field is absent or unusable."""
-    required: bool
-    hint: str
-    of_holder: bool
-    """The field is required if the mapping that holds it is present."""
-
-
 def spec_shape(
     kind: Any,
-    check: Check | None = None,
+    checks: Mapping[Any, Check] = MappingProxyType({}),
     *,
     fields: Mapping[str, Shape] = MappingProxyType({}),
     shapes: Shapes = MappingProxyType({}),
 ) -> Shape:
     """The Shape of a mapping whose fields a dataclass declares.
 
-    `check` is called with each value that is read. `fields` (by attribute) and `shapes` (by class, at any
-    depth) give the Shapes that the class itself cannot. The Shape writes nothing and has no schema: nothing
-    writes a spec, and tools make its schema.
+    `checks` (by class) are called with each value that is read. `fields` (by attribute) and `shapes` (by
+    class) give the Shapes that the classes themselves cannot. All are for mappings at any depth. The Shape
+    has no writer and no schema: nothing writes a spec, and tools make its schema.
     """
-    read_fields = _reader(kind, shapes, fields)
+    nested = partial(spec_shape, checks=checks, fields=fields)
+    read_fields, check = _reader(kind, nested, shapes, fields), checks.get(kind)
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value is None:
@@ -181,45 +169,31 @@ def spec_shape(
         fields.close()
         return declared_value
 
-    return Shape(read, _unwritten, {})
-
-
-def _unwritten(value: Any) -> Any:
-    raise NotImplementedError(value)
+    return Shape(read)
 
 
 def _reader(
-    kind: Any, shapes: Shapes, given: Mapping[str, Shape] = MappingProxyType({})
+    kind: Any, nested: Callable[..., Shape], shapes: Shapes, given: Mapping[str, Shape]
 ) -> Callable[[Fields], Any]:
     """The function that reads a mapping into a dataclass."""
-    entries: list[_Entry] = []
     inline: dict[str, Callable[[Fields], Any]] = {}
-    names = document_names(kind)
-    internal: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    """The values of attributes whose fields are absent or unusable."""
     for attribute, annotation in kind.__annotations__.items():
-        default = default_of(kind, attribute)
-        if attribute not in names:
-            internal |= {attribute: _blank(annotation)} if default is MISSING else {}
-            continue
-        marks = marks_of(annotation)
+        default, marks = default_of(kind, attribute), marks_of(annotation)
         one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), None)
         if one_of:
-            inline[attribute] = _one_of(one_of, shapes)
+            inline[attribute] = _one_of(one_of, nested, shapes)
         elif Mark.INLINE in marks:
-            inline[attribute] = _reader(get_args(annotation)[0], shapes, given)
+            inline[attribute] = _reader(get_args(annotation)[0], nested, shapes, given)
         else:
-            entry = _Entry(
-                attribute,
-                tuple(names[attribute].split(".")),
-                given.get(attribute) or shape_of(annotation, shapes, spec_shape),
-                _blank(annotation) if default is MISSING else default,
-                required=default is MISSING or Mark.REQUIRED in marks,
-                hint=next((f": {mark.text}" for mark in marks if isinstance(mark, Hint)), ""),
-                of_holder=Mark.OF_HOLDER in marks,
-            )
-            entries.append(entry)
-    defaults = internal | {entry.attribute: entry.default for entry in entries}
-    names_here = frozenset(entry.path[0] for entry in entries)
+            defaults[attribute] = _blank(annotation) if default is MISSING else default
+    entries: list[tuple[Field, tuple[str, ...], str]] = []
+    """Each field, the names that lead to it from the mapping, and what to write if it is absent."""
+    for entry in fields_of(kind, given=given, shapes=shapes, otherwise=nested):
+        hint = next((f": {mark.text}" for mark in entry.marks if isinstance(mark, Hint)), "")
+        entries.append((entry, tuple(entry.name.split(".")), hint))
+    names_here = frozenset(names[0] for _, names, _ in entries)
 
     def read(fields: Fields) -> Any:
         attributes = dict(defaults)
@@ -227,9 +201,17 @@ def _reader(
             attributes[attribute] = read_inline(fields)
         fields.expect(names_here)
         holders: dict[tuple[str, ...], Fields] = {}
-        for entry in entries:
-            if entry.path[0] in fields.value or entry.required:
-                attributes[entry.attribute] = _value(entry, fields, holders)
+        for entry, names, hint in entries:
+            if names[0] not in fields.value and not entry.required:
+                continue
+            holder, is_held = fields, False
+            for depth, name in enumerate(names[:-1], 1):
+                is_held = holder.has(name)
+                holder = holders.setdefault(names[:depth], holder.mapping(name))
+            required = entry.required or (Mark.OF_HOLDER in entry.marks and is_held)
+            default = defaults[entry.attribute]
+            value = holder.get(names[-1], entry.shape, default, required=required, hint=hint)
+            attributes[entry.attribute] = value
         for holder in holders.values():
             holder.close()
         # without the field that names its class, a value cannot be checked
@@ -238,19 +220,11 @@ def _reader(
     return read
 
 
-def _value(entry: _Entry, fields: Fields, holders: dict[tuple[str, ...], Fields]) -> Any:
-    """The value of a field; the mappings that lead to it are added to `holders`, by their names."""
-    holder, is_held = fields, False
-    for depth, name in enumerate(entry.path[:-1], 1):
-        is_held = holder.has(name)
-        holder = holders.setdefault(entry.path[:depth], holder.mapping(name))
-    required = entry.required or (entry.of_holder and is_held)
-    return holder.get(entry.path[-1], entry.shape, entry.default, required=required, hint=entry.hint)
-
-
-def _one_of(kinds: Mapping[str, Any], shapes: Shapes) -> Callable[[Fields], Any]:
+def _one_of(
+    kinds: Mapping[str, Any], nested: Callable[..., Shape], shapes: Shapes
+) -> Callable[[Fields], Any]:
     """The function that reads a value whose class follows from the name of its field."""
-    by_name = {name: shape_of(kind, shapes, spec_shape) for name, kind in kinds.items()}
+    by_name = {name: shape_of(kind, shapes, nested) for name, kind in kinds.items()}
 
     def read(fields: Fields) -> Any:
         names = [name for name in by_name if fields.has(name)]

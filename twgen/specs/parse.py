@@ -84,8 +84,7 @@ class _Sorted:
     uncertain: set[str] = field(default_factory=set)
     """The kinds of documents with a wrong name or namespace, and the names of documents with a wrong kind.
 
-    A reference to an unknown object may mean one of these, so it is not reported too.
-    """
+    A reference to an unknown object may mean one of these, so it is not reported too."""
 
 
 def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the past say differently

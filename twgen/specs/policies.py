@@ -10,12 +10,12 @@ from typing import Any
 from twgen.model.analysis import Analysis, PrometheusQuery, WorkflowFailures
 from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.forms import LABEL, ONLY_PLACEHOLDERS
-from twgen.model.histories import Replay, ReplayBefore
+from twgen.model.histories import ReplayBefore
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.model.paths import Path, value_at, written_path
 from twgen.model.policy import Policy, PolicyStep, VersionPatch
 from twgen.model.problem import Problem, did_you_mean, quoted
-from twgen.model.shapes import TEXT, Findings, Shape, listing, unchanged
+from twgen.model.shapes import TEXT, Findings, Shape, listing
 from twgen.model.spec import AttachedWhile, Strategy, WorkerSpec
 from twgen.specs.deployments import marks_of_versions
 from twgen.specs.doubts import doubts_of_container, warn_of_hidden_characters
@@ -206,30 +206,22 @@ def _check_policy(spec: Fields, policy: Policy) -> None:
 
 POLICY = spec_shape(
     Policy,
-    _check_policy,
+    {
+        Policy: _check_policy,
+        Analysis: lambda fields, _: fields.refuse_twins("metrics", "name", "metrics"),
+        WorkflowFailures: _check_failures,
+        PrometheusQuery: _check_query,
+        PolicyStep: _check_step,
+        DrainingEntry: _check_entry,
+        VersionPatch: _check_patch,
+    },
     fields={
         # not from the document, where Helm and Argo CD put their own, nor from spec.deployment, where an API
         # server drops them
         "deployment_labels": marks_of_versions("labels"),
         "deployment_annotations": marks_of_versions("annotations"),
-    },
-    shapes={
-        Analysis: spec_shape(
-            Analysis,
-            lambda fields, _: fields.refuse_twins("metrics", "name", "metrics"),
-            shapes={
-                WorkflowFailures: spec_shape(WorkflowFailures, _check_failures),
-                PrometheusQuery: spec_shape(PrometheusQuery, _check_query),
-            },
-        ),
-        PolicyStep: spec_shape(PolicyStep, _check_step),
-        DrainingEntry: spec_shape(DrainingEntry, _check_entry),
-        Replay: spec_shape(Replay, fields={"most_bytes": Shape(_read_bytes, unchanged, {})}),
-        VersionPatch: spec_shape(
-            VersionPatch,
-            _check_patch,
-            fields={"containers": listing(Shape(_read_container, unchanged, {}))},
-        ),
+        "most_bytes": Shape(_read_bytes),
+        "containers": listing(Shape(_read_container)),
     },
 )
 

@@ -74,8 +74,7 @@ _OTHERWISE = {
 }
 """Fields of other releases of the controller, and misplaced fields: their meaning, and what to write.
 
-https://github.com/temporalio/temporal-worker-controller/tree/main/docs
-"""
+https://github.com/temporalio/temporal-worker-controller/tree/main/docs"""
 _MARKS = {kinds.ATTACHED: {WHEN}}
 """The annotations of twgen that have a meaning on a document."""
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",

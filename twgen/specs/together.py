@@ -24,8 +24,7 @@ from twgen.versioning.names import WHEN
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
 """The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
 
-Without pods nothing can be evicted, so the least is 1.
-"""
+Without pods nothing can be evicted, so the least is 1."""
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
 _MEASURED = ("cpu", "memory")

@@ -12,7 +12,7 @@ from twgen.model.policy import Policy
 from twgen.model.problem import Finding, hidden_character, quoted
 from twgen.model.record_shapes import Hint, Mark, Named
 from twgen.model.rollout import Driver
-from twgen.model.shapes import INT32, POSITIVE, Findings, Shape, choice, unchanged, word
+from twgen.model.shapes import INT32, POSITIVE, Findings, Shape, choice, word
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -349,22 +349,12 @@ def _read_gate_input(value: Any, path: Path, findings: Findings) -> GateInput | 
 
 WORKER = spec_shape(
     WorkerFields,
-    _check_worker,
-    shapes={
-        Rollout: spec_shape(
-            Rollout,
-            _check_rollout,
-            shapes={
-                RolloutStep: spec_shape(RolloutStep, _check_step),
-                Gate: spec_shape(
-                    Gate, _check_gate, shapes={GateInput: Shape(_read_gate_input, unchanged, {})}
-                ),
-            },
-        ),
-        WorkerOptions: spec_shape(
-            WorkerOptions,
-            shapes={ConnectionReference: spec_shape(ConnectionReference, _check_reference)},
-        ),
-        DeploymentFields: DEPLOYMENT_FIELDS,
+    {
+        WorkerFields: _check_worker,
+        ConnectionReference: _check_reference,
+        Rollout: _check_rollout,
+        RolloutStep: _check_step,
+        Gate: _check_gate,
     },
+    shapes={GateInput: Shape(_read_gate_input), DeploymentFields: DEPLOYMENT_FIELDS},
 )
