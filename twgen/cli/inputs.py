@@ -30,10 +30,10 @@ from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
 from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.attached import KINDS, why_cluster_scoped
-from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.connections import local_addresses
-from twgen.specs.hooks import hooks_beside_jobs
 from twgen.specs.kinds import OPERATOR_CONFIG, POLICY, SNAPSHOT, WORKER, kind_of
+from twgen.specs.manifests import hooks_beside_jobs
+from twgen.specs.neighbours import collisions, generated_objects
 from twgen.specs.parse import Specs, parse_specs, refused_manifests
 from twgen.specs.policies import replays_without_image, unusable_prometheus
 from twgen.versioning.names import CONTROLLER_API

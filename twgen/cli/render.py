@@ -36,7 +36,7 @@ from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
 from twgen.reading.documents import HELM
 from twgen.rendering.jobs import Manifest
 from twgen.rendering.manifests import FORMATS, render_manifests
-from twgen.specs.hooks import is_test_of_helm
+from twgen.specs.manifests import is_test_of_helm
 
 
 @click.command(cls=Grouped)

@@ -98,9 +98,12 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         if is_its_own and is_dns_name(worker) and 0 <= (status.percentage or 0) <= _ALL:
             if document == {}:
                 return status
-            report = _report(document, status.worker)
-            message = status.message if report else f"{status.message}; {_UNREAD}"
-            return replace(status, report=report, message=message)
+            findings = Findings(most=1)
+            report: Status = STATUS.read(document, None, findings)
+            if findings.count or [reported.worker for reported in report.workers] != [status.worker]:
+                # a person or another release wrote it
+                return replace(status, message=f"{status.message}; {_UNREAD}")
+            return replace(status, report=report)
         why = None
     except (KeyError, ValueError, YamlError) as error:
         if budget and budget.is_spent:
@@ -112,11 +115,3 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
 def is_of(status: RolloutStatus, intent: Intent) -> bool:
     """The status is about this intent, not an earlier one. A missing entry fits any intent."""
     return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}
-
-
-def _report(document: Any, worker: str) -> Status | None:
-    """The Status document of this worker; None: it is not one, since a person or another release wrote it."""
-    findings = Findings(most=1)
-    report: Status = STATUS.read(document, None, findings)
-    is_its_own = not findings.count and [reported.worker for reported in report.workers] == [worker]
-    return report if is_its_own else None

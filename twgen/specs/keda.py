@@ -95,7 +95,10 @@ def check_triggers(spec: Fields) -> None:
             continue
         if kind == _TEMPORAL:
             _check_temporal(spec, f"{path}.metadata", metadata, is_composed=is_composed)
-        elif kind not in _NEED_NO_VERSION and not _tells_version(trigger):
+            continue
+        variables = (value for name, value in metadata.items() if name.endswith("FromEnv"))
+        selects = tells_versions_apart(str(trigger)) or any(str(value) in BUILD_IDS for value in variables)
+        if kind not in _NEED_NO_VERSION and not selects:
             place = "metadata.query" if isinstance(metadata.get("query"), str) else "metadata"
             spec.warning(f"{path}.{place}", SAME_FOR_ALL)
 
@@ -114,11 +117,6 @@ def _triggers(spec: Fields) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         kind = value_at(trigger, "type")
         if isinstance(kind, str) and kind.strip():
             yield join_path("triggers", index), trigger, kind.strip().lower()
-
-
-def _tells_version(trigger: Mapping[str, Any]) -> bool:
-    variables = (value for name, value in trigger["metadata"].items() if name.endswith("FromEnv"))
-    return tells_versions_apart(str(trigger)) or any(str(value) in BUILD_IDS for value in variables)
 
 
 def _refuse(spec: Fields, path: str, message: str) -> None:

@@ -18,11 +18,10 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import ATTACHED, parse_attached
-from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.doubts import warn_of_claims
-from twgen.specs.hooks import hooks_on_versions, marks_on_versions, requests_in
-from twgen.specs.neighbours import warnings_of_neighbours
+from twgen.specs.manifests import hooks_on_versions, marks_on_versions, requests_in
+from twgen.specs.neighbours import collisions, target_objects, warnings_of_neighbours
 from twgen.specs.policies import check_steps, default_policy, parse_policy, warn_of_idle_replicas
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.together import may_meet, parse_when, warn_of_attached

@@ -147,7 +147,11 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     """
     findings = Findings(most)
     value, old_paths = _in_todays_spelling(kind, document, findings)
-    value = _without_other_fields(kind, value, findings)
+    for path, (instead_of, advice) in _OTHERWISE.get(kind.name, {}).items():
+        if value_at(value, *path.split(".")) is not None:
+            value = _without(value, path.split("."))
+            finding = Finding(path, f"is not read: {advice}", instead_of=instead_of)
+            findings.add_problems([finding])
     top = Fields(value, "", findings)
     metadata = top.mapping("metadata")
     if kind.name == kinds.WORKER:
@@ -261,15 +265,6 @@ def _without_numbers_beside(document: Document, findings: Findings) -> dict[str,
 def _as_text(value: Any) -> str:
     """A text that identifies a value: equal numbers of two types differ."""
     return json.dumps(value, sort_keys=True)
-
-
-def _without_other_fields(kind: kinds.Kind, value: dict[str, Any], findings: Findings) -> dict[str, Any]:
-    for path, (instead_of, advice) in _OTHERWISE.get(kind.name, {}).items():
-        if value_at(value, *path.split(".")) is not None:
-            value = _without(value, path.split("."))
-            finding = Finding(path, f"is not read: {advice}", instead_of=instead_of)
-            findings.add_problems([finding])
-    return value
 
 
 def _without(value: dict[str, Any], path: list[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from json import loads
 from typing import Annotated, Any, Literal
 
 from twgen.model.forms import CUSTOM_BUILD_ID, LINE, NAME
-from twgen.model.paths import Path, written_path
+from twgen.model.paths import Path, value_at, written_path
 from twgen.model.policy import Policy
 from twgen.model.problem import Finding, hidden_character, quoted
 from twgen.model.record_shapes import Hint, Mark, Named
@@ -254,7 +254,13 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
     if stored.problems:
         return PodTemplate(stored.template, ""), "", stored.problems
     pod = spec.mapping("template").mapping("spec")
-    by_hand = _told_by_hand(stored.template) if task_queue else []
+    written = value_at(stored.template, "spec", "containers") or ()
+    by_hand = [
+        f"containers[{index}].env[{place}].name"
+        for index, container in enumerate(written if task_queue else ())
+        for place, variable in enumerate(container.get("env") or ())
+        if variable["name"] == TASK_QUEUE
+    ]
     for place in by_hand:
         pod.problem(place, f"workerOptions.taskQueue sets {TASK_QUEUE} too: set only one of them")
     is_added = task_queue and not by_hand
@@ -263,16 +269,6 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
     containers = content["spec"].get("containers") or [{}]
     target = build_id(text, containers[0].get("image", ""), custom)
     return PodTemplate(content, pod_template_hash(text)), target, ()
-
-
-def _told_by_hand(template: Mapping[str, Any]) -> list[str]:
-    """The paths below the pod's `spec` of variables that set the task queue."""
-    return [
-        f"containers[{index}].env[{place}].name"
-        for index, container in enumerate((template.get("spec") or {}).get("containers") or ())
-        for place, variable in enumerate(container.get("env") or ())
-        if variable["name"] == TASK_QUEUE
-    ]
 
 
 def _check_worker(spec: Fields, worker: WorkerFields) -> None:

@@ -27,7 +27,7 @@ from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, Wo
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads, versions_to_describe, versions_to_look_for
-from twgen.specs.collisions import collisions, generated_objects
+from twgen.specs.neighbours import collisions, generated_objects
 from twgen.versioning.build_ids import may_be_ours
 
 OTHERS = "1.4.0+build7"
