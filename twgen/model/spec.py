@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple
 
 from twgen.model.forms import (
     DATA_KEY,
@@ -242,26 +242,6 @@ class WorkerKey(NamedTuple):
     temporal_namespace: str
 
 
-class InTemporal(Protocol):
-    """The name of a worker in Temporal, and the connection to that Temporal. A WorkerSpec has both."""
-
-    @property
-    def worker_deployment(self) -> str:
-        """What Temporal calls the worker."""
-
-    @property
-    def temporal_namespace(self) -> str:
-        """The Temporal namespace of the worker."""
-
-    @property
-    def connection(self) -> Connection:
-        """The server of that namespace, and the credentials for it."""
-
-    @property
-    def document(self) -> Document:
-        """The document that describes the worker; messages name it."""
-
-
 @dataclass(frozen=True, slots=True)
 class NamedWorker:
     """A worker that is known by its name only, without a spec."""
@@ -316,3 +296,7 @@ class WorkerSpec:
     def replicas_are_external(self) -> bool:
         """Only an autoscaler or a person sets the replicas."""
         return self.replicas is None or any(resource.autoscales for resource in self.attached)
+
+
+InTemporal = NamedWorker | WorkerSpec
+"""The name of a worker in Temporal, and the connection to that Temporal."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import Policy
-from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
+from twgen.model.problem import Document, Problem, did_you_mean, most_told, quoted
 from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
@@ -305,8 +305,7 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
         if spec.name and key in first:
             name = f"{spec.namespace}/{spec.name}" if spec.namespace else spec.name
             message = f"there are two {spec.kind.name} documents {name}: keep one; the other is at"
-            finding = Finding("metadata.name", message, first[key].place("metadata.name"))
-            spec.findings.add_problems([finding])
+            spec.findings.problem("metadata.name", message, first[key].place("metadata.name"))
         first.setdefault(key, spec)
 
 
@@ -339,7 +338,7 @@ def _note_strays(
         if is_of_all and namespaces and not uncertain and spec.namespace not in namespaces:
             hint = did_you_mean(spec.namespace, namespaces)
             message = f"there is no worker in namespace {quoted(spec.namespace)}, so this has no effect{hint}"
-            spec.findings.warnings.append(Finding("metadata.namespace", message))
+            spec.findings.warning("metadata.namespace", message)
         if not isinstance(worker, str) or not worker or uncertain & {worker, kinds.WORKER}:
             continue
         if (spec.namespace, worker) in workers:

@@ -187,8 +187,8 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
         texts = metadata.mapping(field)
         for key in texts.value:
             if texts.has(key) and not isinstance(texts.value[key], str):
-                wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
-                metadata.findings.add_problems([wrong])
+                wrong = wrong_type(noun(str), texts.value[key])
+                metadata.findings.problem((texts.path, key), wrong)
             if key.startswith(OWN_PREFIX) and key not in ours:
                 hint = (
                     did_you_mean(key, ours - {PAUSED})
@@ -234,7 +234,7 @@ def _in_todays_spelling(
             written = old_paths.get(new, new)
             message = f"means the same as {written}, which is set too: keep one; the other is at"
             other = Place(document, path_in_file(document, written))
-            findings.add_problems([Finding(old, message, other)])
+            findings.problem(old, message, other)
     return value, old_paths
 
 

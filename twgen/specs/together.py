@@ -5,7 +5,7 @@ from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Finding, did_you_mean, quoted
+from twgen.model.problem import did_you_mean, quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.attached import (
     BUDGET,
@@ -174,7 +174,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
             if not word:
                 fault = "has a comma too many" if written.strip() else "is empty"
                 wrong = f"{fault}: write one or more of {every}, or remove it"
-            spec.findings.add_problems([Finding(_WHEN_PATH, wrong)])
+            spec.findings.problem(_WHEN_PATH, wrong)
     return frozenset(words)
 
 

@@ -36,12 +36,12 @@ class Range:
         return f"must be {end}, not {value}"
 
 
-def form(pattern: str, longest: int, words: str, *, may_be_empty: bool = False) -> Check:
+def form(pattern: str, longest: int, words: str) -> Check:
     """A check that a text matches a pattern, which `words` describe (`a DNS label such as main`)."""
 
     def check(value: str) -> str:
         if not value:
-            return "" if may_be_empty else f"is empty: it must be {words}"
+            return f"is empty: it must be {words}"
         if len(value) > longest:
             return f"is longer than {longest} characters"
         return "" if re.fullmatch(pattern, value) else f"{quoted(value)} is not {words}"
@@ -82,11 +82,8 @@ SUBDOMAIN = form(
     _LONGEST_SUBDOMAIN,
     "a DNS name: lower-case letters and digits, and - or . between them",
 )
-LABEL_VALUE = form(
-    _NAME,
-    _LONGEST_NAME,
-    "a label value: letters and digits, and -, _ or . between them",
-    may_be_empty=True,
+LABEL_VALUE = when_filled(
+    form(_NAME, _LONGEST_NAME, "a label value: letters and digits, and -, _ or . between them")
 )
 PORT_NAME = form(
     r"(?=[-0-9]*[a-z])[a-z0-9]+(-[a-z0-9]+)*",
