@@ -24,7 +24,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.spec import Rollout, RolloutStep, Strategy
 from twgen.planning.rollout import Mark, next_write
 from twgen.planning.sentences import spoken
-from twgen.simulating.initial_state import NO_TIME, initial_state, usual_world
+from twgen.simulating.simulate import NO_TIME, initial_state, usual_world
 from twgen.simulating.worker import Measuring, SimulatedWorker
 
 RAMPS = 1000

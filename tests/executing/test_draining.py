@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.executing.test_tick import Servers, worker
-from tests.planning.draining.test_schedule import DRAINS, draining, world_of
+from tests.planning.draining.test_actions import DRAINS, draining, world_of
 from tests.planning.situations import live, situation
 from tests.planning.times import DAY, HOUR
 from tests.strategies import NOW
@@ -21,7 +21,7 @@ from twgen.model.operator import TickSettings
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.draining.schedule import due_actions
+from twgen.planning.draining.actions import due_actions
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread

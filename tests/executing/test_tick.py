@@ -25,13 +25,13 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import make_plan, plan_versions
 from twgen.planning.pruning import NextTry
 from twgen.planning.refresh import RERUN_PAUSE_OF_TICK, plan_hash
 from twgen.planning.rollout import not_begun
 from twgen.planning.unread import Unread
+from twgen.planning.worker_status import AttachedRead
 from twgen.records.intent import Intent, intent_of
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.reporting.bugs import Bug

@@ -28,10 +28,9 @@ from twgen.model.spec import Gate
 from twgen.model.status import Status
 from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType
 from twgen.model.temporal import VersionStatus as S
-from twgen.planning.attached_status import AttachedRead
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
 from twgen.planning.plan import make_plan
-from twgen.planning.worker_status import make_status, rollout_status
+from twgen.planning.worker_status import AttachedRead, make_status, rollout_status
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.page.pages import fleet_page
 from twgen.reporting.status.lines import status_lines

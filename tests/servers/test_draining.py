@@ -36,7 +36,7 @@ from twgen.errors import StateUnavailable
 from twgen.executing.temporal import TemporalWriter, begin
 from twgen.model.draining import BatchAction, BatchState, DrainingAction, DrainingEntry, PinnedWorkflows
 from twgen.model.temporal import VersionStatus
-from twgen.planning.draining.schedule import due_actions
+from twgen.planning.draining.actions import due_actions
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.reading.temporal import pinned_workflows

@@ -18,8 +18,7 @@ from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, Worke
 from twgen.model.timeline import Outcome, WorkerTimeline
 from twgen.model.world import World
 from twgen.simulating.frames import events_of, frame_of
-from twgen.simulating.initial_state import usual_world
-from twgen.simulating.simulate import run
+from twgen.simulating.simulate import run, usual_world
 
 
 def stepped(spec: WorkerSpec, until: timedelta) -> list[tuple[str, str, timedelta]]:

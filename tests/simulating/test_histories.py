@@ -25,10 +25,10 @@ from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import AttachedResource, Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
 from twgen.model.temporal import GateStatus, TaskQueue, TaskQueueType
 from twgen.planning import interventions
-from twgen.planning.draining.schedule import is_due
+from twgen.planning.draining.actions import is_due
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import next_write
-from twgen.simulating.initial_state import initial_state
+from twgen.simulating.simulate import initial_state
 from twgen.simulating.temporal import server_of
 
 MOMENT = timedelta(seconds=10)

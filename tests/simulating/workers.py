@@ -11,7 +11,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER
 from twgen.model.world import World
-from twgen.simulating.initial_state import initial_state
+from twgen.simulating.simulate import initial_state
 from twgen.simulating.worker import SimulatedWorker
 
 ME = Caller("me", forced=True)

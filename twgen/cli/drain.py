@@ -45,9 +45,8 @@ from twgen.model.shapes import fits
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
-from twgen.planning.draining.batch_operations import batch_of, in_words
+from twgen.planning.draining.actions import batch_of, begun_mark, in_words, scheduled_as
 from twgen.planning.draining.drain_report import versions_without_traffic, worker_in_use
-from twgen.planning.draining.schedule import begun_mark, scheduled_as
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_versions, worker_world
 from twgen.planning.routing.target import Target

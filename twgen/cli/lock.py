@@ -18,12 +18,16 @@ from twgen.executing.ledger import alone_in, changed_files, unrecorded, with_att
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed
-from twgen.planning.versions.recording import is_of_worker, versions_to_record
 from twgen.planning.versions.warnings import build_id_taken
 from twgen.reading.documents import HELM, ledger_folder, located
 from twgen.reading.records import ledger_files, read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions, why_unreadable
-from twgen.rendering.deployments import deployment_to_record, target_deployment
+from twgen.rendering.deployments import (
+    deployment_to_record,
+    is_of_worker,
+    target_deployment,
+    versions_to_record,
+)
 from twgen.reporting.problems import problem_lines
 
 

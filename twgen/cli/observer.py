@@ -13,10 +13,9 @@ from twgen.model.plan import Plan
 from twgen.model.status import Status
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead, attached_to_read
 from twgen.planning.drivers import warned_of_drivers
 from twgen.planning.plan import make_plan
-from twgen.planning.worker_status import make_status
+from twgen.planning.worker_status import AttachedRead, attached_to_read, make_status
 
 if TYPE_CHECKING:
     from twgen.cli.live import Connections, Servers

@@ -31,12 +31,12 @@ from twgen.model.operator import Application, GroupKind
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead, with_refusals
 from twgen.planning.pruning import OldRecord
 from twgen.planning.rollout import overdue
 from twgen.planning.routing.target import Target
 from twgen.planning.shards import Shard
 from twgen.planning.unread import Unread
+from twgen.planning.worker_status import AttachedRead, with_refusals
 from twgen.reading.attached_objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory

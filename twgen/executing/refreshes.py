@@ -11,7 +11,6 @@ from twgen.clients.deadline import Deadline
 from twgen.cluster.applications import asked_since, refused_objects
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.paths import value_at
-from twgen.planning.attached_status import NamedObject
 from twgen.planning.refresh import (
     MOST_A_MINUTE,
     ApplicationState,
@@ -25,6 +24,7 @@ from twgen.planning.refresh import (
     rendered_by,
     within_a_minute,
 )
+from twgen.planning.worker_status import NamedObject
 from twgen.reporting.bugs import Bug
 from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 

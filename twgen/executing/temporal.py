@@ -12,8 +12,7 @@ from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.problem import counted
 from twgen.model.spec import WorkerSpec
-from twgen.planning.draining.batch_operations import batch_of, in_words
-from twgen.planning.draining.schedule import announced_mark, begun_mark
+from twgen.planning.draining.actions import announced_mark, batch_of, begun_mark, in_words
 from twgen.planning.pruning import OldRecord
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.target import Target

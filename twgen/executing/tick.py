@@ -22,8 +22,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead, attached_to_read
-from twgen.planning.draining.schedule import (
+from twgen.planning.draining.actions import (
     REPEATED_AFTER,
     due_actions,
     may_end_workflows,
@@ -37,7 +36,7 @@ from twgen.planning.requests import refused_without_job
 from twgen.planning.rollout import brought_up_to_date, is_news, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread, unread_lines
-from twgen.planning.worker_status import make_status, rollout_status
+from twgen.planning.worker_status import AttachedRead, attached_to_read, make_status, rollout_status
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.bugs import Bug

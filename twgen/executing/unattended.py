@@ -21,14 +21,13 @@ from twgen.model.requests import Answer, AnswerState, PendingRequest
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.attached_status import AttachedRead, attached_to_read
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.interventions import Intervention
 from twgen.planning.requests import after_interruption, behind, decided, ended, is_in_effect, taken
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import spoken
-from twgen.planning.worker_status import make_status
+from twgen.planning.worker_status import AttachedRead, attached_to_read, make_status
 from twgen.records.intent import Intent, UnusableIntent
 
 _LAST_TRIES = 12

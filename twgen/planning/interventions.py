@@ -19,9 +19,9 @@ from twgen.planning.routing.gates import (
     hopeless_gates,
     next_attempt,
 )
+from twgen.planning.routing.polling import ignores_missing_queues, missing_queue, polls_until
 from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
-from twgen.planning.routing.task_queues import ignores_missing_queues, missing_queue, polls_until
 from twgen.planning.sentences import listed, plain_percentage, spoken
 
 

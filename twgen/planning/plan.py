@@ -10,16 +10,15 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.draining.schedule import planned_actions
+from twgen.planning.draining.actions import planned_actions
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
 from twgen.planning.pruning import full_warnings, records_to_prune
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
+from twgen.planning.routing.polling import queue_warnings
 from twgen.planning.routing.target import Target
-from twgen.planning.routing.task_queues import queue_warnings
 from twgen.planning.versions.attached import rival_autoscalers
-from twgen.planning.versions.patching import stray_patches
 from twgen.planning.versions.plan import plan_worker_versions
-from twgen.planning.versions.warnings import doubts_about_pods, uncounted_versions
+from twgen.planning.versions.warnings import doubts_about_pods, stray_patches, uncounted_versions
 
 
 class VersionsPlan(NamedTuple):

@@ -11,10 +11,10 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, VersionStatus, WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
-from twgen.planning.draining.schedule import schedules
+from twgen.planning.draining.actions import schedules
 from twgen.planning.routing.gates import gates_up_to, on_queues
+from twgen.planning.routing.polling import missing_queues
 from twgen.planning.routing.target import Target
-from twgen.planning.routing.task_queues import missing_queues
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
 from twgen.planning.versions.facts import known_to_temporal, version_facts
 from twgen.planning.versions.table import decide

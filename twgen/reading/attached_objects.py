@@ -8,8 +8,8 @@ from twgen.clients.kubernetes import KubernetesClient, listed
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.planning.attached_status import AttachedRead
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
+from twgen.planning.worker_status import AttachedRead
 from twgen.reading.kubernetes import owners_of, read_path
 from twgen.records.intent import Intent
 from twgen.specs.attached import KINDS

@@ -14,7 +14,7 @@ from twgen.model.temporal import GateRun, TaskQueue
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import further_reads, gate_runs_to_read, versions_to_describe
-from twgen.planning.routing.registration import may_be_called
+from twgen.planning.routing.polling import may_be_called
 from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread
 from twgen.reading.kubernetes import ClusterReader, SharedLists

@@ -1,8 +1,8 @@
-"""The Deployment of one version: from the spec, or from its record."""
+"""The Deployment of one version, from the spec or from its record, and the versions for the ledger."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.cluster.marks import (
     described_annotations,
@@ -12,15 +12,25 @@ from twgen.cluster.marks import (
     recorded_annotations,
 )
 from twgen.cluster.patches import patch_text, patched_template
+from twgen.cluster.pods import as_written
 from twgen.cluster.server_defaults import without_server_fields
+from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.versioning.names import DEPLOYMENT_API, PATCHED, selector_labels, versioned_deployment_name
+from twgen.model.world import LiveDeployment
+from twgen.versioning.names import (
+    DEPLOYMENT_API,
+    DEPLOYMENT_NAME_LABEL,
+    PATCHED,
+    selector_labels,
+    versioned_deployment_name,
+)
 from twgen.versioning.pod_templates import described_template, reconnected
 
 _REPLACED = {"paused", "replicas"}
+_LASTS = "if that Deployment is deleted, its pods cannot be restored"
 
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
@@ -87,3 +97,54 @@ def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, An
     """
     policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
     return version_deployment(replace(spec, policy=policy), version, "")
+
+
+class Recordable(NamedTuple):
+    """The versions that can be recorded, and why others cannot be."""
+
+    versions: tuple[VersionPlan, ...]
+    told: tuple[str, ...]
+
+
+def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
+    """The Deployment of a worker's namespace is one of its versions."""
+    own_label = selector_labels(spec.name, "")[DEPLOYMENT_NAME_LABEL]
+    return bool(value_at(live.recorded.manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL) == own_label)
+
+
+def versions_to_record(
+    spec: WorkerSpec, live: Iterable[LiveDeployment], recorded: Collection[str]
+) -> Recordable:
+    """The live Deployments of a worker whose pods the ledger can render again without a restart.
+
+    Without the target, which the spec describes, and without the versions that the ledger already has.
+    """
+    versions, skipped = [], []
+    for deployment in live:
+        if deployment.build_id == spec.build_id or deployment.build_id in recorded:
+            continue
+        written = as_written(spec, deployment)
+        own_name = versioned_deployment_name(spec.name, deployment.build_id)
+        if deployment.name != own_name or deployment.other_build_id:
+            why = "it does not belong to the version in its labels"
+        elif written is None:
+            why = "no hash proves that its pod template is unchanged"
+        else:
+            versions.append(
+                VersionPlan(
+                    build_id=deployment.build_id,
+                    status=VersionStatus.NOT_REGISTERED,
+                    deployment=deployment.name,
+                    action=VersionAction.KEEP,
+                    because="it is recorded",
+                    reason=VersionReason.MAY_BE_NEEDED,
+                    replicas=None if spec.replicas_are_external else max(deployment.replicas, 1),
+                    protected=True,
+                    recorded=written,
+                )
+            )
+            continue
+        skipped.append(
+            f"{spec.worker_deployment}: Deployment {deployment.name} is not recorded: {why}; {_LASTS}"
+        )
+    return Recordable(tuple(versions), tuple(skipped))

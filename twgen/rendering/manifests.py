@@ -18,7 +18,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.refresh import plan_hash
 from twgen.planning.version_status import IN_ROUTING
-from twgen.planning.versions.references import ObjectName
+from twgen.planning.versions.warnings import ObjectName
 from twgen.records.intent import intent_of, write_intent
 from twgen.rendering.attached import attached_manifests, limit_copies
 from twgen.rendering.deployments import version_deployment

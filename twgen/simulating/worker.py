@@ -27,8 +27,7 @@ from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, 
 from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
 from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
-from twgen.planning.draining.batch_operations import in_words
-from twgen.planning.draining.schedule import begun_mark, due_actions
+from twgen.planning.draining.actions import begun_mark, due_actions, in_words
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, Mark, moved_mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from twgen.model.analysis import Analysis, BacklogAge, ClosedStatus, Metric, OnFailure, WorkflowFailures
 from twgen.model.spec import RolloutStep
 from twgen.model.timeline import Noticing, Traffic
-from twgen.planning.analysis.failures import false_alarm
 from twgen.planning.analysis.noticing import long_enough, noticed, too_short
+from twgen.planning.analysis.verdicts import false_alarm
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 STEPS = (RolloutStep(5, 10 * MINUTE), RolloutStep(25, 30 * MINUTE), RolloutStep(75, HOUR))

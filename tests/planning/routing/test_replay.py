@@ -16,7 +16,7 @@ from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus, WorkerDeployment
 from twgen.model.world import WorkerWorld
-from twgen.planning.draining.batch_operations import batch_of
+from twgen.planning.draining.actions import batch_of
 from twgen.planning.interventions import promote, retry
 from twgen.planning.plan import plan_worker, worker_world
 from twgen.planning.reads import further_reads

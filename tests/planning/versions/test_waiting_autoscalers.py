@@ -14,9 +14,9 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.status import AttachedState
 from twgen.model.temporal import VersionStatus
-from twgen.planning.attached_status import attached_views
 from twgen.planning.cluster_changes import AttachedInCluster, left_over, replica_changes
 from twgen.planning.refresh import plan_hash
+from twgen.planning.worker_status import attached_views
 from twgen.versioning.names import attached_resource_name
 
 SCALED = replace(RAMPS, attached=(AUTOSCALER, BUDGET), replicas=None)

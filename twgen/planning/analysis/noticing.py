@@ -16,7 +16,7 @@ from typing import NamedTuple
 from twgen.model.analysis import Analysis, Metric, WorkflowFailures
 from twgen.model.spec import RolloutStep
 from twgen.model.timeline import Notice, Noticing, Traffic
-from twgen.planning.analysis.failures import false_alarm, probability, upper_bound
+from twgen.planning.analysis.verdicts import false_alarm, probability, upper_bound
 from twgen.planning.rollout import LONGEST_BLIND
 from twgen.planning.sentences import plain_percentage, spoken
 

@@ -21,7 +21,7 @@ from twgen.model.world import World
 from twgen.planning.diagnosis.argocd import not_running, of_argocd, of_tick, version_of
 from twgen.planning.diagnosis.rights import of_rights
 from twgen.planning.plan import worker_world
-from twgen.planning.routing.registration import DEFAULT_LIMIT, polls_instead
+from twgen.planning.routing.polling import DEFAULT_LIMIT, polls_instead
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, spoken
 

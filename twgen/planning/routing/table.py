@@ -33,17 +33,17 @@ from twgen.planning.routing.gates import (
     next_attempt,
     open_gate_sentence,
 )
-from twgen.planning.routing.registration import why_unregistered
-from twgen.planning.routing.replay import missing_replay, replay_may_come_until, replay_sentence
-from twgen.planning.routing.target import Target
-from twgen.planning.routing.task_queues import (
+from twgen.planning.routing.polling import (
     first_polls_end,
     has_no_unversioned_pollers,
     ignores_missing_queues,
     may_poll_more,
     missing_queue,
     polls_until,
+    why_unregistered,
 )
+from twgen.planning.routing.replay import missing_replay, replay_may_come_until, replay_sentence
+from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, shares_sentence, spoken
 from twgen.planning.version_status import IN_ROUTING, shares
 

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from functools import cached_property
 from heapq import nlargest
+from typing import Any
 
 from twgen.cluster.pods import Applied, applied_template
 from twgen.model.policy import MOST_VERSIONS, ConnectionChanges, HistorySource, MissingTemplate, VersionPatch
@@ -102,6 +103,13 @@ class VersionFacts:
         live = self.live or self.terminating
         return live.recorded if live else self.remembered
 
+    def unpatched_template(self, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
+        """Its pod template before a patch, by this record of it, or by the spec; None: unknown."""
+        if recorded:
+            template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
+            return template
+        return self.spec.template.content if self.is_target else None
+
     @property
     def is_serverless(self) -> bool:
         """Temporal starts its workers. One with a manifest had pods too, and its workflows may need them."""
@@ -193,15 +201,6 @@ class VersionFacts:
     def never_active(self) -> bool:
         """By Temporal, it has never been current or ramping."""
         return self.status is VersionStatus.INACTIVE
-
-    @property
-    def is_reported_draining(self) -> bool:
-        """Temporal reports that it is draining, and no other field contradicts that."""
-        version = self.version
-        if not version or self.status is not VersionStatus.DRAINING:
-            return False
-        checked = version.drainage.status if version.drainage else VersionStatus.DRAINING
-        return version.status is checked is VersionStatus.DRAINING
 
     @property
     def is_at_rest(self) -> bool:

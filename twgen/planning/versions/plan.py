@@ -1,10 +1,13 @@
 """The plan for the versions of one worker: the version table applied to all that exist."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+from twgen.cluster.comparison import compare
 from twgen.cluster.marks import changed_marks
+from twgen.cluster.patches import Containers, changed_fields, patched_template, reaching
 from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
 from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
@@ -19,9 +22,14 @@ from twgen.planning.drivers import is_applied_by_hook
 from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import may_have_work
-from twgen.planning.versions.attached import AttachedTo, attached_to, objects_of, replicas_are_external
+from twgen.planning.versions.attached import (
+    AttachedTo,
+    attached_to,
+    autoscalers_of,
+    objects_of,
+    replicas_are_external,
+)
 from twgen.planning.versions.facts import VersionFacts, version_facts
-from twgen.planning.versions.patching import effect_on_pods, is_as_patched, with_patch
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, versions_of_others, why_not_deployed
 from twgen.versioning.names import versioned_deployment_name
@@ -29,6 +37,7 @@ from twgen.versioning.names import versioned_deployment_name
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
 _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
 """With these reasons, a version without Deployment no longer counts: its time is over."""
+_HAS_PODS = {VersionAction.KEEP, VersionAction.CREATE, VersionAction.UPDATE}
 _NOT_OURS = {Reason.OF_OTHERS, Reason.SERVERLESS}
 """With these reasons, others run the version: twgen makes no object for it."""
 
@@ -47,7 +56,7 @@ def plan_worker_versions(
     for version, decision in decided:
         if decision.reason is Reason.NOT_NEEDED:
             continue
-        plan = _planned(version, with_patch(version, _with_manifest(version, decision, not_created)))
+        plan = _planned(version, _with_patch(version, _with_manifest(version, decision, not_created)))
         stays = plan.live is not None and plan.action in {_KEEP, VersionAction.SCALE_DOWN}
         if stays and (changed := tuple(changed_marks(spec, plan, identity))):
             change = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
@@ -167,7 +176,7 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
         because += "; its connection changed" if replaced is not None else ""
-    pods = effect_on_pods(live)
+    pods = _effect_on_pods(live)
     stays_edited = decision.reason is Reason.RUNS_ANOTHER_BUILD or (
         version.lives_elsewhere and not version.was_moved_by_hand
     )
@@ -175,7 +184,7 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
     if edits and not stays_edited:
         restored = applied.restored(live) if applied else _from_history(version)
         template = restored.manifest["spec"]["template"] if restored else None
-        is_in_policy = template is not None and is_as_patched(version, live, template)
+        is_in_policy = template is not None and _is_as_patched(version, live, template)
         if is_in_policy and replaced is None:
             return decision._replace(recorded=restored)
         because += f"; its pod template was edited by hand ({edits[0]}): the edit is undone, and {pods}"
@@ -205,6 +214,59 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     if deployment and (version.is_target or is_source or version.is_loose):
         return deployment.recorded
     return version.remembered if version.remembers_what_runs else None
+
+
+def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
+    """The decision about a version with the patches of its policy, once its manifest is known.
+
+    If its pods change, that is a rolling update with its own reason.
+    """
+    applied = version.live.patch if version.live else None
+    if not (version.patch or applied):
+        return decision
+    base = version.unpatched_template(decision.recorded)
+    if base is None:
+        return decision
+    containers = _patched_containers(version, base)
+    decision = decision._replace(patch=containers)
+    if decision.action not in _HAS_PODS:
+        return decision
+    # a target is patched on top of its spec, later of its ledger entry: when it is replaced, its pods stay
+    replicas = version.patch.replicas if version.patch else None
+    if replicas is not None and not autoscalers_of(version):
+        because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
+        decision = decision._replace(replicas=replicas, because=because)
+    changed = changed_fields(base, reaching(applied.containers if applied else (), base), containers)
+    if not version.live or not changed or _is_as_patched(version, version.live, base):
+        patched = changed_fields(base, (), containers)
+        return decision._replace(
+            because=decision.because + (f"; patched: {listed(patched)}" if patched else "")
+        )
+    change = f"patches of its policy change its {listed(changed)}"
+    if not containers:
+        change = f"the patch of its {listed(changed)} was removed: the deployed values come back"
+    decision = decision._replace(because=f"{decision.because}; {change}, and {_effect_on_pods(version.live)}")
+    is_kept = decision.action is VersionAction.KEEP
+    return decision._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else decision
+
+
+def _effect_on_pods(live: LiveDeployment) -> str:
+    """What a change of its pod template does to the pods of a Deployment."""
+    restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
+    return restart if live.replicas else "it has no pods"
+
+
+def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
+    """A person edited its live pods, and the patch of the version makes the same of this pod template."""
+    containers = _patched_containers(version, base)
+    if not containers or live.patch:
+        return False
+    since = compare(patched_template(base, containers).template, live.manifest["spec"]["template"])
+    return not since.changed and not since.added
+
+
+def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Containers:
+    return reaching(version.patch.containers if version.patch else (), base)
 
 
 def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Decision]]) -> str:

@@ -27,15 +27,6 @@ from twgen.planning.versions.attached import autoscalers_of, replicas_are_extern
 from twgen.planning.versions.facts import VersionFacts
 
 
-class VersionOutcome(NamedTuple):
-    """The action of a row on a version's Deployment."""
-
-    action: VersionAction
-    replicas: int | None
-    """None: the manifest omits them."""
-    because: str
-
-
 class Decision(NamedTuple):
     """The action on a version's Deployment, and why."""
 
@@ -57,6 +48,8 @@ class Decision(NamedTuple):
         return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP, VersionAction.NONE}
 
 
+_Outcome = tuple[VersionAction, int | None, str]
+"""The action of a row on a version's Deployment, its replicas, and why."""
 _KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
 _Fact = TypeVar("_Fact")
 
@@ -67,7 +60,7 @@ class Row(NamedTuple, Generic[_Fact]):
     reason: Reason
     when: Callable[[VersionFacts], _Fact | Literal[False] | None]
     """The fact that `then` says something about; a false one: the row does not match."""
-    then: Callable[[VersionFacts, _Fact], VersionOutcome]
+    then: Callable[[VersionFacts, _Fact], _Outcome]
 
     def decision(self, version: VersionFacts) -> Decision | None:
         """The decision; None: it does not match."""
@@ -79,8 +72,7 @@ class Row(NamedTuple, Generic[_Fact]):
 LIVE = (
     Row(Reason.TEMPLATE_CHANGED,
         lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
-        lambda v, _: VersionOutcome(VersionAction.UPDATE, _spec(v),
-                                    "its pod template changed under its custom build ID")),
+        lambda v, _: (VersionAction.UPDATE, _spec(v), "its pod template changed under its custom build ID")),
     Row(Reason.TARGET,
         lambda v: v.is_target,
         lambda v, _: _keep(_spec(v), "it is the target")),
@@ -97,7 +89,7 @@ LIVE = (
     Row(Reason.MAY_BE_NEEDED,
         lambda v: v.status in _KEEPS_PODS,
         lambda v, _: _keep(_while_draining(v) or _live_or_spec(v),
-                           f"{_state(v)}: {_need(v)}{_by_policy(v)}")),
+                           f"{_state(v)}: {_need(v)}")),
     Row(Reason.WORKER_UNKNOWN,
         lambda v: v.world.temporal is None,
         lambda v, _: _keep(_live(v), "Temporal does not know the worker, so the version may be needed")),
@@ -150,8 +142,8 @@ WITHOUT_DEPLOYMENT = (
         lambda v, _: _of_others(v)),
     Row(Reason.SERVERLESS,
         lambda v: v.is_serverless,
-        lambda v, _: VersionOutcome(VersionAction.NONE, None,
-                                    f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
+        lambda v, _: (VersionAction.NONE, None,
+                      f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows,
         lambda v, number: _create(_recorded(v), f"{_state(v)}, but {_needing(number)}{_absence(v)}")),
@@ -186,7 +178,7 @@ WITHOUT_DEPLOYMENT = (
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
         lambda v, _: _create(_while_draining(v) or _recorded(v),
-                             f"{_state(v)}: {_need(v)}{_by_policy(v)}{_absence(v)}")),
+                             f"{_state(v)}: {_need(v)}{_absence(v)}")),
 )
 # fmt: on
 
@@ -197,29 +189,26 @@ def decide(version: VersionFacts) -> Decision:
     return next(decision for row in table if (decision := row.decision(version)))
 
 
-def _keep(replicas: int | None, because: str) -> VersionOutcome:
-    return VersionOutcome(VersionAction.KEEP, replicas, because)
+def _keep(replicas: int | None, because: str) -> _Outcome:
+    return VersionAction.KEEP, replicas, because
 
 
-def _create(replicas: int | None, because: str) -> VersionOutcome:
-    return VersionOutcome(VersionAction.CREATE, replicas, because)
+def _create(replicas: int | None, because: str) -> _Outcome:
+    return VersionAction.CREATE, replicas, because
 
 
-def _scale_down(because: str) -> VersionOutcome:
-    return VersionOutcome(VersionAction.SCALE_DOWN, 0, because)
+def _scale_down(because: str) -> _Outcome:
+    return VersionAction.SCALE_DOWN, 0, because
 
 
-def _drop(because: str) -> VersionOutcome:
-    return VersionOutcome(VersionAction.DROP, None, because)
+def _drop(because: str) -> _Outcome:
+    return VersionAction.DROP, None, because
 
 
-def _of_others(version: VersionFacts) -> VersionOutcome:
+def _of_others(version: VersionFacts) -> _Outcome:
     state = "Temporal does not know it" if version.status is VersionStatus.NOT_REGISTERED else _state(version)
-    return VersionOutcome(
-        VersionAction.NONE,
-        None,
-        f"{state}, and its build ID is not a valid label, so twgen did not create it",
-    )
+    because = f"{state}, and its build ID is not a valid label, so twgen did not create it"
+    return VersionAction.NONE, None, because
 
 
 def _live(version: VersionFacts, least: int = 0) -> int | None:
@@ -267,8 +256,12 @@ def _while_draining(version: VersionFacts) -> int | None:
 
     If Temporal contradicts itself, a version only counts as draining, and keeps its replicas.
     """
-    replicas = version.spec.policy.draining_replicas
-    return replicas if replicas and version.is_reported_draining and not autoscalers_of(version) else None
+    replicas, reported = version.spec.policy.draining_replicas, version.version
+    if not replicas or not reported or version.status is not VersionStatus.DRAINING:
+        return None
+    checked = reported.drainage.status if reported.drainage else VersionStatus.DRAINING
+    is_certain = reported.status is checked is VersionStatus.DRAINING
+    return replicas if is_certain and not autoscalers_of(version) else None
 
 
 def _if_above(limit: timedelta, age: timedelta | None) -> timedelta | None:
@@ -291,20 +284,16 @@ def _state(version: VersionFacts) -> str:
 
 
 def _need(version: VersionFacts) -> str:
-    """The open workflows for which a draining version keeps its pods, if they were counted."""
+    """The open workflows, if they were counted, for which it keeps its pods, and the policy's replicas."""
+    replicas = _while_draining(version)
+    by_policy = f", with {counted(replicas, 'replica')} (drainingReplicas)" if replicas else ""
     if not version.open_workflows:
-        return "workflows may still need it"
+        return f"workflows may still need it{by_policy}"
     oldest = version.version.oldest_open_at if version.version else None
     aged = f", the oldest {in_days(version.now - oldest)} old" if oldest else ""
     # the replica count is shown in its own column
     keeps_pods = f"it keeps its pods for {counted(version.open_workflows, 'open workflow')}"
-    return f"{keeps_pods if version.live else _needing(version.open_workflows)}{aged}"
-
-
-def _by_policy(version: VersionFacts) -> str:
-    """The replicas that the policy sets for a draining version, as the end of a sentence; empty: none."""
-    replicas = _while_draining(version)
-    return f", with {counted(replicas, 'replica')} (drainingReplicas)" if replicas else ""
+    return f"{keeps_pods if version.live else _needing(version.open_workflows)}{aged}{by_policy}"
 
 
 def _needing(number: int) -> str:

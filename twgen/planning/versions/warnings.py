@@ -1,12 +1,17 @@
 """Warnings about versions, in addition to the plan."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from twgen.cluster.marks import waits_to_recreate
+from twgen.cluster.patches import container_names
 from twgen.cluster.pods import fits_its_hash
-from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.paths import value_at
+from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
-from twgen.model.problem import counted, quoted
+from twgen.model.problem import counted, did_you_mean, quoted
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
@@ -14,8 +19,8 @@ from twgen.model.temporal import VersionStatus, WorkerDeployment
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import IN_ROUTING, may_have_work
+from twgen.planning.versions.attached import autoscalers_of
 from twgen.planning.versions.facts import VersionFacts
-from twgen.planning.versions.patching import patch_warnings
 from twgen.versioning.injection import generation_of
 from twgen.versioning.names import ADDED, DEPLOYMENT_API, GONE, RESTARTED_AT
 
@@ -27,6 +32,10 @@ _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCusto
 _MOST_NAMED = 10
 _APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
 _UNREAD = "if its Deployment exists, prune protection keeps it"
+_HASHED = re.compile(r"(.+)-[2456789bcdfghkmt]{10}")
+"""The names of objects that kustomize generates: sigs.k8s.io/kustomize/api/hasher."""
+_KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
+_GONE = {VersionAction.DROP, VersionAction.NONE}
 
 
 def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
@@ -53,7 +62,7 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield f"{name} is {version.status.value.lower()}, but {source} zero replicas"
     if version.is_target:
         yield from _about_target(version, plan)
-    yield from patch_warnings(version, plan)
+    yield from _about_patch(version, plan)
     for twin in version.twins:
         fate = "stays as it is" if twin.protected else "may be pruned, because nothing protects it"
         yield (
@@ -62,6 +71,25 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         )
     if version.live:
         yield from _about_deployment(version, plan, version.live)
+
+
+def _about_patch(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
+    """The warnings about parts of a version's patch that have no effect."""
+    base = version.unpatched_template(plan.recorded) if version.patch else None
+    if not version.patch or base is None:
+        return
+    names = container_names(base)
+    for container in version.patch.containers:
+        if (name := container["name"]) not in names:
+            yield (
+                f"{version.build_id}: patches of its RolloutPolicy name container {quoted(name)}, but it only"
+                f" has {listed(names)}{did_you_mean(name, names)}"
+            )
+    if version.patch.replicas and (scalers := autoscalers_of(version)):
+        yield (
+            f"{version.build_id}: replicas in patches of its RolloutPolicy have no effect: attached template"
+            f" {scalers[0].name} sets the replicas"
+        )
 
 
 def _about_another_place(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
@@ -130,6 +158,36 @@ def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
                 " stays as it is. Record versions with `twgen lock`, and keep edits in `patches` of a"
                 " RolloutPolicy"
             )
+
+
+def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
+    """Warnings about patches for versions that no worker of their policy has, or more than one."""
+    by_policy: dict[tuple[str, str], list[WorkerVersions]] = {}
+    for worker in workers:
+        if worker.spec.policy.patches:
+            by_policy.setdefault((worker.spec.namespace, worker.spec.policy.worker), []).append(worker)
+    for (namespace, name), of_policy in by_policy.items():
+        subject = f"{namespace}/{name}" if name else f"workers of {namespace}"
+        existing = {
+            worker.spec.worker_deployment: {
+                version.build_id for version in worker.versions if version.action is not VersionAction.DROP
+            }
+            for worker in of_policy
+        }
+        every_build_id = set().union(*existing.values())
+        for patch in of_policy[0].spec.policy.patches:
+            owners = [worker for worker, build_ids in existing.items() if patch.build_id in build_ids]
+            if not owners:
+                hint = did_you_mean(patch.build_id, every_build_id)
+                yield (
+                    f"{subject}: version {patch.build_id} does not exist or no longer exists: remove it from"
+                    f" patches of the RolloutPolicy{hint}"
+                )
+            elif len(owners) > 1:
+                yield (
+                    f"{subject}: the RolloutPolicy patches {patch.build_id}, a version of {listed(owners)}:"
+                    " give each worker its own policy, unless the patch is for all of them"
+                )
 
 
 def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployment | None) -> Iterator[str]:
@@ -248,3 +306,69 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
             f" {'' if driver is Driver.NONE else by_job}run `echo '{manifest}' | kubectl apply --server-side"
             " --field-manager=twgen -f -` and apply a new render"
         )
+
+
+class ObjectName(NamedTuple):
+    """The name of a ConfigMap or a Secret in its cluster."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def with_lost_references(
+    workers: Iterable[WorkerVersions], rendered: Collection[ObjectName]
+) -> tuple[WorkerVersions, ...]:
+    """The workers' versions, with a warning for each whose object has another hash in the render.
+
+    `rendered` has the objects that Argo CD prunes when they are no longer rendered.
+    """
+    new_names = {
+        item._replace(name=plain_name): item.name
+        for item in rendered
+        if (plain_name := _name_without_hash(item.name))
+    }
+    if not new_names:
+        return tuple(workers)
+    return tuple(
+        replace(worker, warnings=(*worker.warnings, *_lost_references(worker, rendered, new_names)))
+        for worker in workers
+    )
+
+
+def _lost_references(
+    worker: WorkerVersions, rendered: Collection[ObjectName], new_names: Mapping[ObjectName, str]
+) -> Iterator[str]:
+    for version in worker.versions:
+        manifest = version.recorded.manifest if version.recorded and version.action not in _GONE else {}
+        for kind, name in dict.fromkeys(_references(value_at(manifest, "spec", "template", "spec") or {})):
+            referenced = ObjectName(kind, worker.spec.namespace, name)
+            replacement = new_names.get(referenced._replace(name=_name_without_hash(name)), "")
+            if replacement and referenced not in rendered:
+                # only a warning: twgen cannot render the old object, because it does not know the content
+                yield (
+                    f"{version.build_id} uses {kind} {name}, but the render has {replacement} instead. Once"
+                    f" {name} is pruned, pods of this version can no longer start. Restore it if it is"
+                    " already gone. To keep such objects, generate them with the annotation"
+                    " argocd.argoproj.io/sync-options: Prune=false"
+                )
+
+
+def _name_without_hash(name: str) -> str:
+    match = _HASHED.fullmatch(name)
+    return match[1] if match else ""
+
+
+def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Kind and name of all ConfigMaps and Secrets that a pod names."""
+    for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
+        variables = (item.get("valueFrom") or {} for item in container.get("env") or ())
+        for source in (*(container.get("envFrom") or ()), *variables):
+            for field, kind in _KINDS.items():
+                reference = source.get(f"{field}Ref") or source.get(f"{field}KeyRef") or {}
+                yield kind, reference.get("name") or ""
+    for volume in pod.get("volumes") or ():
+        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+            for field, kind in _KINDS.items():
+                named = source.get(field) or {}
+                yield kind, named.get("name") or named.get("secretName") or ""

@@ -12,8 +12,7 @@ from twgen.model.draining import BatchAction, ScheduledAction
 from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
 from twgen.model.problem import counted
 from twgen.model.status import VersionReport
-from twgen.planning.draining.batch_operations import in_words
-from twgen.planning.draining.schedule import MOST_REPEATS, is_due
+from twgen.planning.draining.actions import MOST_REPEATS, in_words, is_due
 from twgen.planning.sentences import described_change, listed, spoken
 
 Item = TypeVar("Item")

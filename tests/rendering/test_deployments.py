@@ -12,13 +12,18 @@ from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.deployments import live_deployment
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
-from twgen.planning.versions.recording import Recordable, is_of_worker, versions_to_record
 from twgen.records.ledger import LedgerEntry, why_unreadable
-from twgen.rendering.deployments import deployment_to_record, target_deployment
+from twgen.rendering.deployments import (
+    Recordable,
+    deployment_to_record,
+    is_of_worker,
+    target_deployment,
+    versions_to_record,
+)
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
-CASES = json.loads((Path(__file__).parents[2] / "fixtures" / "vectors" / "versions.json").read_text())
+CASES = json.loads((Path(__file__).parents[1] / "fixtures" / "vectors" / "versions.json").read_text())
 NAMED = {case["name"]: case for case in CASES}
 OF_A_SERVER = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30}
 
