@@ -15,7 +15,7 @@ from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.temporal import GateStatus, WorkerDeployment
 from twgen.model.times import format_time
-from twgen.planning.routing.stays import stay_began
+from twgen.planning.version_status import stay_began
 from twgen.simulating.temporal import TemporalModel, server_of
 
 ELSE = "somebody/else"

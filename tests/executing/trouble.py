@@ -20,7 +20,7 @@ from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.routing.stays import is_in_force
+from twgen.planning.version_status import is_in_force
 
 ME, YOU = "twgen/me", "twgen/you"
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check", input={"deep": True})))

@@ -30,12 +30,10 @@ from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.interventions import Intervention
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_worker
-from twgen.planning.rollout import Claim, moved_mark, next_write
-from twgen.planning.rollout import Mark as Write
+from twgen.planning.rollout import Claim, WriteMarks, moved_mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
-from twgen.planning.routing.stays import CLOCKS_DIFFER
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import shares
+from twgen.planning.version_status import CLOCKS_DIFFER, shares
 from twgen.rendering.manifests import render_manifests
 from twgen.simulating.worker import SimulatedWorker
 
@@ -253,7 +251,7 @@ class LivingWorker(SimulatedWorker):
                     self._start_gate(gate)
             case Claim(manager):
                 self.temporal.manager = manager
-            case Write(build_id, marks):
+            case WriteMarks(build_id, marks):
                 self.temporal.mark(build_id, marks)
             case RoutingPlan() as change:
                 self._route(change)

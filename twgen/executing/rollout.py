@@ -21,8 +21,8 @@ from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import (
     FAILED_LOOK,
     Claim,
-    Mark,
     Write,
+    WriteMarks,
     is_made,
     is_over,
     moved_mark,
@@ -118,7 +118,7 @@ class Rollout:
                 if temporal and (write := due):
                     await self._make(write, plan.identity, temporal.conflict_token)
                 failure = ""
-                if not isinstance(write, Claim | Mark) and (
+                if not isinstance(write, Claim | WriteMarks) and (
                     once or (is_done and is_over(plan, worker, now, is_unattended=self.is_unattended))
                 ):
                     return plan
@@ -176,7 +176,7 @@ class Rollout:
                 except TwgenError as error:
                     raise type(error)(f"{write.manager} could not become the manager: {error}") from error
                 say(f"{name}: its manager is now {write.manager}")
-            case Mark():
+            case WriteMarks():
                 await writer.mark(write.build_id, write.marks)
                 say(f"{name}: marked {write.build_id} ({write.because})")
             case RoutingPlan():

@@ -5,8 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.model.marks import Mark as VersionMark
-from twgen.model.marks import MarkKey, write_mark
+from twgen.model.marks import Mark, MarkKey, write_mark
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.reasons.routing import Until
@@ -17,9 +16,9 @@ from twgen.model.times import format_time
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.gates import gates_before
-from twgen.planning.routing.stays import stay_began
 from twgen.planning.routing.table import is_updating
 from twgen.planning.sentences import rounded_percentage, untimed
+from twgen.planning.version_status import stay_began
 
 FAILED_LOOK = timedelta(seconds=5)
 """The time until the next look, after a look that failed."""
@@ -43,7 +42,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class WriteMarks:
     """The rollout writes a decision about a version into its metadata; a later look acts on it."""
 
     build_id: str
@@ -51,7 +50,7 @@ class Mark:
     because: str
 
 
-Write = GateStart | Claim | Mark | RoutingPlan
+Write = GateStart | Claim | WriteMarks | RoutingPlan
 """One call that changes Temporal; after it everything is read again."""
 
 
@@ -66,7 +65,7 @@ def next_write(plan: WorkerPlan) -> Write | None:
     if plan.routing.claim_manager:
         return Claim(plan.identity)
     if plan.routing.marks:
-        return Mark(plan.spec.build_id, plan.routing.marks, plan.routing.because)
+        return WriteMarks(plan.spec.build_id, plan.routing.marks, plan.routing.because)
     return plan.routing if plan.routing.action is not RoutingAction.NONE else None
 
 
@@ -111,7 +110,7 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
     gates = [gate.name for gate in gates_before(spec, share)]
     known_causes = {name: text for name, text in cause.items() if text}
     details = {**known_causes, "percentage": share, **({"gates": gates} if gates else {})}
-    mark = VersionMark(MarkKey.MOVED_BY, by, at, stay=stay, details=details)
+    mark = Mark(MarkKey.MOVED_BY, by, at, stay=stay, details=details)
     return {mark.key.value: write_mark(mark)}
 
 

@@ -1,9 +1,14 @@
-"""The meaning of Temporal's fields: a version's status if they disagree, its share, a server's release."""
+"""The meaning of Temporal's fields: a version's status if they disagree, its share, its stays in the traffic.
+
+A mark of a version decides nothing after the stay in which it was made.
+"""
 
 import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
-from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
+from twgen.model.marks import Lifetime, Mark, MarkKey, read_mark
+from twgen.model.temporal import RampingVersion, Routing, Version, VersionStatus, WorkerDeployment
 
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """New workflows go to versions with these statuses."""
@@ -18,6 +23,14 @@ _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionSt
 """By `status_of`: there, a version that was ever active is Draining, never Inactive."""
 WITH_LAST_CURRENT = (1, 30)
 """The first release of a server that reports when a version became current."""
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""A time that is further in the future than this is not a valid time."""
+_SAME_CHANGE = timedelta(seconds=5)
+"""Two times that differ by no more belong to one change of routing."""
+_SAME_MOMENT = timedelta(seconds=1)
+"""A server may report the same moment some milliseconds later or earlier in its next answer."""
+_ALL = 100
+"""Percent."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
@@ -87,3 +100,128 @@ def release_of(server_version: str) -> tuple[int, int] | None:
     """The major and the minor number of a server's release; None: it does not report them."""
     match = re.match(r"(\d+)\.(\d+)(?:\.|$)", server_version)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
+    """When its present stay began; None: unknown.
+
+    A server forgets when a version lost its share once it has another one: then the start of the ramp counts.
+    """
+    if ramp := _ramp(version, temporal):
+        return ramp.since or ramp.percentage_changed_at
+    moments = (version.created_at, _became_current(version, temporal), version.last_deactivated_at)
+    return max(filter(None, moments), default=None)
+
+
+def is_retired(version: Version, temporal: WorkerDeployment) -> bool:
+    """A person has retired the worker of this version, by a mark that still counts."""
+    mark = read_mark(MarkKey.RETIRED, (version.metadata or {}).get(MarkKey.RETIRED))
+    return mark is not None and is_in_force(mark, version, temporal)
+
+
+def is_in_force(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
+    """Whether the mark of a version still counts."""
+    if mark.key.lifetime is Lifetime.RETIREMENT:
+        # `retire` writes the mark before it takes the traffic away
+        has_traffic = temporal.routing.current or temporal.routing.ramping
+        is_over = _has_returned(mark, version, temporal) or _had_traffic_since(mark, temporal)
+        return not (has_traffic or is_over)
+    if status_of(version.build_id, version, temporal) is VersionStatus.CURRENT:
+        return False
+    if mark.key.lifetime is Lifetime.RETURN:
+        return not _has_returned(mark, version, temporal)
+    # these marks may make a rollout faster: they count only as twgen writes them, with their stay
+    return _names_stay(mark, stay_began(version, temporal))
+
+
+def recently_current(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
+    """It was current, is older than the current version, and was replaced within the window."""
+    routing = temporal.routing
+    current_id = routing.current.build_id if routing.current else None
+    current = next((other for other in temporal.versions if other.build_id == current_id), None)
+    # by its own times, the current version would fit too
+    if version is current or not version.created_at or not current or not current.created_at:
+        return False
+    current_since = routing.current.since if routing.current else None
+    was_current = version.last_current_at is not None or _was_replaced_when_deactivated(version, temporal)
+    if not was_current or version.created_at > current.created_at:
+        return False
+    # the end of a ramp deactivates a version too, but nothing becomes current then
+    became_current = (current_since, *(other.last_current_at for other in temporal.versions))
+    was_replaced = any(_together(version.last_deactivated_at, moment) for moment in became_current)
+    times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
+    left_at = max((time for time in times if time), default=None)
+    return left_at is not None and -CLOCKS_DIFFER <= now - left_at <= window
+
+
+def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
+    """The current version took its place, on a server that does not report when a version was current."""
+    release, current = release_of(temporal.server_version), temporal.routing.current
+    if release is None or release >= WITH_LAST_CURRENT or current is None:
+        return False
+    return _together(version.last_deactivated_at, current.since)
+
+
+def _names_stay(mark: Mark, stay: datetime | None) -> bool:
+    """It says that it was made in the stay that began then."""
+    return mark.stay is not None and stay is not None and abs(mark.stay - stay) <= _SAME_MOMENT
+
+
+def _may_be_of_stay(mark: Mark, stay: datetime | None) -> bool:
+    """Nothing shows that it was made before that stay; for a mark without a stay its own time decides."""
+    is_by_time = not mark.stay and mark.at is not None and stay is not None and mark.at >= stay
+    return stay is None or is_by_time or _names_stay(mark, stay)
+
+
+def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
+    """After the mark, the version became current, or lost a share and got another one."""
+    made_in = mark.made_in
+    if made_in is None or _may_be_of_stay(mark, stay_began(version, temporal)):
+        return False
+    after = made_in + _SAME_MOMENT
+    became_current = _became_current(version, temporal) or _was_made_current(version)
+    left_at = version.last_deactivated_at
+    if became_current and became_current > after:
+        return True
+    if not _ramp(version, temporal):
+        return False
+    # a pause in the very moment of the first share was made before that share, and counts
+    was_active = version.first_activated_at is not None and version.first_activated_at <= made_in
+    return bool(left_at and left_at > after) or (mark.was_ramping if mark.stay else was_active)
+
+
+def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
+    """After the mark, a version became current, or got its first share."""
+    # a version that had traffic lost it just after the mark: so the end of a share proves nothing
+    moments = (
+        moment
+        for version in temporal.versions
+        for moment in (version.first_activated_at, _became_current(version, temporal))
+        if moment
+    )
+    # the stay says nothing about other versions, and clocks differ
+    return mark.at is not None and any(moment > mark.at + CLOCKS_DIFFER for moment in moments)
+
+
+def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None:
+    ramp = temporal.routing.ramping
+    return ramp if ramp and ramp.build_id == version.build_id else None
+
+
+def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | None:
+    """When it last became current, at the latest; None: never, as far as Temporal reports."""
+    current = temporal.routing.current
+    since = current.since if current and current.build_id == version.build_id else None
+    # a server before 1.30 reports only that another version took its place
+    replaced_at = version.last_deactivated_at if _was_replaced_when_deactivated(version, temporal) else None
+    return since or version.last_current_at or replaced_at
+
+
+def _was_made_current(version: Version) -> datetime | None:
+    """When twgen made it current, by its own mark: a server before 1.30 does not report it."""
+    mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
+    return mark.stay if mark and mark.details.get("percentage") == _ALL else None
+
+
+def _together(first: datetime | None, second: datetime | None) -> bool:
+    return first is not None and second is not None and abs(first - second) <= _SAME_CHANGE

@@ -4,7 +4,7 @@ A simulation begins with a world that was read, or with the usual world of a dep
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ from twgen.model.temporal import (
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.times import FOREVER, later
 from twgen.model.world import LiveDeployment, WorkerWorld, World
-from twgen.planning.analysis.noticing import noticed, too_short
+from twgen.planning.analysis.noticing import Judged, noticed, too_short
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
 from twgen.planning.version_status import IN_ROUTING, ever_active, routed_build_ids, shares, status_of
@@ -154,13 +154,12 @@ def measured_steps(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis]
     return (rollout.steps, analysis) if counts else None
 
 
-def _judged(spec: WorkerSpec) -> Mapping[float, frozenset[str]]:
-    """The names of the metrics that are judged at each step, by the step's percentage."""
-    return {
-        step.percentage: frozenset(metric.name for metric in analysis.metrics)
+def _judged(spec: WorkerSpec) -> Judged:
+    return tuple(
+        (step.percentage, frozenset(metric.name for metric in analysis.metrics))
         for step in spec.rollout.steps
         if (analysis := spec.policy.analysis_at(step.percentage))
-    }
+    )
 
 
 def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: WorkerPlan) -> Iterator[str]:

@@ -29,11 +29,10 @@ from twgen.model.times import FOREVER, later
 from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.draining.actions import begun_mark, due_actions, in_words
 from twgen.planning.plan import plan_worker
-from twgen.planning.rollout import Claim, Mark, moved_mark, next_write
+from twgen.planning.rollout import Claim, WriteMarks, moved_mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
-from twgen.planning.routing.stays import stay_began
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import shares
+from twgen.planning.version_status import shares, stay_began
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
@@ -158,7 +157,7 @@ class SimulatedWorker:
                     self._start_gate(gate)
                 case Claim(manager):
                     self.temporal.manager = manager
-                case Mark(build_id, marks):
+                case WriteMarks(build_id, marks):
                     self.temporal.mark(build_id, marks)
                 case RoutingPlan() as change:
                     self._route(change)

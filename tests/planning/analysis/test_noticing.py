@@ -56,7 +56,7 @@ def test_share_of_ramps_that_notice_at_one_look_is_that_of_the_binomial() -> Non
 
 def test_step_that_does_not_judge_a_metric_notices_nothing_by_it() -> None:
     def noticed_with(**steps: frozenset[str]) -> Noticing:
-        judged = {float(step.removeprefix("at_")): names for step, names in steps.items()}
+        judged = tuple((float(step.removeprefix("at_")), names) for step, names in steps.items())
         (one,) = noticed(STEPS, measuring(), Traffic(1000, 1.0), judged)
         return one
 
@@ -66,7 +66,7 @@ def test_step_that_does_not_judge_a_metric_notices_nothing_by_it() -> None:
     assert (first.percentage, later.percentage) == (5, 25)
     none: frozenset[str] = frozenset()
     assert noticed_with(at_5=none, at_25=none, at_75=none).unnoticed == 1
-    assert list(too_short(STEPS, measuring(), {5.0: none})) == []
+    assert list(too_short(STEPS, measuring(), ((5.0, none),))) == []
 
 
 def test_version_within_the_bound_is_allowed_and_noticed_never() -> None:

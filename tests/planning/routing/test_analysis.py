@@ -27,7 +27,7 @@ from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.interventions import promote, resume
 from twgen.planning.reads import further_reads
-from twgen.planning.rollout import Mark, next_write
+from twgen.planning.rollout import WriteMarks, next_write
 from twgen.planning.routing.target import Target
 
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
@@ -70,7 +70,7 @@ def test_version_that_fails_is_marked_with_the_numbers_while_its_step_pauses() -
     because = "failures: 9 of 41 failed (22%), bound 2%, chance of a false alarm below 0.01%"
     assert plan.routing.because == because
     write = next_write(plan)
-    assert isinstance(write, Mark)
+    assert isinstance(write, WriteMarks)
     of = {"stay": "2026-11-21T11:55:00Z", "ramping": True}
     said = {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because, **of}
     assert write.marks == {MarkKey.ABORTED: said}
@@ -80,7 +80,7 @@ def test_version_that_fails_is_paused_where_the_policy_says_so() -> None:
     plan = ramping(FAILS, spec=measuring(on_failure=OnFailure.PAUSE))
     assert (plan.routing.reason, plan.routing.action) == (Reason.ANALYSIS_FAILED, RoutingAction.NONE)
     write = next_write(plan)
-    assert isinstance(write, Mark)
+    assert isinstance(write, WriteMarks)
     assert list(write.marks) == [MarkKey.PAUSED]
 
 

@@ -31,8 +31,8 @@ from twgen.model.temporal import GateRun, GateStatus, RampingVersion, Routing, V
 from twgen.model.times import format_time
 from twgen.planning.interventions import pause, promote
 from twgen.planning.plan import worker_world
-from twgen.planning.routing.stays import is_in_force
 from twgen.planning.routing.target import Target
+from twgen.planning.version_status import is_in_force
 
 S = VersionStatus
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Smoke")))

@@ -26,7 +26,7 @@ from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.world import World
-from twgen.planning.rollout import Claim, Mark, next_write
+from twgen.planning.rollout import Claim, WriteMarks, next_write
 
 NOBODY = replace(MAIN, pollers=False)
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
@@ -54,7 +54,7 @@ def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> 
     of = {"stay": "2026-11-21T11:00:00Z", "ramping": True}
     said = {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because, **of}
     mark = {MarkKey.ABORTED: said}
-    assert next_write(plan) == Mark("v3", mark, because)
+    assert next_write(plan) == WriteMarks("v3", mark, because)
 
     marked = ramping(NOBODY)
     [worker] = marked.workers.values()
@@ -72,7 +72,7 @@ def test_ramp_is_paused_where_the_policy_says_so() -> None:
     assert (plan.routing.reason, plan.routing.action) == (Reason.UNSERVED, RoutingAction.NONE)
     assert plan.routing.phase is Phase.WAITING
     write = next_write(plan)
-    assert isinstance(write, Mark)
+    assert isinstance(write, WriteMarks)
     assert list(write.marks) == [MarkKey.PAUSED]
 
 

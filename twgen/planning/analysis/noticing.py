@@ -6,11 +6,10 @@ and the current version does not fail. The same ramps are drawn each time.
 
 import math
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from itertools import accumulate
-from types import MappingProxyType
 from typing import NamedTuple
 
 from twgen.model.analysis import Analysis, Metric, WorkflowFailures
@@ -35,8 +34,8 @@ _WIDTH = 12
 """Standard deviations: numbers further from the mean are never drawn."""
 
 
-class _Look(NamedTuple):
-    """One look of a rollout at a ramp."""
+class _Evaluation(NamedTuple):
+    """One evaluation of a ramp by a rollout."""
 
     after: timedelta
     step: RolloutStep
@@ -45,25 +44,29 @@ class _Look(NamedTuple):
     both: int
     """Those on the target or on the current version."""
     metrics: frozenset[str]
-    """The names of the metrics that are judged at this look."""
+    """The names of the metrics that are judged then."""
 
 
-Judged = Mapping[float, frozenset[str]]
-"""The names of the metrics that are judged at a step, by its percentage; a step without an entry: all."""
+Judged = tuple[tuple[float, frozenset[str]], ...]
+"""The percentages of steps, each with the names of the metrics that are judged there; no entry: all."""
 
 
+@lru_cache(maxsize=64)
 def noticed(
-    steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged = MappingProxyType({})
+    steps: tuple[RolloutStep, ...], analysis: Analysis, traffic: Traffic, judged: Judged = ()
 ) -> tuple[Noticing, ...]:
     """When each metric of failed workflows detects a version with this failure rate on this ramp."""
-    return _noticed(tuple(steps), analysis, traffic, tuple(judged.items()))
+    looks = list(_evaluations(steps, analysis, traffic, judged))
+    return tuple(
+        _of_metric(metric, metric.measure, looks, traffic)
+        for metric in analysis.metrics
+        if isinstance(metric.measure, WorkflowFailures)
+    )
 
 
-def too_short(
-    steps: Sequence[RolloutStep], analysis: Analysis, judged: Judged = MappingProxyType({})
-) -> Iterator[str]:
+def too_short(steps: tuple[RolloutStep, ...], analysis: Analysis, judged: Judged = ()) -> Iterator[str]:
     """The warning that the first step is too short to detect a version that fails one workflow in five."""
-    at_first = judged.get(steps[0].percentage)
+    at_first = dict(judged).get(steps[0].percentage)
     noticings = [
         noticing
         for noticing in noticed(steps, analysis, USUAL, judged)
@@ -104,26 +107,11 @@ def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Tra
     return needed
 
 
-@lru_cache(maxsize=64)
-def _noticed(
-    steps: tuple[RolloutStep, ...],
-    analysis: Analysis,
-    traffic: Traffic,
-    judged: tuple[tuple[float, frozenset[str]], ...],
-) -> tuple[Noticing, ...]:
-    looks = list(_looks(steps, analysis, traffic, dict(judged)))
-    return tuple(
-        _of_metric(metric, metric.measure, looks, traffic)
-        for metric in analysis.metrics
-        if isinstance(metric.measure, WorkflowFailures)
-    )
-
-
-def _looks(
+def _evaluations(
     steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged
-) -> Iterator[_Look]:
-    """The looks of a rollout: every few minutes, and at the end of each step."""
-    every = frozenset(metric.name for metric in analysis.metrics)
+) -> Iterator[_Evaluation]:
+    """The evaluations of a rollout: every few minutes, and at the end of each step."""
+    every, judged_at = frozenset(metric.name for metric in analysis.metrics), dict(judged)
     ends = _ends(steps, analysis, traffic)
     apart, now, on_target = max(LONGEST_BLIND, ends[-1] / _MOST_LOOKS), timedelta(), 0.0
     for step, end in zip(steps, ends, strict=True):
@@ -132,10 +120,9 @@ def _looks(
             now += passed
             on_target += _starting(step, traffic) * (passed / _HOUR)
             both = traffic.starts_per_hour * (now / _HOUR)
-            metrics = (
-                judged.get(step.percentage, every) if now >= analysis.initial_delay else frozenset[str]()
-            )
-            yield _Look(now, step, _whole(on_target), _whole(both), metrics)
+            is_judged = now >= analysis.initial_delay
+            metrics = judged_at.get(step.percentage, every) if is_judged else frozenset[str]()
+            yield _Evaluation(now, step, _whole(on_target), _whole(both), metrics)
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
@@ -158,7 +145,7 @@ def _starting(step: RolloutStep, traffic: Traffic) -> float:
 
 
 def _of_metric(
-    metric: Metric, measure: WorkflowFailures, looks: Sequence[_Look], traffic: Traffic
+    metric: Metric, measure: WorkflowFailures, looks: Sequence[_Evaluation], traffic: Traffic
 ) -> Noticing:
     from random import Random
 
@@ -183,7 +170,7 @@ def _of_metric(
     return Noticing(metric.name, half, most, len(failures) / RAMPS)
 
 
-def _least_failures(measure: WorkflowFailures, look: _Look) -> int:
+def _least_failures(measure: WorkflowFailures, look: _Evaluation) -> int:
     """The number of failed workflows at this look from which the ramp is taken back."""
     started = look.target
     bound = upper_bound(0, look.both - look.target) if measure.max_ratio is None else measure.max_ratio

@@ -207,5 +207,9 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[Gate, ...]:
 
 def gates_up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
     """The gates before a share that are still ahead of the target, even if a rollback needs none."""
-    behind = target.gates_behind
-    return tuple(gate for gate in gates_before(target.spec, percentage) if gate.name not in behind)
+    # the mark about its present share names the gates that twgen asked for before that
+    mark = target.marks.get(MarkKey.MOVED_BY)
+    share, behind = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
+    is_present = isinstance(share, int | float) and rounded_percentage(share) == target.live_percentage
+    passed = behind if is_present and isinstance(behind, list) else []
+    return tuple(gate for gate in gates_before(target.spec, percentage) if gate.name not in passed)

@@ -22,9 +22,8 @@ from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
-from twgen.planning.routing.stays import is_in_force, recently_current, stay_began
 from twgen.planning.sentences import how_to_resume, rounded_percentage, spoken, version_name
-from twgen.planning.version_status import UNREGISTERED, status_of
+from twgen.planning.version_status import UNREGISTERED, is_in_force, recently_current, status_of, stay_began
 from twgen.planning.versions.facts import deployments_of
 
 
@@ -356,22 +355,10 @@ class Target:
 
         A target that has polled takes the ramp of any other version; an aborted one had a ramp already.
         """
-        created_at, replaced_created_at = map(self._created_at, (self.build_id, build_id))
+        both = (self.versions.get(item) or self.deployments.get(item) for item in (self.build_id, build_id))
+        created_at, replaced_created_at = (item and item.created_at for item in both)
         is_younger = bool(created_at and replaced_created_at and created_at > replaced_created_at)
         return self.is_registered or self.is_aborted or is_younger
-
-    def _created_at(self, build_id: str) -> datetime | None:
-        version = self.versions.get(build_id) or self.deployments.get(build_id)
-        return version.created_at if version else None
-
-    @property
-    def gates_behind(self) -> frozenset[str]:
-        """The names of the gates that twgen asked for before it set the present share of the target."""
-        mark = self.marks.get(MarkKey.MOVED_BY)
-        share, gates = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
-        if not isinstance(share, int | float) or rounded_percentage(float(share)) != self.live_percentage:
-            return frozenset()
-        return frozenset(gate for gate in (gates if isinstance(gates, list) else ()) if isinstance(gate, str))
 
     @property
     def is_registered(self) -> bool:

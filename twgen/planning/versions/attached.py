@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from twgen.model.plan import AttachedObject, VersionPlan, WorkerVersions
-from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
+from twgen.model.plan import AttachedObject, WorkerVersions
+from twgen.model.spec import AttachedResource, AttachedWhile
 from twgen.model.world import Autoscaler
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import IN_ROUTING
@@ -94,29 +94,22 @@ def rival_autoscalers(worker: WorkerVersions, autoscalers: Sequence[Autoscaler])
     for version in worker.versions if len(autoscalers) > 1 else ():
         rivals = [item for item in autoscalers if version.live and item.deployment == version.live.name]
         if len(rivals) > 1:
-            yield f"{version.build_id}: {_rivalry(version, rivals)}"
+            names = {str(item): f"{item.kind} {item.name}" for item in rivals}
+            templated = {*map(str, (*version.attached, *version.following))}
+            own = [name for item, name in names.items() if item in templated]
+            going = [name for item, name in names.items() if item in map(str, version.replaced)]
+            yield (
+                f"{version.build_id}: {listed([*names.values()])} scale the same Deployment, and each undoes"
+                f" the decisions of the others: keep only {own[0] if len(own) == 1 else 'one of them'}"
+                + (f"; its rollout deletes {listed(going)}" if going else "")
+            )
 
 
-def _rivalry(version: VersionPlan, rivals: Sequence[Autoscaler]) -> str:
-    """What several autoscalers of a Deployment do, and what ends it."""
-
-    def among(objects: Iterable[object]) -> list[str]:
-        names = {*map(str, objects)}
-        return [f"{item.kind} {item.name}" for item in rivals if str(item) in names]
-
-    own, going = among((*version.attached, *version.following)), among(version.replaced)
-    does = f"{listed(among(rivals))} scale the same Deployment, and each undoes the decisions of the others"
-    ends = f"keep only {own[0] if len(own) == 1 else 'one of them'}"
-    return f"{does}: {ends}" + (f"; its rollout deletes {listed(going)}" if going else "")
-
-
-def objects_of(
-    spec: WorkerSpec, build_id: str, resources: Iterable[AttachedResource]
-) -> tuple[AttachedObject, ...]:
+def objects_of(version: VersionFacts, resources: Iterable[AttachedResource]) -> tuple[AttachedObject, ...]:
     """The kinds and names of a version's copies."""
     return tuple(
-        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, build_id))
-        for resource in resources
+        AttachedObject(item.kind, attached_resource_name(version.spec.name, item.name, version.build_id))
+        for item in resources
     )
 
 
@@ -137,7 +130,7 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
 
 
 def _copy_of(version: VersionFacts, resource: AttachedResource) -> str:
-    [item] = objects_of(version.spec, version.build_id, [resource])
+    [item] = objects_of(version, [resource])
     return str(item)
 
 
@@ -148,6 +141,6 @@ def _has_copy(version: VersionFacts, resource: AttachedResource) -> bool:
 def _replaced(version: VersionFacts) -> tuple[AttachedObject, ...]:
     if not version.live or not (named := dict.fromkeys((*version.live.attached, *version.live.added))):
         return ()
-    templated = {*map(str, objects_of(version.spec, version.build_id, version.spec.attached))}
+    templated = {*map(str, objects_of(version, version.spec.attached))}
     untemplated = (item.partition("/") for item in named if item not in templated)
     return tuple(AttachedObject(kind, name) for kind, _, name in untemplated if name)

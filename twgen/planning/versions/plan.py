@@ -141,11 +141,11 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         is_doubtful=decision.action is _KEEP and version.is_doubtful,
         replaced_injection=decision.replaced_injection,
         patch=decision.patch,
-        attached=objects_of(spec, version.build_id, attached.kept),
-        leaving=objects_of(spec, version.build_id, attached.leaving),
+        attached=objects_of(version, attached.kept),
+        leaving=objects_of(version, attached.leaving),
         replaced=attached.replaced,
-        following=objects_of(spec, version.build_id, attached.following),
-        waiting=objects_of(spec, version.build_id, attached.waiting),
+        following=objects_of(version, attached.following),
+        waiting=objects_of(version, attached.waiting),
         replicas_are_external=replicas_are_external(version),
     )
 
