@@ -41,7 +41,7 @@ from twgen.model.status import (
 )
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
 from twgen.model.times import format_time
-from twgen.model.world import LiveDeployment, World
+from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import asked_gates, on_queues
@@ -249,10 +249,24 @@ def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None)
             moved_by=_move(listed, target.temporal),
             open_workflows=listed.open_workflows if listed else None,
             oldest_open_at=listed.oldest_open_at if listed else None,
-            task_queues=_task_queues(listed),
+            task_queues=None
+            if not listed or listed.task_queues is None
+            else tuple(
+                ReportedTaskQueue(queue.name, queue.type, queue.pollers, queue.unversioned_pollers)
+                for queue in listed.task_queues
+            ),
             deployment=version.deployment,
             cluster_was_read=target.world.deployments is not None,
-            pods=_pods(live, target.world.pod_problems.get(version.build_id, "")) if live else None,
+            pods=None
+            if not live
+            else ReportedPods(
+                available=live.available_replicas,
+                wanted=live.replicas,
+                terminating=live.terminating,
+                paused=live.paused,
+                stalled=live.stalled,
+                problem=target.world.pod_problems.get(version.build_id, ""),
+            ),
             attached=attached_views(version, attached),
             action=version.action,
             reason=version.reason,
@@ -269,26 +283,6 @@ def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None)
         return version.build_id == target.build_id, is_routed, created or first
 
     return list(map(report, sorted(worker.versions.versions, key=sort_key, reverse=True)))
-
-
-def _task_queues(listed: Version | None) -> tuple[ReportedTaskQueue, ...] | None:
-    if not listed or listed.task_queues is None:
-        return None
-    return tuple(
-        ReportedTaskQueue(queue.name, queue.type, queue.pollers, queue.unversioned_pollers)
-        for queue in listed.task_queues
-    )
-
-
-def _pods(live: LiveDeployment, problem: str) -> ReportedPods:
-    return ReportedPods(
-        available=live.available_replicas,
-        wanted=live.replicas,
-        terminating=live.terminating,
-        paused=live.paused,
-        stalled=live.stalled,
-        problem=problem,
-    )
 
 
 def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | None:

@@ -19,7 +19,7 @@ from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.model.world import LiveDeployment
+from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.versioning.names import (
     DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
@@ -77,17 +77,27 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
 def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
     """The manifest of the target as the spec describes it, for the ledger."""
     name = versioned_deployment_name(spec.name, spec.build_id)
-    new = VersionPlan(
-        build_id=spec.build_id,
+    return deployment_to_record(spec, _to_record(spec, spec.build_id, name, spec.replicas))
+
+
+def _to_record(
+    spec: WorkerSpec,
+    build_id: str,
+    deployment: str,
+    replicas: int | None,
+    recorded: RecordedDeployment | None = None,
+) -> VersionPlan:
+    return VersionPlan(
+        build_id=build_id,
         status=VersionStatus.NOT_REGISTERED,
-        deployment=name,
-        action=VersionAction.CREATE,
+        deployment=deployment,
+        action=VersionAction.KEEP,
         because="it is recorded",
-        reason=VersionReason.TARGET,
-        replicas=None if spec.replicas_are_external else spec.replicas,
+        reason=VersionReason.MAY_BE_NEEDED,
+        replicas=None if spec.replicas_are_external else replicas,
         protected=True,
+        recorded=recorded,
     )
-    return deployment_to_record(spec, new)
 
 
 def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, Any]:
@@ -130,19 +140,8 @@ def versions_to_record(
         elif written is None:
             why = "no hash proves that its pod template is unchanged"
         else:
-            versions.append(
-                VersionPlan(
-                    build_id=deployment.build_id,
-                    status=VersionStatus.NOT_REGISTERED,
-                    deployment=deployment.name,
-                    action=VersionAction.KEEP,
-                    because="it is recorded",
-                    reason=VersionReason.MAY_BE_NEEDED,
-                    replicas=None if spec.replicas_are_external else max(deployment.replicas, 1),
-                    protected=True,
-                    recorded=written,
-                )
-            )
+            replicas = max(deployment.replicas, 1)
+            versions.append(_to_record(spec, deployment.build_id, deployment.name, replicas, written))
             continue
         skipped.append(
             f"{spec.worker_deployment}: Deployment {deployment.name} is not recorded: {why}; {_LASTS}"

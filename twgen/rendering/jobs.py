@@ -57,7 +57,6 @@ _TMP = "/tmp"  # noqa: S108 - a volume of its own
 _CA_FOLDER = "/etc/temporal/ca"
 _CA_VOLUME = "temporal-ca"
 _KEY_FOLDER = "/etc/temporal/key"
-_KEY_VOLUME = "temporal-key"
 
 _REPLAY_RETRIES = 2
 """For failures that are not about the histories: a lost node, an unreachable server."""
@@ -175,7 +174,7 @@ def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJo
     worker_variables = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
     variables = [variable for variable in connects.variables if variable["name"] not in worker_variables]
     needs = [
-        _folder("tmp", _TMP),
+        _mounted("tmp", _TMP, {"emptyDir": {}}),
         Injection(tuple(variables), connects.mounts, connects.volumes),
         _api_key(connection),
         _trusted_bundle(pod_settings, connection, _CA_VOLUME),
@@ -231,27 +230,21 @@ def _api_key(connection: Connection) -> Injection:
     if not (key := connection.api_key_secret):
         return Injection(())
     secret = {"secretName": key.name, "items": [{"key": key.key, "path": key.key}]}
-    return Injection(
-        ({"name": API_KEY_FILE, "value": f"{_KEY_FOLDER}/{key.key}"},),
-        ({"name": _KEY_VOLUME, "mountPath": _KEY_FOLDER},),
-        ({"name": _KEY_VOLUME, "secret": secret},),
-    )
+    variable = {"name": API_KEY_FILE, "value": f"{_KEY_FOLDER}/{key.key}"}
+    return _mounted("temporal-key", _KEY_FOLDER, {"secret": secret}, variable)
 
 
 def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Injection:
     """The operator's own certificates, unless the connection names its server's."""
     if not pod.ca_bundle or not connection.needs_credentials or connection.ca_secret:
         return Injection(())
-    return Injection(
-        ({"name": TRUSTED, "value": f"{_CA_FOLDER}/{pod.ca_bundle.key}"},),
-        ({"name": volume, "mountPath": _CA_FOLDER},),
-        ({"name": volume, "configMap": {"name": pod.ca_bundle.config_map}},),
-    )
+    variable = {"name": TRUSTED, "value": f"{_CA_FOLDER}/{pod.ca_bundle.key}"}
+    return _mounted(volume, _CA_FOLDER, {"configMap": {"name": pod.ca_bundle.config_map}}, variable)
 
 
-def _folder(name: str, path: str, **storage: str) -> Injection:
-    """An empty folder of the pod."""
-    return Injection((), ({"name": name, "mountPath": path},), ({"name": name, "emptyDir": storage},))
+def _mounted(volume: str, path: str, source: Manifest, *variables: Manifest) -> Injection:
+    """A volume of the pod, which its container has at this path."""
+    return Injection(variables, ({"name": volume, "mountPath": path},), ({"name": volume, **source},))
 
 
 def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
@@ -286,8 +279,8 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     needs = [
         injection(spec.connection, identity, EnvironmentNames.CURRENT),
         _trusted_bundle(jobs.pod, spec.connection, trusted),
-        _folder(tmp, _TMP),
-        _folder(histories, _FOLDER, **storage),
+        _mounted(tmp, _TMP, {"emptyDir": {}}),
+        _mounted(histories, _FOLDER, {"emptyDir": storage}),
     ]
     volumes = [volume for need in needs for volume in need.volumes]
     mounts = [

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from twgen.model.marks import MarkKey
@@ -101,20 +102,18 @@ def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
 
 
 def _spans(frames: Sequence[Frame], build_id: str) -> Iterator[Span]:
-    states = [frame.versions.get(build_id, _ABSENT) for frame in frames]
     span_ends = [*(frame.at for frame in frames[1:]), None]
-    pieces = zip(map(_appearance, states), frames, span_ends, strict=True)
-    for appearance, group in groupby(pieces, key=lambda piece: piece[0]):
+    shown = [
+        (state.is_there, _stage(state), state.status, state.percentage, state.replicas, state.autoscaled)
+        for state in (frame.versions.get(build_id, _ABSENT) for frame in frames)
+    ]
+    pieces = zip(shown, frames, span_ends, strict=True)
+    for appearance, group in groupby(pieces, key=itemgetter(0)):
         is_there, stage, status, percentage, replicas, autoscaled = appearance
         same = list(group)
         begin, end = same[0][1].at, same[-1][2]
         if is_there and begin != end:
             yield Span(begin, end, stage, status, percentage, None if autoscaled else replicas)
-
-
-def _appearance(state: VersionState) -> tuple[bool, Stage, VersionStatus, float, int, bool]:
-    percentage, replicas = state.percentage, state.replicas
-    return state.is_there, _stage(state), state.status, percentage, replicas, state.autoscaled
 
 
 def _stage(version: VersionState) -> Stage:
@@ -172,11 +171,15 @@ def _with_replicas(version: VersionState) -> str:
     return f" with {counted(version.replicas, 'replica')}" if is_known else ""
 
 
-def _becomes(status: VersionStatus) -> Callable[[VersionState, VersionState], bool]:
+_Fits = Callable[[VersionState, VersionState], bool]
+"""Whether a version that was in one state, and now is in another, has an event."""
+
+
+def _becomes(status: VersionStatus) -> _Fits:
     return lambda was, now: now.status is status and was.status is not status
 
 
-def _gate_becomes(statuses: set[GateStatus | None]) -> Callable[[VersionState, VersionState], bool]:
+def _gate_becomes(statuses: set[GateStatus | None]) -> _Fits:
     return lambda was, now: now.gate in statuses and was.gate not in statuses
 
 
@@ -191,83 +194,57 @@ _CHANGES_OF_TRAFFIC = {
     Happening.RAMP_ENDED,
     Happening.BEGAN_DRAINING,
 }
-_RULES: Sequence[
-    tuple[
-        Happening,
-        Callable[[VersionState, VersionState], bool],
-        str | Callable[[VersionState, VersionState], str],
-    ]
-] = (
-    (
-        Happening.CREATED,
-        lambda was, now: now.is_there and not was.is_there and bool(now.replicas),
-        lambda _, now: f"its Deployment is created{_with_replicas(now) or ', without a replica count'}",
-    ),
-    (
-        Happening.RESIZED,
-        lambda was, now: was.is_there and 0 < now.replicas != was.replicas and not now.autoscaled,
-        lambda was, now: f"its Deployment changes from {was.replicas} to {counted(now.replicas, 'replica')}",
-    ),
-    (Happening.READY, lambda was, now: now.serves and not was.serves, "its pods are ready and poll"),
-    (Happening.GATE_STARTED, _gate_becomes({GateStatus.RUNNING}), "its gate starts"),
-    (Happening.GATE_PASSED, _gate_becomes({GateStatus.COMPLETED}), "its gate passes"),
-    (
-        Happening.GATE_FAILED,
-        _gate_becomes({status for status in GateStatus if status.has_failed}),
-        "its gate fails",
-    ),
-    (
-        Happening.RAMPED,
-        lambda was, now: now.status is _RAMPING and now.percentage != was.percentage,
-        lambda _, now: f"gets {now.percentage:g}% of new workflows",
-    ),
-    (
-        Happening.BECAME_CURRENT,
-        _becomes(_CURRENT),
-        lambda _, now: (
-            "is current and gets "
-            f"{'all' if now.percentage == _ALL else f'{now.percentage:g}% of'} new workflows"
-        ),
-    ),
-    (
-        Happening.TAKEN_BACK,
-        lambda was, now: _ramp_ends(was, now) and now.aborted is not None,
-        lambda _, now: f"its ramp is taken back{now.aborted}",
-    ),
-    (
-        Happening.RAMP_ENDED,
-        lambda was, now: _ramp_ends(was, now) and now.aborted is None,
-        "its ramp ends",
-    ),
-    (
-        Happening.BEGAN_DRAINING,
-        lambda was, now: _becomes(_DRAINING)(was, now) and now.was_active,
-        lambda _, now: f"is draining{': workflows pinned to it still run' if now.is_held else ''}",
-    ),
-    (
-        Happening.ENDING_BEGUN,
-        lambda was, now: len(now.begun) > len(was.begun),
-        lambda _, now: f"its policy starts to {now.begun[-1]}",
-    ),
-    (
-        Happening.WORKFLOWS_ENDED,
-        lambda was, now: was.is_held and not now.is_held and now.was_active,
-        "its last pinned workflow ends",
-    ),
-    (
-        Happening.DRAINED,
-        lambda was, now: _becomes(_DRAINED)(was, now) and now.was_active,
-        "is drained: Temporal counts no workflow on it",
-    ),
-    (
-        Happening.SCALED_DOWN,
-        lambda was, now: bool(was.replicas) and not now.replicas and now.is_there,
-        "its Deployment is scaled to zero replicas",
-    ),
-    (
-        Happening.DROPPED,
-        lambda was, now: was.is_there and not now.is_there and not was.percentage,
-        "its Deployment is deleted",
-    ),
+# fmt: off
+_RULES: Sequence[tuple[Happening, _Fits, str | Callable[[VersionState, VersionState], str]]] = (
+    (Happening.CREATED,
+     lambda was, now: now.is_there and not was.is_there and bool(now.replicas),
+     lambda _, now: f"its Deployment is created{_with_replicas(now) or ', without a replica count'}"),
+    (Happening.RESIZED,
+     lambda was, now: was.is_there and 0 < now.replicas != was.replicas and not now.autoscaled,
+     lambda was, now: f"its Deployment changes from {was.replicas} to {counted(now.replicas, 'replica')}"),
+    (Happening.READY,
+     lambda was, now: now.serves and not was.serves,
+     "its pods are ready and poll"),
+    (Happening.GATE_STARTED,
+     _gate_becomes({GateStatus.RUNNING}),
+     "its gate starts"),
+    (Happening.GATE_PASSED,
+     _gate_becomes({GateStatus.COMPLETED}),
+     "its gate passes"),
+    (Happening.GATE_FAILED,
+     _gate_becomes({status for status in GateStatus if status.has_failed}),
+     "its gate fails"),
+    (Happening.RAMPED,
+     lambda was, now: now.status is _RAMPING and now.percentage != was.percentage,
+     lambda _, now: f"gets {now.percentage:g}% of new workflows"),
+    (Happening.BECAME_CURRENT,
+     _becomes(_CURRENT),
+     lambda _, now: ("is current and gets "
+                     f"{'all' if now.percentage == _ALL else f'{now.percentage:g}% of'} new workflows")),
+    (Happening.TAKEN_BACK,
+     lambda was, now: _ramp_ends(was, now) and now.aborted is not None,
+     lambda _, now: f"its ramp is taken back{now.aborted}"),
+    (Happening.RAMP_ENDED,
+     lambda was, now: _ramp_ends(was, now) and now.aborted is None,
+     "its ramp ends"),
+    (Happening.BEGAN_DRAINING,
+     lambda was, now: _becomes(_DRAINING)(was, now) and now.was_active,
+     lambda _, now: f"is draining{': workflows pinned to it still run' if now.is_held else ''}"),
+    (Happening.ENDING_BEGUN,
+     lambda was, now: len(now.begun) > len(was.begun),
+     lambda _, now: f"its policy starts to {now.begun[-1]}"),
+    (Happening.WORKFLOWS_ENDED,
+     lambda was, now: was.is_held and not now.is_held and now.was_active,
+     "its last pinned workflow ends"),
+    (Happening.DRAINED,
+     lambda was, now: _becomes(_DRAINED)(was, now) and now.was_active,
+     "is drained: Temporal counts no workflow on it"),
+    (Happening.SCALED_DOWN,
+     lambda was, now: bool(was.replicas) and not now.replicas and now.is_there,
+     "its Deployment is scaled to zero replicas"),
+    (Happening.DROPPED,
+     lambda was, now: was.is_there and not now.is_there and not was.percentage,
+     "its Deployment is deleted"),
 )
+# fmt: on
 """Each event of a version, its condition and its sentence, in the order in which one moment shows them."""

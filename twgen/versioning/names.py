@@ -209,11 +209,6 @@ def tells_versions_apart(text: str) -> bool:
     return first != second
 
 
-def name_in_metrics(worker_deployment: str) -> str:
-    """Return the controller's form of `namespace/name` in the labels of metrics."""
-    return worker_deployment.replace("/", "_")
-
-
 def placeholders(
     deployment: str, build_id: str, temporal_namespace: str, worker_deployment: str
 ) -> dict[str, str]:
@@ -221,7 +216,8 @@ def placeholders(
 
     https://github.com/temporalio/temporal-worker-controller/blob/main/docs/worker-resource-templates.md
     """
-    in_metrics = (name_in_metrics(worker_deployment), build_id, temporal_namespace)
+    # the controller's form of `namespace/name` in the labels of metrics
+    in_metrics = (worker_deployment.replace("/", "_"), build_id, temporal_namespace)
     return {
         "DeploymentName": deployment,
         "BuildID": build_id,

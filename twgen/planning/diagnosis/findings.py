@@ -272,8 +272,6 @@ class _ByTick(NamedTuple):
     """Of the OperatorConfig, below `tick`."""
     does: str
     otherwise: str
-    section: str
-    """Of docs/tick.md."""
     severity: Severity = Severity.ADVICE
     needs_manager: bool = True
     """tick does it only as the manager of the worker."""
@@ -286,7 +284,6 @@ _BY_TICK = (
         "drains",
         "end workflows",
         "its old versions keep their workflows until a person runs `twgen drain`",
-        "Let it end workflows",
     ),
     _ByTick(
         "keepRecords",
@@ -294,7 +291,6 @@ _BY_TICK = (
         "prunes",
         "delete old versions",
         "Temporal keeps its old versions until a person runs `twgen prune`",
-        "Let it delete old versions",
     ),
     _ByTick(
         "driver",
@@ -302,7 +298,6 @@ _BY_TICK = (
         "rollouts",
         "carry out rollouts",
         _DOES_NOT_MOVE,
-        "Let it carry out rollouts",
         Severity.PROBLEM,
         needs_manager=False,
     ),
@@ -331,7 +326,7 @@ def _lacking_for(
             yield "there is no `twgen tick` in the cluster", "install it (docs/tick.md)"
         return
     if tick.may and not getattr(tick.may, duty.permission):
-        where = f"in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, {duty.section})"
+        where = f"in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, Let it {duty.does})"
         yield f"{tick.name} is not allowed to {duty.does}", f"set `tick: {{{duty.permission}: true}}` {where}"
     if tick.namespace and tick.namespace != spec.namespace:
         limit = f"{tick.name} only watches namespace {tick.namespace}"

@@ -174,15 +174,10 @@ def polls_until(target: Target) -> datetime | None:
 
 
 def first_polls_end(target: Target) -> datetime | None:
-    """The end of the time that a worker has for its first poll for workflows; None: unknown."""
+    """The end of the time in which workers may yet poll for its workflows; None: they do, or it is over."""
     created = target.version.created_at if target.version else None
-    return created + _FIRST_POLLS if created else None
-
-
-def may_poll_more(target: Target) -> bool:
-    """So far it polls only for activities: other workers may yet poll for its workflows."""
-    ends = first_polls_end(target)
-    return not target.workflow_task_queues and ends is not None and target.now < ends
+    ends = created + _FIRST_POLLS if created else None
+    return ends if ends and not target.workflow_task_queues and target.now < ends else None
 
 
 def has_no_unversioned_pollers(target: Target) -> bool:

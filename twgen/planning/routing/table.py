@@ -37,14 +37,13 @@ from twgen.planning.routing.polling import (
     first_polls_end,
     has_no_unversioned_pollers,
     ignores_missing_queues,
-    may_poll_more,
     missing_queue,
     polls_until,
     why_unregistered,
 )
 from twgen.planning.routing.replay import missing_replay, replay_may_come_until, replay_sentence
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import listed, plain_percentage, shares_sentence, spoken
+from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, shares_sentence, spoken
 from twgen.planning.version_status import IN_ROUTING, shares
 
 _UPDATE_LIMIT = timedelta(minutes=2)
@@ -188,7 +187,7 @@ TABLE = (
                                                  " used, add it to spec.ignoreMissingTaskQueues of a"
                                                  " RolloutPolicy")),
     Row(Reason.NO_TASK_QUEUES,
-        lambda t: t.current is None and t.ramp is None and (not t.task_queues or may_poll_more(t)),
+        lambda t: t.current is None and t.ramp is None and (not t.task_queues or first_polls_end(t)),
         lambda t, _: _none("none of its workflow task queues is known yet", due=first_polls_end(t))
         if t.task_queues else _none("none of its task queues is known yet")),
     Row(Reason.FIRST_VERSION,
@@ -203,7 +202,8 @@ TABLE = (
         lambda t: not t.live_percentage,
         lambda t, _: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
     Row(Reason.ANALYSIS_UNDECIDED,
-        lambda t: t.may_go_up and metrics_sentence(t.judgements, Verdict.UNDECIDED),
+        lambda t: rounded_percentage(t.due_percentage or 0) > t.live_percentage
+        and not t.waits_for_a_person and metrics_sentence(t.judgements, Verdict.UNDECIDED),
         lambda _, undecided: _none(f"its pause is over, but its analysis holds the ramp: {undecided}")),
     Row(Reason.OFF_STEP,
         lambda t: t.is_above_its_step,

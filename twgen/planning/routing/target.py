@@ -165,13 +165,6 @@ class Target:
         return self.following_step.percentage if self.following_step else 100
 
     @property
-    def may_go_up(self) -> bool:
-        """It may get more traffic now: its steps allow it, and none of them waits for a person."""
-        due = self.due_percentage
-        goes_up = due is not None and rounded_percentage(due) > self.live_percentage
-        return goes_up and not self.waits_for_a_person
-
-    @property
     def waits_for_a_person(self) -> bool:
         """The policy lets only a person end its step, which it has reached."""
         policy_step = self.spec.policy.step(self.step.percentage)

@@ -141,12 +141,6 @@ class VersionFacts:
         return f"{place} as {recorded.worker_deployment}" if recorded and is_another else place
 
     @property
-    def template_differs(self) -> bool:
-        """Its pod template differs from the spec's; False if no hash is recorded."""
-        recorded = self.recorded.template_hash if self.recorded else ""
-        return bool(recorded) and recorded != self.spec.template.hash
-
-    @property
     def connection_differs(self) -> bool:
         """Its connection differs from the spec's; False if no hash is recorded."""
         recorded = self.recorded.connection_hash if self.recorded else ""

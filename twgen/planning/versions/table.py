@@ -71,7 +71,8 @@ class Row(NamedTuple, Generic[_Fact]):
 # fmt: off
 LIVE = (
     Row(Reason.TEMPLATE_CHANGED,
-        lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
+        lambda v: v.is_target and v.spec.has_custom_build_id and v.recorded is not None
+        and v.recorded.template_hash not in {"", v.spec.template.hash},
         lambda v, _: (VersionAction.UPDATE, _spec(v), "its pod template changed under its custom build ID")),
     Row(Reason.TARGET,
         lambda v: v.is_target,
@@ -88,8 +89,7 @@ LIVE = (
         lambda v, _: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
     Row(Reason.MAY_BE_NEEDED,
         lambda v: v.status in _KEEPS_PODS,
-        lambda v, _: _keep(_while_draining(v) or _live_or_spec(v),
-                           f"{_state(v)}: {_need(v)}")),
+        lambda v, _: _keep(_while_draining(v) or _live_or_spec(v), f"{_state(v)}: {_need(v)}")),
     Row(Reason.WORKER_UNKNOWN,
         lambda v: v.world.temporal is None,
         lambda v, _: _keep(_live(v), "Temporal does not know the worker, so the version may be needed")),
@@ -136,7 +136,7 @@ LIVE = (
 WITHOUT_DEPLOYMENT = (
     Row(Reason.TARGET,
         lambda v: v.is_target,
-        lambda v, _: _create(_spec(v), f"it is the target{_absence(v)}")),
+        lambda v, _: _create(v, _spec(v), "it is the target")),
     Row(Reason.OF_OTHERS,
         lambda v: may_have_work(v.status, v.version) and v.is_of_others,
         lambda v, _: _of_others(v)),
@@ -146,7 +146,7 @@ WITHOUT_DEPLOYMENT = (
                       f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows,
-        lambda v, number: _create(_recorded(v), f"{_state(v)}, but {_needing(number)}{_absence(v)}")),
+        lambda v, number: _create(v, _recorded(v), f"{_state(v)}, but {_needing(number)}")),
     Row(Reason.NOT_NEEDED,
         lambda v: v.is_of_others
         or (v.status in LOOKS_IDLE and v.world.deployments is not None)
@@ -168,17 +168,17 @@ WITHOUT_DEPLOYMENT = (
                                    f" longer than {_scaledown_delay(v)}")),
     Row(Reason.AWAITS_REGISTRATION,
         lambda v: v.status is VersionStatus.NOT_REGISTERED,
-        lambda v, _: _create(_recorded(v), "Temporal does not know it, and its Deployment is being deleted")),
+        lambda v, _: (VersionAction.CREATE, _recorded(v),
+                      "Temporal does not know it, and its Deployment is being deleted")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
-        lambda v, _: _create(_recorded(v), f"{_state(v)}: new workflows go to it{_absence(v)}")),
+        lambda v, _: _create(v, _recorded(v), f"{_state(v)}: new workflows go to it")),
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
-        lambda v, _: _create(_recorded(v), f"{_drained(v)}{_absence(v)}")),
+        lambda v, _: _create(v, _recorded(v), _drained(v))),
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
-        lambda v, _: _create(_while_draining(v) or _recorded(v),
-                             f"{_state(v)}: {_need(v)}{_absence(v)}")),
+        lambda v, _: _create(v, _while_draining(v) or _recorded(v), f"{_state(v)}: {_need(v)}")),
 )
 # fmt: on
 
@@ -193,8 +193,11 @@ def _keep(replicas: int | None, because: str) -> _Outcome:
     return VersionAction.KEEP, replicas, because
 
 
-def _create(replicas: int | None, because: str) -> _Outcome:
-    return VersionAction.CREATE, replicas, because
+def _create(version: VersionFacts, replicas: int | None, because: str) -> _Outcome:
+    absence = "the cluster was not read" if version.world.deployments is None else "it has no Deployment"
+    if version.terminating:
+        absence = "its Deployment is being deleted, and will then be created again"
+    return VersionAction.CREATE, replicas, f"{because}; {absence}"
 
 
 def _scale_down(because: str) -> _Outcome:
@@ -306,10 +309,3 @@ def _may_still_exist(version: VersionFacts) -> str:
         f", longer than both sunset delays together ({spoken(version.both_delays)}); the cluster was not"
         " read, so its Deployment may still exist"
     )
-
-
-def _absence(version: VersionFacts) -> str:
-    """Why a version has no live Deployment, as the end of a sentence."""
-    if version.terminating:
-        return "; its Deployment is being deleted, and will then be created again"
-    return "; the cluster was not read" if version.world.deployments is None else "; it has no Deployment"
