@@ -13,7 +13,8 @@ from twgen.model.world import WorkerWorld, World
 from twgen.planning.draining.actions import planned_actions
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
 from twgen.planning.pruning import full_warnings, records_to_prune
-from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
+from twgen.planning.routing.gates import gates_to_start
+from twgen.planning.routing.plan import plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.polling import queue_warnings
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.attached import rival_autoscalers
@@ -66,7 +67,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
         manager=target.temporal.manager_identity,
         routing=plan_worker_routing(target, drives=caller.drives),
         is_held=target.is_held,
-        gates=plan_gates(target),
+        gates=gates_to_start(target),
         judgements=target.judgements,
         unserved=unserved_traffic(target),
         scheduled_actions=planned_actions(target),

@@ -281,9 +281,16 @@ def batch_of(
     Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse if the worker has
     another manager.
     """
-    spec = target.spec
+    spec, version = target.spec, target.versions.get(build_id)
     refuse_other_manager(target)
-    _refuse_unless_draining(target, build_id)
+    name = f"{spec.worker_deployment}, version {build_id}"
+    rule = "only the workflows of draining versions can be ended"
+    if not version:
+        raise NegativeAnswer(f"{name}: Temporal does not know it")
+    if build_id == target.build_id and not target.is_retired:
+        raise NegativeAnswer(f"{name}: it is the target, but {rule}")
+    if (status := status_of(build_id, version, target.temporal)) not in HAD_TRAFFIC:
+        raise NegativeAnswer(f"{name}: it is {status}, but {rule}")
     if action.action is BatchAction.MOVE:
         action = replace(action, to_build_id=_destination(target, build_id, action.to_build_id))
     if action.needs_replay and (why := why_not_moved(target, action.to_build_id)):
@@ -321,18 +328,6 @@ def in_words(action: DrainingAction, workflows: str) -> str:
             return f"cancel {workflows}"
         case BatchAction.TERMINATE:
             return f"terminate {workflows}"
-
-
-def _refuse_unless_draining(target: Target, build_id: str) -> None:
-    name = f"{target.spec.worker_deployment}, version {build_id}"
-    rule = "only the workflows of draining versions can be ended"
-    if build_id not in target.versions:
-        raise NegativeAnswer(f"{name}: Temporal does not know it")
-    if build_id == target.build_id and not target.is_retired:
-        raise NegativeAnswer(f"{name}: it is the target, but {rule}")
-    status = status_of(build_id, target.versions[build_id], target.temporal)
-    if status not in HAD_TRAFFIC:
-        raise NegativeAnswer(f"{name}: it is {status}, but {rule}")
 
 
 def _destination(target: Target, build_id: str, requested: str) -> str:

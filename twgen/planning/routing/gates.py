@@ -136,7 +136,13 @@ def worst(runs: Iterable[GateRun]) -> GateRun | None:
 
 
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:
-    """The workflows of gates that have no run yet, by task queue."""
+    """The workflows of gates to start now, by task queue: those that have no run yet.
+
+    For strategy Manual too, so that a person decides on the result.
+    """
+    has_pods = not target.not_created and (target.obstacle is None or target.obstacle.has_pods)
+    if not (target.is_registered and has_pods) or target.is_aborted or target.is_held:
+        return ()
     began = target.stay_began
     # a gate runs once in each stay; a server moves the time by milliseconds from one answer to the next
     stay = f"{began:%Y-%m-%dT%H:%M:%SZ}" if began else ""

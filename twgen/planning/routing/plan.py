@@ -3,12 +3,11 @@
 from dataclasses import replace
 from datetime import datetime
 
-from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan
+from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.problem import counted
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.rollout import Driver
 from twgen.model.spec import Strategy
-from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.table import wanted_change
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import described_change, plain_percentage
@@ -32,13 +31,6 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
         return change
     by_hand = f"{routing.because}; the driver is None: run `twgen rollout` to make the change"
     return replace(change, phase=Phase.WAITING, because=by_hand)
-
-
-def plan_gates(target: Target) -> tuple[GateStart, ...]:
-    """The gate's workflows to start now; for strategy Manual too, so that a person decides on its result."""
-    is_stopped = target.is_aborted or target.is_held
-    has_pods = not target.not_created and (target.obstacle is None or target.obstacle.has_pods)
-    return gates_to_start(target) if target.is_registered and has_pods and not is_stopped else ()
 
 
 def unserved_traffic(target: Target) -> str:
