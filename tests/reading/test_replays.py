@@ -13,7 +13,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.histories import Replay, ReplayRun, ReplayState, Sample
-from twgen.planning.routing.replay import replay_of
+from twgen.planning.routing.gates import replay_of
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.versioning.names import REPLAY_OF
 

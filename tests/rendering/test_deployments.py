@@ -10,11 +10,11 @@ import pytest
 
 from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.deployments import live_deployment
+from twgen.model.plan import VersionPlan
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
 from twgen.records.ledger import LedgerEntry, why_unreadable
 from twgen.rendering.deployments import (
-    Recordable,
     deployment_to_record,
     is_of_worker,
     target_deployment,
@@ -51,7 +51,9 @@ def deployed(case: dict[str, Any], **container: Any) -> dict[str, Any]:
     return live
 
 
-def recordable(case: dict[str, Any], live: dict[str, Any], spec: WorkerSpec | None = None) -> Recordable:
+def recordable(
+    case: dict[str, Any], live: dict[str, Any], spec: WorkerSpec | None = None
+) -> tuple[list[VersionPlan], list[str]]:
     found = live_deployment(live)
     assert found
     spec = spec or spec_of(case)
@@ -65,7 +67,7 @@ def test_version_of_the_controller_is_recorded_and_rendered_again_with_the_same_
 ) -> None:
     live, spec = deployed(case), spec_of(case)
     [version], told = recordable(case, live, spec)
-    assert told == ()
+    assert told == []
     entry = LedgerEntry(spec.worker_deployment, version.build_id, deployment_to_record(spec, version))
     assert why_unreadable(entry) == ""
     assert compare(entry.deployment["spec"]["template"], live["spec"]["template"]) == Comparison()
@@ -88,7 +90,7 @@ def test_version_that_was_edited_by_hand_is_told_and_not_recorded() -> None:
     case = CASES[0]
     live = deployed(case, image="another:1")
     versions, [told] = recordable(case, live)
-    assert versions == ()
+    assert versions == []
     assert f"Deployment {live['metadata']['name']} is not recorded: no hash proves that" in told
 
 
@@ -97,8 +99,8 @@ def test_target_and_what_is_recorded_already_are_left_to_spec_and_ledger() -> No
     live = live_deployment(deployed(case))
     assert live
     spec = spec_of(case)
-    assert versions_to_record(spec, [live], [live.build_id]) == Recordable((), ())
-    assert versions_to_record(replace(spec, build_id=live.build_id), [live], []) == Recordable((), ())
+    assert versions_to_record(spec, [live], [live.build_id]) == ([], [])
+    assert versions_to_record(replace(spec, build_id=live.build_id), [live], []) == ([], [])
 
 
 def test_deployment_of_another_name_or_whose_pods_are_another_version_is_told() -> None:
@@ -106,5 +108,5 @@ def test_deployment_of_another_name_or_whose_pods_are_another_version_is_told() 
     live = deployed(case)
     live["metadata"]["name"] = "renamed"
     versions, [told] = recordable(case, live)
-    assert versions == ()
+    assert versions == []
     assert "Deployment renamed is not recorded: it does not belong to the version in its labels" in told

@@ -122,9 +122,8 @@ def _older(
     """A worker's older versions that run and are not in the ledger."""
     own_deployments = [item for item in live.get(spec.namespace, ()) if is_of_worker(item, spec)]
     recorded_builds = {build_id for worker, build_id in recorded if worker == spec.worker_deployment}
-    recording = versions_to_record(spec, own_deployments, recorded_builds)
-    warnings = list(recording.told)
-    for version in recording.versions:
+    versions, warnings = versions_to_record(spec, own_deployments, recorded_builds)
+    for version in versions:
         deployment = deployment_to_record(spec, version)
         entry = LedgerEntry(spec.worker_deployment, version.build_id, deployment, now)
         if why := why_unreadable(entry):

@@ -17,10 +17,11 @@ from twgen.planning.routing.gates import (
     failed_gate,
     first_not_passed,
     hopeless_gates,
+    may_replay_again,
+    missing_replay,
     next_attempt,
 )
 from twgen.planning.routing.polling import ignores_missing_queues, missing_queue, polls_until
-from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, spoken
 

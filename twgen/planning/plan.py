@@ -14,8 +14,8 @@ from twgen.planning.draining.actions import planned_actions
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
 from twgen.planning.pruning import full_warnings, records_to_prune
 from twgen.planning.routing.gates import gates_to_start
-from twgen.planning.routing.plan import plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.polling import queue_warnings
+from twgen.planning.routing.table import plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.attached import rival_autoscalers
 from twgen.planning.versions.plan import plan_worker_versions

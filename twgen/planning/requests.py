@@ -13,15 +13,13 @@ from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention, refused
 from twgen.planning.rollout import needs_a_rollout
-from twgen.planning.routing.gates import failed_gate, hopeless_gates
-from twgen.planning.routing.replay import may_replay_again
+from twgen.planning.routing.gates import failed_gate, hopeless_gates, may_replay_again
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
+from twgen.planning.version_status import ALL_TRAFFIC
 from twgen.planning.worker_status import FAILED_TESTS
 
 _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVALID_INTENT}
-_ALL = 100
-"""Percent."""
 
 
 def decided(
@@ -111,7 +109,7 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
     """The answer before a request is carried out: with it another process knows whether that was done."""
     change = intervention.change
     gets_all = change is not None and (change.percentage is None or target.is_current)
-    share = _ALL if gets_all else change.percentage if change else None
+    share = ALL_TRAFFIC if gets_all else change.percentage if change else None
     token, stops = target.temporal.conflict_token, _stops(target)
     return Answer(request, AnswerState.TAKEN, intervention.will, token, share, stops)
 
@@ -133,7 +131,7 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
     share = target.live_percentage
     if target.is_current:
         ramping = target.other_ramp.percentage if target.other_ramp else 0
-        share = _ALL - ramping
+        share = ALL_TRAFFIC - ramping
     if answer.percentage is not None and rounded_percentage(answer.percentage) == share:
         return ended(answer, AnswerState.DONE)
     why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"

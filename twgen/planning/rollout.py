@@ -18,7 +18,7 @@ from twgen.model.world import WorkerWorld
 from twgen.planning.routing.gates import gates_before
 from twgen.planning.routing.table import is_updating
 from twgen.planning.sentences import rounded_percentage, untimed
-from twgen.planning.version_status import stay_began
+from twgen.planning.version_status import ALL_TRAFFIC, stay_began
 
 FAILED_LOOK = timedelta(seconds=5)
 """The time until the next look, after a look that failed."""
@@ -30,8 +30,6 @@ LONGEST_BLIND = timedelta(minutes=5)
 _UNTIL_READY = timedelta(seconds=10)
 _OVERDUE = timedelta(minutes=5)
 """A rollout that lives takes less: a look, a change, and writing its status."""
-_ALL = 100
-"""Percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
     build_id = change.build_id or ""
     listed = (version for version in after.versions if version.build_id == build_id)
     stay = stay_began(next(listed, Version(build_id, VersionStatus.UNSPECIFIED)), after)
-    share = _ALL if change.percentage is None else change.percentage
+    share = ALL_TRAFFIC if change.percentage is None else change.percentage
     gates = [gate.name for gate in gates_before(spec, share)]
     known_causes = {name: text for name, text in cause.items() if text}
     details = {**known_causes, "percentage": share, **({"gates": gates} if gates else {})}
@@ -237,7 +235,7 @@ def since_its_hook(before: RolloutStatus, now: RolloutStatus) -> RolloutStatus |
     """The status of a rollout whose hook has ended, if it changed after that; None: it did not."""
     if not needs_a_rollout(now.phase, now.reason):
         return now if before.reason != now.reason else None
-    if before.phase is not Phase.SETTLED or now.percentage == _ALL:
+    if before.phase is not Phase.SETTLED or now.percentage == ALL_TRAFFIC:
         return None  # if pods are missing for a moment, a rollout has nothing to do
     moved = brought_up_to_date(before, now)
     return left_alone(moved, "its hook has ended, and only a sync starts it again", now.since)

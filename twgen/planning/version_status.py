@@ -29,8 +29,8 @@ _SAME_CHANGE = timedelta(seconds=5)
 """Two times that differ by no more belong to one change of routing."""
 _SAME_MOMENT = timedelta(seconds=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""
-_ALL = 100
-"""Percent."""
+ALL_TRAFFIC = 100
+"""Percent of new workflows."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
@@ -220,7 +220,7 @@ def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | 
 def _was_made_current(version: Version) -> datetime | None:
     """When twgen made it current, by its own mark: a server before 1.30 does not report it."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
-    return mark.stay if mark and mark.details.get("percentage") == _ALL else None
+    return mark.stay if mark and mark.details.get("percentage") == ALL_TRAFFIC else None
 
 
 def _together(first: datetime | None, second: datetime | None) -> bool:

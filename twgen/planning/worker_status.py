@@ -45,7 +45,7 @@ from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import asked_gates, on_queues
-from twgen.planning.routing.plan import change_when_due
+from twgen.planning.routing.table import change_when_due
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, timed
 from twgen.planning.version_status import shares

@@ -18,7 +18,7 @@ from twgen.model.paths import value_at
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.times import parse_time
 from twgen.model.world import Autoscaler, LiveDeployment, WorkerWorld
-from twgen.planning.routing.replay import replay_of
+from twgen.planning.routing.gates import replay_of
 from twgen.specs.attached import HPA, SCALED_OBJECT
 from twgen.versioning.names import (
     BUILD_ID_LABEL,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from twgen.cluster.marks import (
     described_annotations,
@@ -109,13 +109,6 @@ def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, An
     return version_deployment(replace(spec, policy=policy), version, "")
 
 
-class Recordable(NamedTuple):
-    """The versions that can be recorded, and why others cannot be."""
-
-    versions: tuple[VersionPlan, ...]
-    told: tuple[str, ...]
-
-
 def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
     """The Deployment of a worker's namespace is one of its versions."""
     own_label = selector_labels(spec.name, "")[DEPLOYMENT_NAME_LABEL]
@@ -124,8 +117,8 @@ def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
 
 def versions_to_record(
     spec: WorkerSpec, live: Iterable[LiveDeployment], recorded: Collection[str]
-) -> Recordable:
-    """The live Deployments of a worker whose pods the ledger can render again without a restart.
+) -> tuple[list[VersionPlan], list[str]]:
+    """The live Deployments of a worker whose pods the ledger can render again without a restart; and why not.
 
     Without the target, which the spec describes, and without the versions that the ledger already has.
     """
@@ -146,4 +139,4 @@ def versions_to_record(
         skipped.append(
             f"{spec.worker_deployment}: Deployment {deployment.name} is not recorded: {why}; {_LASTS}"
         )
-    return Recordable(tuple(versions), tuple(skipped))
+    return versions, skipped

@@ -16,7 +16,7 @@ from twgen.model.policy import EnvironmentNames
 from twgen.model.rollout import Driver
 from twgen.model.spec import Connection, WorkerSpec
 from twgen.model.values import dataclass
-from twgen.planning.routing.replay import replay_of
+from twgen.planning.routing.gates import replay_of
 from twgen.records.intent import Intent
 from twgen.versioning.injection import DEPLOYMENT, TASK_QUEUE, TRUSTED, Identity, Injection, injection
 from twgen.versioning.names import (

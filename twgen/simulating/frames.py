@@ -12,7 +12,7 @@ from twgen.model.temporal import GateStatus, VersionStatus, WorkerDeployment
 from twgen.model.timeline import Event, Happening, Lane, Span, Stage
 from twgen.planning.routing.gates import worst
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import ever_active, shares, status_of
+from twgen.planning.version_status import ALL_TRAFFIC, ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker
 
 _UNVERSIONED = ""
@@ -20,7 +20,6 @@ _CURRENT, _RAMPING = VersionStatus.CURRENT, VersionStatus.RAMPING
 _DRAINING, _DRAINED = VersionStatus.DRAINING, VersionStatus.DRAINED
 _STAGES = {_CURRENT: Stage.CURRENT, _RAMPING: Stage.RAMPING}
 _STAGES_AFTER = {_DRAINING: Stage.DRAINING, _DRAINED: Stage.DRAINED}
-_ALL = 100
 
 
 class VersionState(NamedTuple):
@@ -160,7 +159,7 @@ def events_of(frames: Sequence[Frame]) -> tuple[Event, ...]:
 def _as_found(version: VersionState) -> str:
     is_registered = version.status is not VersionStatus.NOT_REGISTERED
     status = version.status.value.lower() if is_registered else "not known to Temporal yet"
-    if not 0 < version.percentage < _ALL:
+    if not 0 < version.percentage < ALL_TRAFFIC:
         return f"is {status}{_with_replicas(version)}"
     share = f"{version.percentage:g}% of new workflows"
     return f"is {status} with {share}{_with_replicas(version).replace(' with ', ' and ')}"
@@ -219,8 +218,8 @@ _RULES: Sequence[tuple[Happening, _Fits, str | Callable[[VersionState, VersionSt
      lambda _, now: f"gets {now.percentage:g}% of new workflows"),
     (Happening.BECAME_CURRENT,
      _becomes(_CURRENT),
-     lambda _, now: ("is current and gets "
-                     f"{'all' if now.percentage == _ALL else f'{now.percentage:g}% of'} new workflows")),
+     lambda _, now: "is current and gets all new workflows" if now.percentage == ALL_TRAFFIC
+     else f"is current and gets {now.percentage:g}% of new workflows"),
     (Happening.TAKEN_BACK,
      lambda was, now: _ramp_ends(was, now) and now.aborted is not None,
      lambda _, now: f"its ramp is taken back{now.aborted}"),

@@ -18,7 +18,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
-from twgen.planning.routing.plan import change_when_due
+from twgen.planning.routing.table import change_when_due
 
 
 def ramping(percentage: float, age: timedelta) -> World:

@@ -20,7 +20,7 @@ from twgen.planning.draining.actions import batch_of
 from twgen.planning.interventions import promote, retry
 from twgen.planning.plan import plan_worker, worker_world
 from twgen.planning.reads import further_reads
-from twgen.planning.routing.replay import replay_of
+from twgen.planning.routing.gates import replay_of
 from twgen.planning.routing.target import Target
 
 S = VersionStatus

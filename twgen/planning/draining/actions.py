@@ -17,7 +17,7 @@ from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER, format_time, later, parse_time
 from twgen.planning.interventions import refuse_other_manager
 from twgen.planning.ownership import managed_by
-from twgen.planning.routing.replay import why_not_moved
+from twgen.planning.routing.gates import why_not_moved
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import HAD_TRAFFIC, UNREGISTERED, is_retired, status_of
 from twgen.planning.visibility import pinned_to, quoted_text
