@@ -19,7 +19,7 @@ UNREGISTERED = frozenset({VersionStatus.NOT_REGISTERED, VersionStatus.CREATED})
 HAD_TRAFFIC = frozenset({VersionStatus.DRAINING, VersionStatus.DRAINED})
 """New workflows went to versions with these statuses, and no longer do."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
-_WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
+_WITHOUT_WORK = LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}
 """By `status_of`: there, a version that was ever active is Draining, never Inactive."""
 WITH_LAST_CURRENT = (1, 30)
 """The first release of a server that reports when a version became current."""

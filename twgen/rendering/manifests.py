@@ -15,9 +15,8 @@ from twgen.model.policy import OwnerReferences, Policy
 from twgen.model.problem import Document
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import VersionStatus
 from twgen.planning.refresh import plan_hash
-from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.version_status import HAD_TRAFFIC, IN_ROUTING
 from twgen.planning.versions.warnings import ObjectName
 from twgen.records.intent import intent_of, write_intent
 from twgen.rendering.attached import attached_manifests, limit_copies
@@ -133,7 +132,7 @@ def _applied_with_target(worker: WorkerVersions) -> set[str]:
     On the way back to a target that was active before, there is no such wait.
     """
     target = next((version for version in worker.versions if version.build_id == worker.spec.build_id), None)
-    goes_back = target is not None and target.status in {VersionStatus.DRAINING, VersionStatus.DRAINED}
+    goes_back = target is not None and target.status in HAD_TRAFFIC
     without_pods = {
         version.build_id
         for version in worker.versions

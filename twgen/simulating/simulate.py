@@ -44,7 +44,6 @@ _MOST_MOMENTS = 5000
 """More than any rollout has: 20 steps, and 5 moments in the life of each of 100 versions."""
 _MOST_STATES = 8
 """States of a worker that are kept: a state that repeats would repeat for ever."""
-_ROUTED = {VersionStatus.CURRENT, VersionStatus.RAMPING}
 _OUTCOMES = {
     Phase.SETTLED: Outcome.SETTLED,
     Phase.WAITING: Outcome.WAITING,
@@ -117,6 +116,8 @@ def _timeline(
     moments = list(run(worker))
     frames, first, last = [frame for frame, _ in moments], moments[0][1], moments[-1][1]
     events = events_of(frames)
+    phases = [(plan.routing.phase, plan.routing.reason) for _, plan in moments]
+    other_phases = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
     temporal = worker_world(spec, world).temporal
     current = temporal.routing.current if temporal else None
     unfinished, measured = worker.next_change(last) < FOREVER, measured_steps(spec)
@@ -131,18 +132,12 @@ def _timeline(
         outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[last.routing.phase],
         because=last.routing.because,
         ends=events[-1].at if events else timedelta(),
-        unchanged_since=_unchanged_since(moments),
+        unchanged_since=frames[next(other_phases, -1) + 1].at,
         events=events,
         lanes=lanes(frames),
         noticing=noticed(*measured, assumed.traffic, _judged(spec)) if assumed.traffic and measured else (),
         notes=tuple(_notes(world, worker, first, last)),
     )
-
-
-def _unchanged_since(moments: Sequence[tuple[Frame, WorkerPlan]]) -> timedelta:
-    phases = [(plan.routing.phase, plan.routing.reason) for _, plan in moments]
-    other_phases = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
-    return moments[next(other_phases, -1) + 1][0].at
 
 
 def measured_steps(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | None:
@@ -187,7 +182,7 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
         )
     yield from first.versions.warnings
     for version in last.versions.versions:
-        if version.build_id != worker.spec.build_id and version.live and version.status not in _ROUTED:
+        if version.build_id != worker.spec.build_id and version.live and version.status not in IN_ROUTING:
             yield f"{version.build_id} stays: {version.because}"
 
 

@@ -19,7 +19,7 @@ from twgen.model.temporal import (
     WorkerDeployment,
 )
 from twgen.model.times import later
-from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, shares
+from twgen.planning.version_status import LOOKS_IDLE, WITH_LAST_CURRENT, release_of, shares
 
 NEWEST = "1.32.2"
 """The newest server whose behaviour is modelled."""
@@ -28,7 +28,6 @@ _BATCH = timedelta(seconds=1)
 """How long a batch operation takes."""
 _PROPAGATION = timedelta(seconds=1)
 """How long a change of routing takes to reach every task queue."""
-_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class TemporalModel:
         """Start a workflow on the version, which runs until that time."""
         version = self.versions[build_id]
         self.held_until[build_id] = max(until, self.held_until.get(build_id, until))
-        if self.server.pinned_start_drains and version.status in _IDLE:
+        if self.server.pinned_start_drains and version.status in LOOKS_IDLE:
             self._drain(build_id)
 
     def release(self, build_id: str) -> None:
@@ -242,6 +241,6 @@ class TemporalModel:
     def _counted(self, version: Version) -> Version:
         """The version with its open workflows, which are counted before an idle version loses its pods."""
         number = None
-        if version.status in _IDLE:
+        if version.status in LOOKS_IDLE:
             number = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
         return version if version.open_workflows == number else replace(version, open_workflows=number)

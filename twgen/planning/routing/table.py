@@ -13,6 +13,7 @@ If the spec leaves a change to a person, `plan` only says which one is wanted.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from shlex import quote
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -64,18 +65,9 @@ _REPORTED_FROM = timedelta(seconds=30)
 """If clocks differ by more, the sentence says so."""
 
 
-class WantedChange(NamedTuple):
-    """The next change of traffic by a row, or why there is none."""
-
-    action: RoutingAction
-    because: str
-    phase: Phase = Phase.MOVING
-    build_id: str | None = None
-    percentage: float | None = None
-    due_at: datetime | None = None
-    marks: Mapping[str, Any] = {}
-
-
+_Change = partial[RoutingPlan]
+"""The next change of traffic, or why there is none; it lacks only the reason of its row."""
+_MOVE = partial(RoutingPlan, phase=Phase.MOVING)
 _BLOCKED = Phase.BLOCKED
 _PAUSES = {WhenNoPollers.PAUSE, OnFailure.PAUSE}
 _Fact = TypeVar("_Fact")
@@ -87,12 +79,12 @@ class Row(NamedTuple, Generic[_Fact]):
     reason: Reason
     when: Callable[[Target], _Fact | Literal[False] | None]
     """The fact that `then` says something about; a false one: the row does not match."""
-    then: Callable[[Target, _Fact], WantedChange]
+    then: Callable[[Target, _Fact], _Change]
 
     def change(self, target: Target) -> RoutingPlan | None:
         """What it asks for; None: it does not match."""
         fact = self.when(target)
-        return RoutingPlan(**self.then(target, fact)._asdict(), reason=self.reason) if fact else None
+        return self.then(target, fact)(reason=self.reason) if fact else None
 
 
 # fmt: off
@@ -109,7 +101,7 @@ TABLE = (
                                  f" --from {quote(manager)}`, or add this manager to spec.adoptFrom of a"
                                  " RolloutPolicy", _BLOCKED)),
     Row(Reason.FROZEN,
-        lambda t: t.is_frozen,
+        lambda t: t.world.rollout.is_paused and not t.has_all_traffic,
         lambda t, _: _none("its intent is annotated as paused, so nothing is changed; to continue, remove the"
                            " annotation twgen.io/paused. Meanwhile,"
                            f" {shares_sentence(shares(t.temporal.routing))}")),
@@ -243,31 +235,31 @@ def wanted_change(target: Target) -> RoutingPlan:
     return replace(change, ignores_missing_queues=ignores_missing_queues(target))
 
 
-def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> WantedChange:
-    return WantedChange(RoutingAction.NONE, because, phase, due_at=due)
+def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> _Change:
+    return partial(RoutingPlan, RoutingAction.NONE, because, phase, due_at=due)
 
 
-def _set_current(target: Target, because: str) -> WantedChange:
-    return WantedChange(RoutingAction.SET_CURRENT, because, build_id=target.build_id)
+def _set_current(target: Target, because: str) -> _Change:
+    return partial(_MOVE, RoutingAction.SET_CURRENT, because, build_id=target.build_id)
 
 
-def _set_ramp(target: Target, step: RolloutStep, because: str) -> WantedChange:
-    percentage = plain_percentage(step.percentage)
-    return WantedChange(RoutingAction.SET_RAMP, because, build_id=target.build_id, percentage=percentage)
+def _set_ramp(target: Target, step: RolloutStep, because: str) -> _Change:
+    share = plain_percentage(step.percentage)
+    return partial(_MOVE, RoutingAction.SET_RAMP, because, build_id=target.build_id, percentage=share)
 
 
-def _clear_ramp(because: str) -> WantedChange:
-    return WantedChange(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
+def _clear_ramp(because: str) -> _Change:
+    return partial(_MOVE, RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
 
 
 def _take_back(
     target: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
-) -> WantedChange:
+) -> _Change:
     """The end of a ramp, or a pause, that no person decided: a mark with the reason is written first."""
     if action in _PAUSES:
         pause = target.new_mark(MarkKey.PAUSED, because)
-        return _none(f"{because}: it is paused")._replace(marks={**pause, **(marks or {})})
-    return _clear_ramp(because)._replace(marks={**target.new_mark(MarkKey.ABORTED, because), **(marks or {})})
+        return partial(_none(f"{because}: it is paused"), marks={**pause, **(marks or {})})
+    return partial(_clear_ramp(because), marks={**target.new_mark(MarkKey.ABORTED, because), **(marks or {})})
 
 
 def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
@@ -299,13 +291,13 @@ def _update_ends(routing: Routing) -> datetime | None:
     return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
-def _until_queues_are_known(target: Target, because: str, advice: str) -> WantedChange:
+def _until_queues_are_known(target: Target, because: str, advice: str) -> _Change:
     """A new version has some minutes to poll; after that a person must act."""
     due = polls_until(target)
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
 
-def _wait_for_pause(target: Target) -> WantedChange:
+def _wait_for_pause(target: Target) -> _Change:
     ends, stays = target.step_ends, f"it stays at {plain_percentage(target.live_percentage)}%"
     if not ends:
         return _none(

@@ -200,11 +200,6 @@ class Target:
         """It gets no more traffic: a person paused it, its rollout did, or the worker is retired."""
         return MarkKey.PAUSED in self.marks or self.is_retired
 
-    @property
-    def is_frozen(self) -> bool:
-        """Its intent is annotated as paused, so no traffic moves, and it does not have all traffic yet."""
-        return self.world.rollout.is_paused and not self.has_all_traffic
-
     def new_mark(self, key: MarkKey, because: str = "", **details: object) -> dict[str, Any]:
         """The entry of metadata for a mark that is made now."""
         stay, ramps = self.stay_began, self.ramp is not None

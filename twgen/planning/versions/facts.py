@@ -111,11 +111,6 @@ class VersionFacts:
         return self.spec.template.content if self.is_target else None
 
     @property
-    def is_serverless(self) -> bool:
-        """Temporal starts its workers. One with a manifest had pods too, and its workflows may need them."""
-        return self.version is not None and self.version.serverless and not self.recorded
-
-    @property
     def remembers_what_runs(self) -> bool:
         """Git has it with the pod template of its Deployment, if it has a Deployment."""
         live, remembered = self.live or self.terminating, self.remembered

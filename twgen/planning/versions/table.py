@@ -141,7 +141,8 @@ WITHOUT_DEPLOYMENT = (
         lambda v: may_have_work(v.status, v.version) and v.is_of_others,
         lambda v, _: _of_others(v)),
     Row(Reason.SERVERLESS,
-        lambda v: v.is_serverless,
+        # one with a manifest had pods too, and its workflows may need them
+        lambda v: v.version is not None and v.version.serverless and not v.recorded,
         lambda v, _: (VersionAction.NONE, None,
                       f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
     Row(Reason.OPEN_WORKFLOWS,
