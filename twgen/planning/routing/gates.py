@@ -25,7 +25,7 @@ _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class RequiredGate:
     """A workflow that must complete on every workflow task queue of the target before traffic moves."""
 
     workflow_type: str
@@ -56,7 +56,7 @@ class Gate:
 class GateOnQueue:
     """A gate on one workflow task queue of the target."""
 
-    gate: Gate
+    gate: RequiredGate
     task_queue: str
     attempt: int
     workflow_id: str
@@ -103,14 +103,14 @@ def _first_attempt(target: Target) -> int:
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 
-def asked_gates(target: Target, percentage: float | None = None) -> tuple[Gate, ...]:
+def asked_gates(target: Target, percentage: float | None = None) -> tuple[RequiredGate, ...]:
     """The gates that the target needs for this share; None: the share that is due now."""
     if target.is_current or target.is_rollback:
         return ()
     return gates_up_to(target, (target.due_percentage or 0) if percentage is None else percentage)
 
 
-def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
+def on_queues(target: Target, gates: Iterable[RequiredGate]) -> Iterator[GateOnQueue]:
     """The state of the gates on each workflow task queue that is known."""
     began = target.stay_began
     runs: dict[tuple[str, str], list[GateRun]] = {}
@@ -176,7 +176,7 @@ def hopeless_gates(target: Target) -> list[GateOnQueue]:
     return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.hindrance]
 
 
-def open_gate_sentence(target: Target, gate: Gate) -> str:
+def open_gate_sentence(target: Target, gate: RequiredGate) -> str:
     """The task queues and the running workflows of a gate that has not completed yet."""
     names = target.workflow_task_queues
     queues = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
@@ -195,7 +195,7 @@ def open_gate_sentence(target: Target, gate: Gate) -> str:
     return sentence + "".join(others)
 
 
-def first_not_passed(target: Target, gates: Iterable[Gate]) -> Gate | None:
+def first_not_passed(target: Target, gates: Iterable[RequiredGate]) -> RequiredGate | None:
     """The first gate that has not completed on every workflow task queue, or while none is known."""
     for gate in gates:
         runs = [on_queue.run for on_queue in on_queues(target, [gate])]
@@ -204,20 +204,20 @@ def first_not_passed(target: Target, gates: Iterable[Gate]) -> Gate | None:
     return None
 
 
-def gates_before(spec: WorkerSpec, percentage: float) -> tuple[Gate, ...]:
+def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...]:
     """All gates before a share, by spec and policy."""
     gate, share = spec.rollout.gate, rounded_percentage(percentage)
     has_steps = spec.rollout.strategy is not Strategy.ALL_AT_ONCE
     steps = map(spec.policy.step, (step.percentage for step in spec.rollout.steps if has_steps))
     gates_of_steps = (
-        Gate(step.gate, step.percentage)
+        RequiredGate(step.gate, step.percentage)
         for step in steps
         if step and step.gate and rounded_percentage(step.percentage) <= share
     )
-    return (*((Gate(gate.workflow_type),) if gate else ()), *gates_of_steps)
+    return (*((RequiredGate(gate.workflow_type),) if gate else ()), *gates_of_steps)
 
 
-def gates_up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
+def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
     """The gates before a share that are still ahead of the target, even if a rollback needs none."""
     # the mark about its present share names the gates that twgen asked for before that
     mark = target.marks.get(MarkKey.MOVED_BY)
