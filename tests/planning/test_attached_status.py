@@ -7,7 +7,7 @@ import pytest
 
 from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
 from tests.schemas.printed import reported
-from twgen.cluster.applications import refused_objects
+from twgen.clients.argocd import refused_objects
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, VersionPlan, WorkerPlan
 from twgen.model.spec import AttachedResource

@@ -16,7 +16,7 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.profiles import usual_profile
 from twgen.errors import InvalidInput, NegativeAnswer
-from twgen.executing.histories import Written, write_histories
+from twgen.executing.files import Written, write_histories
 from twgen.model.histories import Sample
 from twgen.model.problem import counted, quoted
 from twgen.model.spec import Connection, InTemporal, NamedWorker

@@ -11,7 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twgen.clients.pools import NoProxy, address_of, checked_proxy
+from twgen.clients.http import NoProxy, address_of, checked_proxy
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, Findings, Shape, constant, listing, mapping
 from twgen.model.values import dataclass

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from twgen.clients.deadline import in_thread, monotonic
-from twgen.clients.http import TOKEN, json_of
+from twgen.clients.http import TOKEN, json_of, pool_to, tls_context
 from twgen.clients.kubeconfig import (
     ClusterAccess,
     Context,
@@ -28,7 +28,6 @@ from twgen.clients.kubeconfig import (
     context_of_pod,
 )
 from twgen.clients.login_programs import NEVER, run_login_program
-from twgen.clients.pools import pool_to, tls_context
 from twgen.errors import StateUnavailable
 from twgen.yaml.limits import Budget
 

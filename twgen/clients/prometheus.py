@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
-from twgen.clients.http import TOKEN, Answer, Request, answer_to
-from twgen.clients.pools import pool_trusting
+from twgen.clients.http import TOKEN, Answer, Request, answer_to, pool_trusting
 from twgen.errors import StateUnavailable
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER

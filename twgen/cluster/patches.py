@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from twgen.cluster.comparison import compare
-from twgen.cluster.server_defaults import pull_policy
+from twgen.cluster.server_defaults import compare, pull_policy
 from twgen.model.world import LivePatch
 
 _WHOLE = ("image", "resources")

@@ -2,10 +2,10 @@
 
 import asyncio
 from asyncio import Task, TaskGroup
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from twgen.clients.temporal import Busy
 from twgen.errors import OutOfTime, TwgenError
@@ -19,9 +19,12 @@ from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
-from twgen.reading.temporal.measuring import MakesPrometheusReaders, Measuring
+from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import SharedReads, TemporalReader, all_of
 from twgen.reporting.bugs import Bug
+
+if TYPE_CHECKING:
+    from twgen.clients.prometheus import PrometheusServers
 
 Answer = TypeVar("Answer")
 
@@ -41,8 +44,8 @@ class Reading:
     """By the reader's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
     """Reads that only explain a wait may fail: a waiting rollout must not fail because of them."""
-    prometheus: MakesPrometheusReaders | None = None
-    """None: metrics of Prometheus cannot be read."""
+    prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None" = None
+    """The Prometheus servers that a worker may use; None: their metrics cannot be read."""
     progress: Iterator[object] = iter(())
     """Goes on by one item for each worker that was read."""
     autoscalers: bool = False
@@ -210,7 +213,7 @@ def _measuring(
     if not routing or not target or not since:
         return None
     current = routing.current.build_id if routing.current else None
-    return Measuring(spec, target, current, reading.temporal, since, reading.prometheus, reading.now)
+    return Measuring(spec, target, current, reading.temporal, since, reading.prometheus_of, reading.now)
 
 
 async def _gate_runs(

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from twgen.cluster.comparison import compare
 from twgen.cluster.patches import Containers, changed_fields, container_names, patched_template, reaching
+from twgen.cluster.server_defaults import compare
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.problem import counted, did_you_mean, quoted
 from twgen.model.reasons.versions import VersionReason as Reason

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from twgen.clients.argocd import asked_since
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, config_map_path, listed
-from twgen.cluster.applications import asked_since
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin, TickInstallation
 from twgen.model.operator import Operator, TickSettings

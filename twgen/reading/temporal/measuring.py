@@ -1,17 +1,21 @@
 """Measuring a ramping version by its workflows and tasks in Temporal, and by Prometheus."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from math import isnan
+from typing import TYPE_CHECKING
 
 from twgen.clients.deadline import Deadline
-from twgen.errors import TwgenError
+from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.analysis import (
+    INFINITE,
     Backlog,
     BacklogAge,
     Failures,
     Measurement,
     Metric,
+    Point,
     PrometheusQuery,
     ReportedProblems,
     StuckWorkflows,
@@ -21,6 +25,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueueType, Version
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
+from twgen.planning.analysis.verdicts import moments, query_for
 from twgen.planning.visibility import quoted_text
 from twgen.reading.temporal.answers import failure_count
 from twgen.reading.temporal.reader import SharedReads, all_of
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
     from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
 
-    from twgen.reading.prometheus import PrometheusReader
+    from twgen.clients.prometheus import PrometheusServers
 
 _MOST_DESCRIBED = 100
 """Workflows for each measurement: each costs a call."""
@@ -38,13 +43,6 @@ _NAMED = 3
 """Workflows that a message names."""
 STUCK_FROM = 5
 """Attempts of a workflow task; servers that report problems do so from this attempt, after a minute."""
-
-
-class MakesPrometheusReaders(Protocol):
-    """Makes a worker's reader of Prometheus, once a metric needs one."""
-
-    def reader(self, spec: WorkerSpec, deadline: Deadline) -> "PrometheusReader":
-        """Reads the metrics of a worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,8 @@ class Measuring:
     """The build ID of the current version; None: no version is current."""
     shared: SharedReads
     since: datetime
-    prometheus: "MakesPrometheusReaders | None"
-    """None: metrics of Prometheus cannot be read."""
+    prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None"
+    """The Prometheus servers that a worker may use; None: their metrics cannot be read."""
     now: datetime
 
     async def measure(self, metric: Metric) -> Measurement:
@@ -71,9 +69,9 @@ class Measuring:
                     return Measurement(metric.name, self.since, stuck=await self._stuck(most))
                 case BacklogAge():
                     return Measurement(metric.name, self.since, backlog=await self._backlog())
-                case PrometheusQuery() as query if self.prometheus:
-                    reader = self.prometheus.reader(self.spec, self.shared.deadline)
-                    points = await reader.points(query, self.spec, self.since, self.now)
+                case PrometheusQuery() as query if self.prometheus_of:
+                    servers, deadline = self.prometheus_of(self.spec), self.shared.deadline
+                    points = await points_of(servers, query, self.spec, self.since, self.now, deadline)
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
             return Measurement(metric.name, self.since, problem=str(error))
@@ -187,3 +185,44 @@ class Measuring:
 def _age(stats: "TaskQueueStats") -> int:
     """How long the oldest task waits, in seconds."""
     return int(stats.approximate_backlog_age.seconds) if stats.approximate_backlog_count > 0 else 0
+
+
+async def points_of(  # noqa: PLR0913, PLR0917 - each is a part of the question
+    servers: "PrometheusServers",
+    metric: PrometheusQuery,
+    spec: WorkerSpec,
+    since: datetime,
+    now: datetime,
+    deadline: Deadline,
+) -> tuple[Point, ...]:
+    """A point for every moment since measuring began; raises StateUnavailable or OutOfTime."""
+    from twgen.clients.prometheus import RangeQuery
+
+    # a server that is not configured is an error even before the first moment
+    server = servers.called(metric.server)
+    analysis = spec.policy.analysis
+    between = moments(metric, since, analysis.initial_delay, now) if analysis else None
+    if not between:
+        return ()
+    (first, last), step = between, metric.interval
+    query = RangeQuery(query_for(metric, spec), first.timestamp(), last.timestamp(), step.total_seconds())
+    series = await servers.series(server, query, deadline)
+    if len(series) > 1:
+        raise StateUnavailable(
+            f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
+        )
+    try:
+        # a cache before Prometheus may move all moments a little: the nearest one counts. Infinity is
+        # replaced, because a JSON document has no number for it
+        values = {
+            round((float(at) - query.first) / query.step): None
+            if isnan(value := float(text))
+            else max(-INFINITE, min(value, INFINITE))
+            for values_of_series in series
+            for at, text in values_of_series["values"]
+        }
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StateUnavailable(f"Prometheus {server.name} did not return a number") from error
+    return tuple(
+        Point(first + place * step, values.get(place)) for place in range((last - first) // step + 1)
+    )
