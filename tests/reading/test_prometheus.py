@@ -23,7 +23,7 @@ from twgen.model.operator import PrometheusServer
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.world import World
 from twgen.reading.temporal.measuring import points_of
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_world
 
 MINUTE = timedelta(minutes=1)
@@ -154,7 +154,7 @@ def measured(
     now = SINCE + 2 * MINUTE
 
     async def story() -> World:
-        temporal = SharedReads(Temporal(), Deadline(60))
+        temporal = TemporalReader(Temporal(), Deadline(60))
         reading = Reading(temporal, None, now, for_routing, now, prometheus_of=servers_of)
         return await asyncio.create_task(read_world([spec], reading))
 

@@ -55,7 +55,7 @@ from twgen.planning.unread import unread_lines
 from twgen.planning.visibility import still_open
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.pinned_workflows import Draining
-from twgen.reading.temporal.reader import SharedReads, TemporalReader
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import first_failure
 from twgen.reporting.draining import draining_document, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
@@ -159,7 +159,7 @@ async def _drain_report(opened: Connections, specs: Sequence[WorkerSpec], window
     now = clock()
     readable = [spec for spec in specs if spec.key in world.workers]
     plan = plan_versions(readable, world, now, opened.settings.planning_caller)
-    shared = SharedReads(opened.temporal, AnswerDeadline(opened.settings.timeout))
+    shared = TemporalReader(opened.temporal, AnswerDeadline(opened.settings.timeout))
 
     async def in_use(worker: WorkerVersions) -> WorkerInUse | str:
         build_ids = [version.build_id for version in versions_without_traffic(worker)]
@@ -222,7 +222,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
 
         async def read_target() -> Target:
             worker = worker_world(spec, await servers.read(for_routing=action.needs_replay))
-            worker = await _with_version(worker, TemporalReader(spec, servers.shared()), build_id)
+            worker = await _with_version(worker, spec, servers.shared(), build_id)
             identity = acting_identity(spec, worker, settings.planning_caller)
             return Target(spec, worker, clock(), identity, not_created="")
 
@@ -277,12 +277,14 @@ def _turns(change: str, *, waits: bool) -> "AsyncRetrying":
     )
 
 
-async def _with_version(worker: WorkerWorld, temporal: TemporalReader, build_id: str) -> WorkerWorld:
+async def _with_version(
+    worker: WorkerWorld, spec: WorkerSpec, temporal: TemporalReader, build_id: str
+) -> WorkerWorld:
     """The same worker with a version described by name: the list of 1.29.1 sometimes lacks one."""
     if not (deployment := worker.temporal):
         return worker
     listed = {version.build_id: version for version in deployment.versions}
-    described = await temporal.version(build_id, listed.get(build_id))
+    described = await temporal.version(spec, build_id, listed.get(build_id))
     versions = listed | ({build_id: described} if described else {})
     return replace(worker, temporal=replace(deployment, versions=tuple(versions.values())))
 

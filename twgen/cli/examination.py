@@ -52,7 +52,7 @@ from twgen.reading.installation.api_server import (
 from twgen.reading.installation.installed import read_argocd, read_tick
 from twgen.reading.installation.workloads import jobless_intents, read_carriers, read_strays, stuck_rollouts
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.records.intent import Intent
 from twgen.rendering.manifests import rollout_rules
 from twgen.specs.parse import Specs
@@ -306,7 +306,7 @@ class Examination:
 
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
         """How many Worker Deployments each Temporal namespace of the workers has."""
-        shared = SharedReads(self.opened.temporal, self._deadline)
+        shared = TemporalReader(self.opened.temporal, self._deadline)
         specs = [worker.spec for worker in plan.workers]
         by_namespace = {(spec.connection.host_port, spec.temporal_namespace): spec for spec in specs}
         return {key: len(await shared.worker_deployments(spec)) for key, spec in by_namespace.items()}

@@ -24,9 +24,9 @@ from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.unread import Unread, unread_error
-from twgen.reading.kubernetes import SharedLists
+from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.looks import Look
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each, read_world
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class Connections:
         """
         settings, deadline = self.settings, self.settings.reading_deadline()
         namespace = "" if workers else settings.namespace_rule.default
-        temporal = SharedReads(self.temporal, deadline)
-        cluster = SharedLists(self.kubernetes, deadline, namespace) if self.kubernetes else None
+        temporal = TemporalReader(self.temporal, deadline)
+        cluster = ClusterReader(self.kubernetes, deadline, namespace) if self.kubernetes else None
         read_at = clock()
         now = settings.now or read_at
         reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, self.prometheus.of)
@@ -109,8 +109,8 @@ class Connections:
         this reading is part of.
         """
         deadline = AnswerDeadline(self.settings.timeout, _MOST_REFUSALS[examines])
-        temporal = SharedReads(self.temporal, deadline, look)
-        cluster = SharedLists(self.kubernetes, deadline) if self.kubernetes else None
+        temporal = TemporalReader(self.temporal, deadline, look)
+        cluster = ClusterReader(self.kubernetes, deadline) if self.kubernetes else None
         now = clock()
         reading = Reading(
             temporal, cluster, now, for_routing, now, goes_on=True, prometheus_of=self.prometheus.of

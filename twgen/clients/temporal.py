@@ -118,8 +118,6 @@ class Call(Generic[Answer]):
     namespace: str
     worker: str
     """Its subject, for people: the worker, and the file of its spec."""
-    method: str
-    """In snake case."""
     request: Any
     """As protobuf."""
     value: Callable[[Any], Answer]
@@ -127,6 +125,12 @@ class Call(Generic[Answer]):
     may_be_absent: bool = False
     is_retried: bool = True
     """It changes nothing, so it is repeated after a failure that passes."""
+
+    @property
+    def method(self) -> str:
+        """The name of the call in snake case: that of the request's class."""
+        name = type(self.request).__name__.removesuffix("Request")
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 class TemporalClients:

@@ -28,7 +28,7 @@ from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import moments, query_for
 from twgen.planning.visibility import quoted_text
 from twgen.reading.temporal.answers import failure_count
-from twgen.reading.temporal.reader import SharedReads, all_of
+from twgen.reading.temporal.reader import TemporalReader, all_of
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
@@ -53,7 +53,7 @@ class Measuring:
     target: Version
     current: str | None
     """The build ID of the current version; None: no version is current."""
-    shared: SharedReads
+    temporal: TemporalReader
     since: datetime
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None"
     """The Prometheus servers that a worker may use; None: their metrics cannot be read."""
@@ -70,7 +70,7 @@ class Measuring:
                 case BacklogAge():
                     return Measurement(metric.name, self.since, backlog=await self._backlog())
                 case PrometheusQuery() as query if self.prometheus_of:
-                    servers, deadline = self.prometheus_of(self.spec), self.shared.deadline
+                    servers, deadline = self.prometheus_of(self.spec), self.temporal.deadline
                     points = await points_of(servers, query, self.spec, self.since, self.now, deadline)
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
@@ -92,7 +92,7 @@ class Measuring:
             )
             request = CountWorkflowExecutionsRequest(namespace=self.spec.temporal_namespace, query=query)
             value = partial(failure_count, measure.statuses)
-            counts.append(await self.shared.ask(self.spec, "count_workflow_executions", request, value))
+            counts.append(await self.temporal.ask(self.spec, request, value))
         return Failures(*counts)
 
     async def _stuck(self, most: int) -> StuckWorkflows:
@@ -101,7 +101,7 @@ class Measuring:
         A query by version does not find them: a workflow whose first task fails has no version yet, and one
         that the target cannot replay keeps its previous version. So possible ones are described, one by one.
         """
-        reports = await self.shared.reports_problems(self.spec)
+        reports = await self.temporal.reports_problems(self.spec)
         workflows, is_all = await self._may_be_stuck(reports=reports)
         described = await all_of([self._is_stuck(*workflow, reports=reports) for workflow in workflows])
         stuck = sorted(
@@ -127,7 +127,7 @@ class Measuring:
             f" OR (TemporalWorkerDeploymentVersion IS NULL{started})"
             " OR TemporalWorkflowVersioningBehavior = 'AutoUpgrade')"
         )
-        workflows, token = await self.shared.workflows(
+        workflows, token = await self.temporal.workflows(
             self.spec,
             query,
             lambda info: (info.execution.workflow_id, info.execution.run_id),
@@ -143,7 +143,7 @@ class Measuring:
             keeps_failing = reports or answer.pending_workflow_task.attempt >= STUCK_FROM
             return keeps_failing and not info.HasField("close_time") and self._is_of_target(info)
 
-        return await self.shared.describe_workflow(self.spec, workflow_id, run_id, value)
+        return await self.temporal.describe_workflow(self.spec, workflow_id, run_id, value)
 
     def _is_of_target(self, info: "WorkflowExecutionInfo") -> bool:
         """The workflow's next task goes to the target: it moves there, is pinned there, or ran there last."""
@@ -166,7 +166,7 @@ class Measuring:
 
     async def _backlog_of(self, task_queue: str) -> Backlog:
         """The backlog of a task queue, for the type (workflow, activity or Nexus) that waits longest."""
-        stats = await self.shared.tasks(self.spec, task_queue, self.target.build_id)
+        stats = await self.temporal.tasks(self.spec, task_queue, self.target.build_id)
         backlogs = [
             Backlog(
                 task_queue=task_queue,
