@@ -45,8 +45,7 @@ from twgen.reading.installation.api_server import (
     absent_accounts,
     clock_ahead,
     cluster_scoped,
-    refused_to_caller,
-    refused_to_others,
+    refused_needs,
     whoami,
 )
 from twgen.reading.installation.installed import read_argocd, read_tick
@@ -291,7 +290,7 @@ class Examination:
         # an account that is installed for one purpose needs no other rights
         own_needs += () if user in installed else needs_of_caller(user, namespaces)
         refused = await self._read_or(
-            "rights in Kubernetes", refused_to_caller(client, own_needs, deadline), ()
+            "rights in Kubernetes", refused_needs(client, own_needs, deadline, of_caller=True), ()
         )
         other_needs = [need for need in needs if need.account.user != user]
         accounts = list(dict.fromkeys(need.account for need in other_needs))
@@ -299,7 +298,7 @@ class Examination:
         needs_to_check = [need for need in other_needs if need.account not in absent]
         refused_to_accounts = await self._read_or(
             "rights of the accounts that Jobs, the plugin and tick use",
-            refused_to_others(client, needs_to_check, deadline),
+            refused_needs(client, needs_to_check, deadline, of_caller=False),
             (),
         )
         return (*refused_to_accounts, *refused), absent

@@ -19,7 +19,7 @@ from twgen.model.diagnosis import Account, Need, Right, Severity
 from twgen.model.requests import Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import offered, same_that_waits
-from twgen.reading.installation.api_server import refused_to_caller
+from twgen.reading.installation.api_server import refused_needs
 from twgen.reporting.printable import printable
 from twgen.reporting.status.lines import when_answered
 from twgen.versioning.names import rollout_status_name
@@ -69,7 +69,7 @@ class Presses:
 
         async def ask(opened: Connections) -> tuple[Need, ...]:
             client = opened.cluster_for("dashboard")
-            return await refused_to_caller(client, needs.values(), opened.deadline())
+            return await refused_needs(client, needs.values(), opened.deadline(), of_caller=True)
 
         with suppress(TwgenError):  # then there are no buttons, and the page is as before
             refused = set(self._servers.run((), ask))

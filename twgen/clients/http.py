@@ -6,6 +6,7 @@ import ssl
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -321,42 +322,31 @@ def _variable(name: str) -> str:
     return own.get(name) or own.get(name.lower()) or ""
 
 
-class _Exempt(NamedTuple):
-    """An entry of NO_PROXY: a host, a domain that begins with a dot, or a network; and a port, or none."""
-
-    name: str
-    port: str
-
-
-def _exempt() -> Iterator[_Exempt]:
-    for entry in _variable("NO_PROXY").lower().split(","):
-        name, port = entry.strip(), ""
-        if matched := re.fullmatch(r"\[([^\]]*)\]:(\d+)|([^:]*):(\d+)", name):
-            name, port = matched[1] or matched[3] or "", matched[2] or matched[4]
-        if name:
-            yield _Exempt(name.removeprefix("*") if name.startswith("*.") else name, port)
-
-
 def _is_direct(host: str, port: int) -> bool:
-    """No proxy is used for this host."""
+    """No proxy is used for this host: it is this machine itself, or NO_PROXY has it.
+
+    An entry is a host, a domain that begins with a dot, or a network; and a port, or none.
+    """
     try:
         address = ip_address(host)
     except ValueError:
         address = None
     if host == "localhost" or (address and address.is_loopback):
         return True
-    for entry in _exempt():
-        if entry == ("*", ""):
+    for entry in _variable("NO_PROXY").lower().split(","):
+        name, own_port = entry.strip(), ""
+        if matched := re.fullmatch(r"\[([^\]]*)\]:(\d+)|([^:]*):(\d+)", name):
+            name, own_port = matched[1] or matched[3] or "", matched[2] or matched[4]
+        if (name, own_port) == ("*", ""):
             return True
-        if entry.port not in {"", str(port)}:
+        if not name or own_port not in {"", str(port)}:
             continue
+        name = name.removeprefix("*") if name.startswith("*.") else name
         if address is None:
-            if f".{host}".endswith(f".{entry.name.lstrip('.')}") and host != entry.name[1:]:
+            if f".{host}".endswith(f".{name.lstrip('.')}") and host != name[1:]:
                 return True
         else:
-            try:
-                if address in ip_network(entry.name, strict=False):
+            with suppress(ValueError):  # a name
+                if address in ip_network(name, strict=False):
                     return True
-            except ValueError:  # a name
-                continue
     return False

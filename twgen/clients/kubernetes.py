@@ -212,7 +212,12 @@ class KubernetesClient:
                 request = _request(subject, deadline, "GET", path, query)
                 answer, page = await self._answered(request, deadline, budget)
                 if answer.status != HTTPStatus.OK or page is None:
-                    raise _refusal(subject, resource, answer, page)
+                    resources = "pods" if resource == _PODS else "deployments.apps"
+                    advice = _ADVICE.get(answer.status, _OTHER_ADVICE).format(resource=resources)
+                    if answer.status == HTTPStatus.UNAUTHORIZED and answer.request.url.startswith("http:"):
+                        advice = _NOT_SECURE
+                    why = f"{answer.status}: {answer.message(page, 'message')}"
+                    raise error_of(answer.status)(f"{subject}: the API server {advice} ({why})")
                 if wrong := wrong_answer(path, page):
                     raise StateUnavailable(f"{path} cannot be read: {wrong}")
                 for item in listed(path, page):
@@ -309,15 +314,6 @@ def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
         late=deadline.missed(subject),
         most_bytes=WORLD.bytes,
     )
-
-
-def _refusal(subject: str, resource: str, answer: Answer, document: Any) -> StateUnavailable:
-    status, resources = answer.status, "pods" if resource == _PODS else "deployments.apps"
-    advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=resources)
-    if status == HTTPStatus.UNAUTHORIZED and answer.request.url.startswith("http:"):
-        advice = _NOT_SECURE
-    why = answer.message(document, "message")
-    return error_of(status)(f"{subject}: the API server {advice} ({status}: {why})")
 
 
 _PATH = re.compile(

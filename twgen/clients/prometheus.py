@@ -155,12 +155,6 @@ def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
     return text
 
 
-def _trusted(server: PrometheusServer) -> str:
-    """The file with the authorities; empty: those of the system."""
-    file = f"{server.secret_folder}/{PROMETHEUS_CA}" if server.secret_folder else server.ca_file
-    return "" if server.secret_folder and not Path(file).exists() else file
-
-
 def _post(
     subject: str, server: PrometheusServer, query: RangeQuery, seconds: float, late: StateUnavailable
 ) -> Answer:
@@ -185,5 +179,9 @@ def _post(
         most_bytes=MOST_BYTES,
         to_shorten_it=": aggregate the query",
     )
-    with pool_trusting(server.url, _trusted(server)) as pool:
+    authorities = server.ca_file
+    if server.secret_folder:
+        file = f"{server.secret_folder}/{PROMETHEUS_CA}"
+        authorities = file if Path(file).exists() else ""
+    with pool_trusting(server.url, authorities) as pool:
         return answer_to(request, pool)

@@ -64,10 +64,14 @@ def alone_in(folders: Collection[Path]) -> Iterator[None]:
 
 def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: ReadFile) -> dict[Path, str]:
     """The text of every ledger file with the versions that it lacks."""
-    return {
-        file: updated_text(_text(str(file), read_file) if os.path.lexists(file) else "", entries, str(file))
-        for file, entries in changes.items()
-    }
+    texts = {}
+    for file, entries in changes.items():
+        try:
+            text = read_file(str(file)).decode() if os.path.lexists(file) else ""
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"{file}: this is not UTF-8 text: save the file as UTF-8") from error
+        texts[file] = updated_text(text, entries, str(file))
+    return texts
 
 
 def with_attributes(files: Mapping[Path, str]) -> dict[Path, str]:
@@ -105,13 +109,6 @@ def write_files(files: Mapping[Path, str]) -> None:
                 raise
         except OSError as error:
             raise InvalidInput(f"cannot write {file}: {error.strerror}") from error
-
-
-def _text(file: str, read_file: ReadFile) -> str:
-    try:
-        return read_file(file).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file}: this is not UTF-8 text: save the file as UTF-8") from error
 
 
 class Written(NamedTuple):

@@ -162,21 +162,18 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
-        return f"{source}:{line}: there are conflict markers of a merge: {_resolve(source)}"
+        resolve = "resolve them"
+        if is_in_ledger(source):
+            from shlex import quote
+
+            file = quote(source)
+            resolve = (
+                f"remove the markers to keep the versions of both sides, or keep one side with `git checkout"
+                f" --ours {file}` or `--theirs`; then run `twgen lock`"
+            )
+        return f"{source}:{line}: there are conflict markers of a merge: {resolve}"
     place = f"{source}:{error.line}" if error.line else source
     return f"{place}: {instead or error.message}"
-
-
-def _resolve(source: str) -> str:
-    if not is_in_ledger(source):
-        return "resolve them"
-    from shlex import quote
-
-    file = quote(source)
-    return (
-        f"remove the markers to keep the versions of both sides, or keep one side with `git checkout"
-        f" --ours {file}` or `--theirs`; then run `twgen lock`"
-    )
 
 
 def _is_folder(path: str) -> bool:

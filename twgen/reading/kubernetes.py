@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path, listed
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, config_map_path, jobs_path, listed
 from twgen.cluster.deployments import live_deployments
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
@@ -251,6 +251,13 @@ async def read_path(
     if status != HTTPStatus.OK:
         raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
     return answer
+
+
+async def read_config_map(
+    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
+) -> Mapping[str, Any]:
+    """A ConfigMap; empty: there is none."""
+    return await read_path(client, config_map_path(namespace, name), deadline, may_be_absent=True)
 
 
 def pods_path(namespace: str) -> str:
