@@ -410,8 +410,7 @@ class TemporalReader:
 
     async def auto_upgrade_workflows(self, spec: WorkerSpec, build_id: str) -> int:
         """How many open auto-upgrade workflows run on a version."""
-        version = (spec.worker_deployment, build_id)
-        return await self.count(spec, [version], "AutoUpgrade")
+        return await self.count(spec, [(spec.worker_deployment, build_id)], "AutoUpgrade")
 
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
