@@ -1,4 +1,4 @@
-"""What a Prometheus says of a target, as points of its ramp."""
+"""The points that a Prometheus has of a target."""
 
 import asyncio
 import sys
