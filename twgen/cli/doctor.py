@@ -1,6 +1,7 @@
 """`twgen doctor`."""
 
 from dataclasses import replace
+from itertools import starmap
 from typing import Any
 
 import click
@@ -12,10 +13,10 @@ from twgen.cli.options import INPUT, READING, Grouped, options, output_option, p
 from twgen.cli.output import wants_colour, wants_tree, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable
-from twgen.model.diagnosis import Severity
+from twgen.model.diagnosis import Diagnosis, NotChecked, Severity
 from twgen.model.problem import counted
 from twgen.planning.diagnosis.findings import findings
-from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines, diagnosis_text
+from twgen.reporting.diagnosis import DIAGNOSIS, diagnosis_lines, diagnosis_text
 from twgen.reporting.json_text import json_text
 
 
@@ -43,18 +44,21 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
 
     with Servers(settings) as servers:
         examined = servers.run(specs.workers if specs else (), story)
-    all_findings = findings(examined.installation, examined.plan, examined.world, examined.operator)
-    not_checked, checked = examined.installation.not_checked, counted(examined.workers, "worker")
+    diagnosis = Diagnosis(
+        examined.plan.now,
+        findings(examined.installation, examined.plan, examined.world, examined.operator),
+        tuple(starmap(NotChecked, examined.installation.not_checked.items())),
+    )
+    checked = counted(examined.workers, "worker")
     if output == "json":
-        write(json_text(diagnosis_document(all_findings, not_checked, examined.plan.now)))
+        write(json_text(DIAGNOSIS.write(diagnosis)))
     elif wants_tree(color):
-        colour = wants_colour(color)
-        write(diagnosis_text(all_findings, not_checked, checked, colour=colour, width=width()))
+        write(diagnosis_text(diagnosis, checked, colour=wants_colour(color), width=width()))
     else:
-        write("".join(f"{line}\n" for line in diagnosis_lines(all_findings, not_checked, checked)))
+        write("".join(f"{line}\n" for line in diagnosis_lines(diagnosis, checked)))
     installed = examined.installation.argocd or examined.installation.tick
-    if not examined.workers and not all_findings and not_checked and not installed:
+    if not examined.workers and not diagnosis.findings and diagnosis.not_checked and not installed:
         raise StateUnavailable("nothing was checked: give PATHs, or access to a cluster")
-    problems = sum(finding.severity is Severity.PROBLEM for finding in all_findings)
+    problems = sum(finding.severity is Severity.PROBLEM for finding in diagnosis.findings)
     if problems:
         raise NegativeAnswer(f"{counted(problems, 'problem')} found")

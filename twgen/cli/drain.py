@@ -57,7 +57,7 @@ from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import first_failure
-from twgen.reporting.draining import draining_document, draining_markdown, draining_text
+from twgen.reporting.draining import DRAIN_REPORT, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _text(report: DrainReport, color: str) -> str:
 
 _REPORTS: dict[str, Callable[[DrainReport, str], str]] = {
     "text": _text,
-    "json": lambda report, _: json_text(draining_document(report)),
+    "json": lambda report, _: json_text(DRAIN_REPORT.write(report)),
     "markdown": lambda report, _: draining_markdown(report),
 }
 _NEEDS = {

@@ -20,6 +20,7 @@ from twgen.model.rollout import Driver, EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
+from twgen.model.validation import Located
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
 from twgen.reading.kubernetes import owners_of, pods_path, read_config_map, read_list
 from twgen.reading.listing import config_maps_path, rollout_objects
@@ -88,7 +89,7 @@ def specs_of(intent: Intent) -> Specs:
     driver = Driver.TICK if intent.is_by_tick else Driver.AUTO
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds, default_driver=driver)
     if specs.problems:
-        problems = problem_lines([(problem, None) for problem in specs.problems])
+        problems = problem_lines(Located(problem, None) for problem in specs.problems)
         raise UnusableIntent(str(InvalidDocuments(problems)), intent)
     targets = [f"{spec.worker_deployment}:{spec.build_id}" for spec in specs.workers]
     if targets != [expected := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
