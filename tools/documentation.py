@@ -18,7 +18,7 @@ from tools.published_schemas import CATALOG, catalog_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
 from tools.reference import commands_page
-from twgen.cli.examination import WRITES
+from twgen.cli.doctor import WRITES
 from twgen.model.diagnosis import (
     Account,
     ArgoApplication,

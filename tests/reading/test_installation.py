@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.planning.situations import SPEC
-from twgen.cli.examination import application_of
+from twgen.cli.doctor import application_of
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable

@@ -21,11 +21,11 @@ from twgen.cli.options import (
     given_options,
     options,
     output_option,
-    paths_or_name_argument,
 )
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock, settings_of
+from twgen.cli.worker_name import paths_or_name_argument
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError

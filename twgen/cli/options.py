@@ -32,7 +32,6 @@ from twgen.cli.option_forms import (
     VALUES,
     Choice,
     Form,
-    PathsOrName,
 )
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
@@ -408,8 +407,6 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
 """Files and folders; `.` by default, `-` for stdin."""
-paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=PathsOrName("PATH"))
-"""The same, or `worker/NAME`."""
 
 
 def refuse_settings_of_operator() -> None:

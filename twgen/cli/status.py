@@ -9,10 +9,10 @@ import click
 from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs
 from twgen.cli.observer import Observer, observe
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import wants_tree, write
 from twgen.cli.settings import Settings, settings_of
-from twgen.cli.worker_name import Named, named_worker
+from twgen.cli.worker_name import Named, named_worker, paths_or_name_argument
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
 from twgen.planning.unread import Unread, unread_error
