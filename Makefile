@@ -78,7 +78,7 @@ documentation: $(INSTALLED) ## Write anew what the documentation shows of the ex
 example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example
 
-schemas: $(INSTALLED) ## Regenerate the schemas of all documents, pods and attached objects
+schemas: $(INSTALLED) ## Regenerate the schemas of all documents, pods and attached objects, and their addresses
 	@$(BIN)/python -m tools.schemas
 	@$(BIN)/python -m tools.kubernetes_schemas
 

@@ -1,6 +1,7 @@
 """Write the schemas of pod templates and of attached objects from the table of Kubernetes' types."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -135,3 +136,8 @@ GENERATED = {"podtemplate.json": pod_template, "attachedobject.json": attached_o
 if __name__ == "__main__":
     for name, schema in GENERATED.items():
         (SCHEMAS / name).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    for path in SCHEMAS.glob("*.json"):
+        moved = re.sub(
+            r'(?<="\$id": )"[^"]*"', json.dumps(schema_address(path.name)), path.read_text(), count=1
+        )
+        path.write_text(moved, encoding="utf-8")

@@ -388,17 +388,12 @@ def needs_of_installed(
     for item in plan.workers:
         drivers[item.spec.namespace].add(item.spec.policy.driver)
         yield from _needs_of_jobs(item, intents.get(item.spec.worker_deployment), operator)
-    if plugin and _reads_cluster(plugin, operator):
+    # the plugin reads its own cluster if the operator's file says so; without a file, if a token is mounted
+    reads_own = any(not cluster.kubeconfig for cluster in operator.clusters)
+    if plugin and (reads_own if operator.file else plugin.mounts_token):
         yield from needs_of_plugin(plugin.account, sorted(drivers))
     if tick:
         yield from needs_of_tick(tick, drivers)
-
-
-def _reads_cluster(plugin: Plugin, operator: Operator) -> bool:
-    """The plugin reads its own cluster: the operator's file says so, or a token is mounted."""
-    if operator.file:
-        return any(not cluster.kubeconfig for cluster in operator.clusters)
-    return plugin.mounts_token
 
 
 def application_of(intent: Intent) -> str:

@@ -80,14 +80,6 @@ def _selection(
     return Selection(sorted({spec.namespace for spec in workers}), workers)
 
 
-def _show_once(settings: Settings, output: str, color: str, *, verbose: bool) -> None:
-    # a program would take the workers that were read for all of them
-    unread: list[Unread] | None = [] if output == "text" else None
-    write(_REPORTS[output](observe(settings, unread).status, color, verbose=verbose))
-    if unread:
-        raise unread_error(unread)
-
-
 def _follow(settings: Settings, output: str, color: str, patience: "Patience", *, verbose: bool) -> None:
     from twgen.cli.following import Standing, follow
 
@@ -160,7 +152,11 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         chosen = _selection(settings, named, **params)
         show_fleet(settings, chosen, output, color, patience, detailed=verbose)
     elif not patience:
-        _show_once(settings, output, color, verbose=verbose)
+        # a program would take the workers that were read for all of them
+        unread: list[Unread] | None = [] if output == "text" else None
+        write(_REPORTS[output](observe(settings, unread).status, color, verbose=verbose))
+        if unread:
+            raise unread_error(unread)
     elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers repeatedly: leave out --snapshot and --now")
     else:

@@ -1,7 +1,7 @@
 """A diagnosis as text for people, and as a document for programs (`schemas/diagnosis.json`)."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.text import Text
@@ -44,10 +44,15 @@ def diagnosis_text(diagnosis: Diagnosis, checked: str, *, colour: bool, width: i
         for subject, why in diagnosis.not_checked
         for line in wrapped(Text(printable(f"- not checked: {subject}: {why}"), "dim"), width, "", _INDENT)
     ]
-    for finding in sorted(
-        _together(diagnosis.findings), key=lambda finding: finding.severity is Severity.PROBLEM
-    ):
-        lines += _block(printable_copy(finding), width)
+    found = map(printable_copy, _together(diagnosis.findings))
+    for finding in sorted(found, key=lambda finding: finding.severity is Severity.PROBLEM):
+        head = Text(_head(finding))
+        head.stylize(_STYLES[finding.severity], 0, 1)
+        head.stylize("bold", 2, 2 + len(finding.about))
+        lines += wrapped(head, width, "", _INDENT)
+        lines += wrapped(Text(_sentence(finding.because)), width, _INDENT)
+        # not wrapped: a command that is copied must stay one line
+        lines.append(Text.assemble(_INDENT, ("Fix: ", "bold"), finding.remedy))
     return written([*lines, Text(_totals(diagnosis.findings, checked), "bold")], colour=colour)
 
 
@@ -57,16 +62,6 @@ def _together(findings: Sequence[Finding]) -> list[Finding]:
     for finding in findings:
         alike[replace(finding, about="")].append(finding.about)
     return [replace(finding, about=listed(names, _MOST_NAMED)) for finding, names in alike.items()]
-
-
-def _block(finding: Finding, width: int) -> Iterator[Text]:
-    head = Text(_head(finding))
-    head.stylize(_STYLES[finding.severity], 0, 1)
-    head.stylize("bold", 2, 2 + len(finding.about))
-    yield from wrapped(head, width, "", _INDENT)
-    yield from wrapped(Text(_sentence(finding.because)), width, _INDENT)
-    # not wrapped: a command that is copied must stay one line
-    yield Text.assemble(_INDENT, ("Fix: ", "bold"), finding.remedy)
 
 
 def _head(finding: Finding) -> str:
