@@ -13,15 +13,7 @@ from twgen.cli.fleet import namespace_of
 from twgen.cli.inputs import load_specs
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import (
-    INPUT,
-    OPTIONS,
-    READING,
-    Grouped,
-    given_options,
-    options,
-    output_option,
-)
+from twgen.cli.options import INPUT, OPTIONS, READING, Grouped, given_options, options, output_option
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock, settings_of
@@ -30,14 +22,7 @@ from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
 from twgen.executing.temporal import start
-from twgen.model.draining import (
-    Batch,
-    BatchAction,
-    BatchState,
-    DrainingAction,
-    DrainReport,
-    WorkerInUse,
-)
+from twgen.model.draining import Batch, BatchAction, BatchState, DrainingAction, DrainReport, WorkerInUse
 from twgen.model.forms import WORKFLOW_TYPE
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import counted, quoted

@@ -360,24 +360,17 @@ class Grouped(click.Command):
             title: [name for name in names if name in params] for title, (_, names) in SHARED.items()
         }
         for title, names in groups.items():
-            rows = [
-                (params[name].get_help_record(ctx), OPTIONS.get(name), params[name].help) for name in names
-            ]
+            rows = []
+            for name in names:
+                option, param = OPTIONS.get(name), params[name]
+                if record := param.get_help_record(ctx):
+                    # a text that a command gives is about that command
+                    if option and option.short and param.help == option.help:
+                        record = (record[0], option.short)
+                    rows.append(record)
             if rows:
                 with formatter.section(title):
-                    formatter.write_dl(
-                        [
-                            # a text that a command gives is about that command
-                            (
-                                record[0],
-                                option.short
-                                if option and option.short and text == option.help
-                                else record[1],
-                            )
-                            for record, option, text in rows
-                            if record
-                        ]
-                    )
+                    formatter.write_dl(rows)
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:
