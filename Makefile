@@ -78,8 +78,7 @@ documentation: $(INSTALLED) ## Write anew what the documentation shows of the ex
 example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example
 
-# those of plans, timelines, drains, diagnoses and validations are hand-written
-schemas: $(INSTALLED) ## Regenerate the schemas of specs, records, pods and attached objects, and the addresses of all
+schemas: $(INSTALLED) ## Regenerate the schemas of all documents, pods and attached objects, and their addresses
 	@$(BIN)/python -m tools.schemas
 	@$(BIN)/python -m tools.kubernetes_schemas
 

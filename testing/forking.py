@@ -19,11 +19,14 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from socket import SOCK_SEQPACKET, recv_fds, send_fds, socket, socketpair
+from threading import Lock
 from typing import IO, Any, NoReturn
 
 _ROOT = Path(__file__).parents[1]
 _STREAMS = 3
 _GRACE = 10.0
+_ONE_ASKS = Lock()
+"""Of the threads that ask at the same time, each would get a process of its own."""
 
 
 class Forked:
@@ -119,9 +122,14 @@ def _memory() -> IO[bytes]:
     return os.fdopen(os.memfd_create("stream"), "w+b", buffering=0)
 
 
-@cache
 def forker(*modules: str) -> Forker:
     """A process that has imported twgen, what it imports late, and these modules; it ends with this one."""
+    with _ONE_ASKS:
+        return _forker(modules)
+
+
+@cache
+def _forker(modules: Sequence[str]) -> Forker:
     ours, theirs = socketpair(type=SOCK_SEQPACKET)
     command = [sys.executable, "-P", __file__, str(theirs.fileno()), *modules]
     process = subprocess.Popen(
@@ -148,6 +156,8 @@ def _serve(asked: socket) -> None:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+    # whoever asked has ended, perhaps by SIGKILL: what it has started, and did not stop, ends too
+    os.killpg(0, signal.SIGKILL)
 
 
 def _watch(descriptors: Sequence[int]) -> NoReturn:

@@ -18,13 +18,15 @@ from tools.published_schemas import CATALOG, catalog_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
 from tools.reference import commands_page
-from twgen.cli.examination import WRITES
+from twgen.cli.doctor import WRITES
 from twgen.model.diagnosis import (
     Account,
     ArgoApplication,
     ArgoInstallation,
+    Diagnosis,
     Installation,
     Need,
+    NotChecked,
     Right,
     Severity,
 )
@@ -110,8 +112,9 @@ def diagnosed() -> str:
         argocd=ArgoInstallation("", None, applications=(application,)),
     )
     found = findings(installation, Plan(NOW, ()), World(NOW, {}), Operator())
-    shown = [each for each in found if each.about.endswith("/payments")]
-    return "\n".join([*diagnosis_lines(shown, {"rights to write in Temporal": WRITES}, "3 workers"), ""])
+    shown = tuple(each for each in found if each.about.endswith("/payments"))
+    not_checked = (NotChecked("rights to write in Temporal", WRITES),)
+    return "\n".join([*diagnosis_lines(Diagnosis(NOW, shown, not_checked), "3 workers"), ""])
 
 
 def rollbacks() -> list[str]:

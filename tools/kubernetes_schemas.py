@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tools.published_schemas import SCHEMAS, schema_address
@@ -69,15 +69,9 @@ def definitions(*roots: str) -> dict[str, Any]:
         if name not in found:
             fields = struct_fields(name)
             found[name] = _struct(name, fields)
-            waiting += _structs(fields)
+            types = (field.type.removeprefix(LIST).removeprefix(MAP) for field in fields)
+            waiting += [name for name in types if name not in SCALARS]
     return dict(sorted(found.items()))
-
-
-def _structs(fields: Sequence[Field]) -> Iterator[str]:
-    for field in fields:
-        name = field.type.removeprefix(LIST).removeprefix(MAP)
-        if name not in SCALARS:
-            yield name
 
 
 def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from tests.reporting.test_draining import held, report
 from tests.strategies import NOW
 from tools.published_schemas import ROOT, SCHEMAS
 from tools.reasons import first_sentences
-from twgen.model.diagnosis import Installation
+from twgen.model.diagnosis import Diagnosis, Installation
 from twgen.model.operator import Operator, RolloutPod
 from twgen.model.plan import Plan
 from twgen.model.world import World
 from twgen.planning.diagnosis.findings import findings
-from twgen.reporting.diagnosis import diagnosis_document
-from twgen.reporting.draining import draining_document
+from twgen.reporting.diagnosis import DIAGNOSIS
+from twgen.reporting.draining import DRAIN_REPORT
 from twgen.yaml.reader import read_documents
 
 EXAMPLE = ROOT / "examples" / "three-versions"
@@ -255,8 +255,8 @@ def json_documents() -> dict[str, Any]:
         "Status": _printed("status", *_MOVING),
         "Timeline": _printed("simulate"),
         "Validation": _of_misspelt_specs(),
-        "DrainReport": draining_document(report(held())),
-        "Diagnosis": diagnosis_document(list(diagnosed), {}, NOW),
+        "DrainReport": DRAIN_REPORT.write(report(held())),
+        "Diagnosis": DIAGNOSIS.write(Diagnosis(NOW, diagnosed, ())),
         "Snapshot": recorded[0],
         "Ledger": ledger[0],
     }

@@ -52,7 +52,10 @@ def resource_tree(rendered: str, snapshot: str, theme: str) -> str:
     An object that the Application manages is next to it, whatever its owner references say. A Deployment has
     its Pods below it.
     """
-    nodes = [_node(item, _deployments(snapshot)) for item in read_documents(rendered)]
+    [document] = read_documents(snapshot)
+    deployments = [item for worker in document["workers"] for item in worker["deployments"]]
+    live = {item["metadata"]["name"]: item for item in deployments}
+    nodes = [_node(item, live) for item in read_documents(rendered)]
     colours = _THEMES[theme]
     height = _MARGIN * 2 + len(nodes) * (_HEIGHT + _GAP) - _GAP + 44
     width = _MARGIN * 2 + 2 * _BETWEEN + 2 * _WIDTH + 190
@@ -83,13 +86,6 @@ def resource_tree(rendered: str, snapshot: str, theme: str) -> str:
         _text(root, line, (_MARGIN, height - 32 + 18 * index), 12, colours.faint)
     indent(root)
     return tostring(root, encoding="unicode") + "\n"
-
-
-def _deployments(snapshot: str) -> Mapping[str, Any]:
-    [document] = read_documents(snapshot)
-    return {
-        item["metadata"]["name"]: item for worker in document["workers"] for item in worker["deployments"]
-    }
 
 
 def _node(item: Mapping[str, Any], live: Mapping[str, Any]) -> _Node:

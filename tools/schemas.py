@@ -6,15 +6,23 @@ from typing import Any, NamedTuple
 from tools.descriptions import described, summary
 from tools.published_schemas import SCHEMAS, schema_address
 from tools.spec_schemas import HEAD, SPECS, spec_schema
+from twgen.model.diagnosis import Diagnosis
+from twgen.model.draining import DrainReport
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan
 from twgen.model.shapes import Shape
 from twgen.model.status import Status
+from twgen.model.timeline import Timeline
+from twgen.model.validation import Validation
 from twgen.records.ledger import LEDGER, Ledger
 from twgen.records.operator_config import OPERATOR_CONFIG
 from twgen.records.rollout_status import STATUS
 from twgen.records.snapshot import SNAPSHOT, Snapshot
+from twgen.reporting.diagnosis import DIAGNOSIS
+from twgen.reporting.draining import DRAIN_REPORT
 from twgen.reporting.plan.document import PLAN
+from twgen.reporting.problems import VALIDATION
+from twgen.reporting.timeline.document import TIMELINE
 
 
 class _Document(NamedTuple):
@@ -25,11 +33,15 @@ class _Document(NamedTuple):
 
 
 DOCUMENTS = {
+    "diagnosis": _Document(Diagnosis, DIAGNOSIS),
+    "drainreport": _Document(DrainReport, DRAIN_REPORT),
     "ledger": _Document(Ledger, LEDGER),
     "operatorconfig": _Document(Operator, OPERATOR_CONFIG),
     "plan": _Document(Plan, PLAN),
     "snapshot": _Document(Snapshot, SNAPSHOT),
     "status": _Document(Status, STATUS),
+    "timeline": _Document(Timeline, TIMELINE),
+    "validation": _Document(Validation, VALIDATION),
 }
 """By the names of their schemas."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from subprocess import Popen
 from threading import Thread
 
+from testing.forking import Forked, forker
 from testing.kubernetes.api import Object
 from testing.local_node.environment import command, environment
 from testing.local_node.image import Image, entering
@@ -27,6 +28,12 @@ _LONGEST_MESSAGE = 4096
 _MESSAGE_PATH = "/dev/termination-log"
 _ANYBODY_WRITES = 0o666
 _OWN = tuple({Path(__file__).parents[2], Path(sys.prefix)})
+_WORKER = Path(__file__).parents[1] / "worker_program.py"
+_FORKED = {
+    ("twgen",): ("twgen.__main__:main", "urllib3"),
+    (sys.executable, "-P", str(_WORKER)): ("testing.worker_program:run", "testing.worker_program"),
+}
+"""The function that runs a command, and a module to import before; by the first words of the command."""
 _SIGNALLED = 128
 _KILLED = _SIGNALLED + signal.SIGKILL
 
@@ -62,7 +69,9 @@ class Container:
         self._policy = policy
         self._place = place
         self._image = place.images.get(spec.get("image", ""))
-        self._process: Popen[bytes] | None = None
+        self._process: Popen[bytes] | Forked | None = None
+        self._code: int | None = None
+        """How the process has ended."""
         self._probe: ReadinessProbe | None = None
         self._started_at = ""
 
@@ -82,6 +91,11 @@ class Container:
         return self._place.folder / f"{self.name}.termination"
 
     @property
+    def process(self) -> int | None:
+        """Its process, while that is not seen to end."""
+        return self._process.pid if self._process else None
+
+    @property
     def is_running(self) -> bool:
         """Its process has not been seen to end."""
         return self._process is not None
@@ -99,7 +113,7 @@ class Container:
     def advance(self) -> None:
         """Note that it has ended, or start it when that is due."""
         if self._process:
-            self._note_end(self._process.poll())
+            self._note_end(self._code)
         elif self.due is not None and self.due <= time.monotonic():
             self._start()
 
@@ -109,12 +123,11 @@ class Container:
         if not self._process and "terminated" not in self.state:
             self.state = {"terminated": {"exitCode": _KILLED, "reason": "ContainerStatusUnknown"}}
             self.due = None
-        elif self._process:
-            with suppress(ProcessLookupError):
-                if number is signal.SIGKILL:
-                    os.killpg(self._process.pid, number)
-                else:
-                    self._process.send_signal(number)
+        elif self._process and self._code is None:
+            # a fork leads its group only when it has entered
+            for send in (os.killpg, os.kill) if number is signal.SIGKILL else (os.kill,):
+                with suppress(ProcessLookupError):
+                    send(self._process.pid, number)
 
     def _start(self) -> None:
         try:
@@ -125,15 +138,8 @@ class Container:
             self.state = {"waiting": {"reason": reason.reason, "message": str(reason)}}
             self.due = time.monotonic() + self._place.back_off
             return
-        with self.log.open("ab") as output:
-            self._process = Popen(
-                entered,
-                env=self._environment(variables),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._code = None
+        self._process = self._begun(words, entered, variables)
         self._started_at = moment()
         self.state = {"running": {"startedAt": self._started_at}}
         self.due = None
@@ -142,8 +148,35 @@ class Container:
             run = self._runs_inside(variables)
             self._probe = ReadinessProbe(self.spec, run, self._place.changed)
 
-    def _await_end(self, process: Popen[bytes]) -> None:
-        process.wait()
+    def _begun(
+        self, words: Sequence[str], entered: Sequence[str], variables: Mapping[str, str]
+    ) -> Popen[bytes] | Forked:
+        environment = self._environment(variables)
+        with self.log.open("ab") as output, Path(os.devnull).open() as nothing:
+            if known := self._known(words, variables):
+                function, module = known
+                streams = [nothing.fileno(), output.fileno(), output.fileno()]
+                arguments = [entered[-1], function]
+                become = "testing.local_node.enter:become"
+                return forker(module).start(become, arguments, Path("/"), environment, streams)
+            return Popen(
+                entered,
+                env=environment,
+                stdin=nothing,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _known(self, words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, str] | None:
+        """What is forked, not started: a program of the machine, with no variable that only a start heeds."""
+        is_usual = not any(name == "PATH" or name.startswith("PYTHON") for name in variables)
+        if self._image or not is_usual or "--map-root-user" in self._place.unshare:
+            return None
+        return next((_FORKED[first] for first in _FORKED if tuple(words[: len(first)]) == first), None)
+
+    def _await_end(self, process: Popen[bytes] | Forked) -> None:
+        self._code = process.wait()
         self._place.changed()
 
     def _note_end(self, code: int | None) -> None:

@@ -3,7 +3,7 @@
 Its one argument is JSON: `root` (an empty folder), `mounts` ([source, target, whether read-only], outer ones
 first), `workingDir` and `command`; where a container does not see the machine, also `image`, the folder of a
 file system that stays read-only, and `user`, a number. It uses the standard library alone, and is run without
-site packages.
+site packages. But what is forked (`testing/forking.py`) has imported its program, and runs `become`.
 """
 
 import ctypes
@@ -11,11 +11,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
-# sys/mount.h and sys/prctl.h of Linux
-_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE = 1, 32, 4096, 16384
+# sys/mount.h, sched.h and sys/prctl.h of Linux
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_NEW_MOUNT_NAMESPACE = 0x20000
 _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
 _CANNOT_START = 128
 
@@ -23,10 +26,31 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Enter, or exit with 128 and one line that says why not."""
+    """Enter and become the command."""
+    with _entered() as command:
+        os.execvp(command[0], command)  # noqa: S606 - a command is no shell's text
+
+
+def become() -> None:
+    """Make a mount namespace as `unshare --mount` does, as root; enter, lead a session, and run a function.
+
+    The second argument says which one, `module:function`: it begins as the command would.
+    """
+    module, _, function = sys.argv[2].partition(":")
+    if _LIBRARY.unshare(_NEW_MOUNT_NAMESPACE):
+        raise OSError(ctypes.get_errno(), "it gets no mount namespace")
+    _mount("none", Path("/"), _RECURSIVE | _PRIVATE)
+    with _entered() as sys.argv:
+        os.setsid()
+    getattr(import_module(module), function)()
+
+
+@contextmanager
+def _entered() -> Iterator[list[str]]:
+    """The command of the container, inside it; exits with 128 and one line if that cannot be started."""
     wanted = json.loads(sys.argv[1])
     try:
-        _enter(Path(wanted["root"]), Path(wanted.get("image", "/")), wanted["mounts"])
+        _see(Path(wanted["root"]), Path(wanted.get("image", "/")), wanted["mounts"])
         if user := wanted.get("user"):
             _LIBRARY.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
             os.setgroups([])
@@ -35,13 +59,13 @@ def main() -> None:
         # nothing outlives the node, even if that is killed; another user would forget it
         _LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         os.chdir(wanted["workingDir"])
-        os.execvp(wanted["command"][0], wanted["command"])  # noqa: S606 - a command is no shell's text
+        yield wanted["command"]
     except OSError as error:
         sys.stderr.write(f"{wanted['command'][0]} cannot be started: {error}\n")
-        sys.exit(_CANNOT_START)
+        os._exit(_CANNOT_START)
 
 
-def _enter(root: Path, image: Path, mounts: Sequence[tuple[str, str, bool]]) -> None:
+def _see(root: Path, image: Path, mounts: Sequence[tuple[str, str, bool]]) -> None:
     _mount("tmpfs", root, 0, kind="tmpfs")
     targets = [Path(target).resolve() for _, target, _ in mounts]
     is_machine = image == Path("/")

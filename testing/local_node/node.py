@@ -46,6 +46,10 @@ class LocalNode:
         files = pod_folder(self.folder, namespace, pod).glob(f"*/{container or '*'}.log")
         return "".join(file.read_text(errors="replace") for file in sorted(files))
 
+    def process(self, pod: Object) -> int:
+        """That of the one container of a Pod that runs."""
+        return self._pods[pod["metadata"]["uid"]].process
+
     def stop(self) -> None:
         """End every process, and leave the cluster."""
         self._stopped.set()

@@ -59,6 +59,12 @@ class Pod:
         self._thread = Thread(target=self._live, name=f"pod {metadata['name']}", daemon=True)
         self._thread.start()
 
+    @property
+    def process(self) -> int:
+        """That of its one container that runs; raises ValueError if there is none."""
+        [found] = [container.process for container in self._containers() if container.process]
+        return found
+
     def see(self, document: Object) -> None:
         """Its object has changed."""
         self._document = document

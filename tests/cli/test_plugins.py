@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import ENVIRONMENT
-from twgen.cli.main import _COMMANDS
-from twgen.cli.plugins import arguments_of, asks_for_completion, completions, typed_name
+from twgen.cli.main import arguments_of, asks_for_completion, completions, typed_name
 
 BIN = Path(sys.executable).parent
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-versions"
@@ -68,8 +67,8 @@ def test_options_that_the_temporal_cli_puts_in_front_of_the_command_are_those_of
     ],
 )
 def test_only_arguments_from_the_temporal_cli_change_their_order(given: str, typed: str) -> None:
-    assert arguments_of("temporal twgen", given.split(), _COMMANDS) == typed.split()
-    assert arguments_of("kubectl twgen", given.split(), _COMMANDS) == given.split()
+    assert arguments_of("temporal twgen", given.split()) == typed.split()
+    assert arguments_of("kubectl twgen", given.split()) == given.split()
 
 
 def test_both_hosts_get_completions_as_cobra_writes_them() -> None:

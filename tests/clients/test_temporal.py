@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, GetSystemInfoRequest
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
@@ -23,7 +23,7 @@ from twgen.model.credentials import without_credentials
 from twgen.model.spec import Connection
 
 HERE = Connection("here", "temporal.invalid:7233")
-CALL: Call[str] = Call(HERE, "default", "shop/payments", "get_system_info", None, str)
+CALL: Call[str] = Call(HERE, "default", "shop/payments", GetSystemInfoRequest(), str)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ def test_refusal_that_repeats_the_key_is_told_without(
     with refusing(said, code, connects=connects) as address:
         profile = profile_of(address, grpc_meta={"x-team": header, "temporal-namespace": "default"})
         clients = TemporalClients(lambda: Profiles((profile,)), {})
-        call = replace(CALL, connection=Connection("here", address), method="describe_namespace")
-        call = replace(call, request=DescribeNamespaceRequest(), is_retried=False)
+        call = replace(CALL, connection=Connection("here", address), request=DescribeNamespaceRequest())
+        call = replace(call, is_retried=False)
         with pytest.raises((StateUnavailable, OutOfTime)) as refused:
             asyncio.run(clients.ask(call, Deadline(20)))
     told = str(refused.value)

@@ -25,7 +25,7 @@ from twgen.model.rollout import RolloutInCluster
 from twgen.model.status import RolloutStatus
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.reading.attached_objects import attached_objects
+from twgen.reading.objects import attached_objects
 from twgen.reading.rollouts import RolloutReader, read_intent, read_reported, read_rollout_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH

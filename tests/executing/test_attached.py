@@ -24,7 +24,7 @@ from twgen.model.rollout import Driver, RolloutInCluster
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.plan import make_plan
-from twgen.reading.attached_objects import attached_objects
+from twgen.reading.objects import attached_objects
 from twgen.records.intent import intent_of
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import render_manifests

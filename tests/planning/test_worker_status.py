@@ -8,7 +8,7 @@ import pytest
 from tests.planning.situations import NOW, SPEC, drained, live, planned, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR
 from tests.schemas.printed import reported
-from twgen.cluster.applications import refused_objects
+from twgen.clients.argocd import refused_objects
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, Plan, VersionPlan, WorkerPlan
 from twgen.model.policy import OnDelete, PolicyStep

@@ -13,8 +13,8 @@ from tests.strategies import NOW
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.model.world import Autoscaler, WorkerWorld
-from twgen.reading.kubernetes import SharedLists
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.kubernetes import ClusterReader
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_world
 
 FOLDERS = {
@@ -53,8 +53,10 @@ def read(cluster: Cluster, *, autoscalers: bool = True, workers: int = 1) -> Wor
     specs = [SPEC, *(replace(SPEC, name=f"other-{number}") for number in range(1, workers))]
 
     async def story() -> WorkerWorld:
-        lists = SharedLists(cast("KubernetesClient", cluster), Deadline(30))
-        reading = Reading(SharedReads(Temporal(), Deadline(30)), lists, NOW, for_routing=False, read_at=NOW)
+        lists = ClusterReader(cast("KubernetesClient", cluster), Deadline(30))
+        reading = Reading(
+            TemporalReader(Temporal(), Deadline(30)), lists, NOW, for_routing=False, read_at=NOW
+        )
         world = await read_world(specs, replace(reading, autoscalers=autoscalers))
         return world.workers[SPEC.key]
 

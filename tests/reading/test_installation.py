@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 
 from tests.planning.situations import SPEC
-from twgen.cli.examination import application_of
+from twgen.cli.doctor import application_of
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
-from twgen.reading.importing import objects_to_import
 from twgen.reading.installation.installed import read_tick
 from twgen.reading.installation.workloads import read_strays
+from twgen.reading.objects import objects_to_import
 from twgen.records.intent import intent_of
 
 

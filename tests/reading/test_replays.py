@@ -14,7 +14,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.histories import Replay, ReplayRun, ReplayState, Sample
 from twgen.planning.routing.gates import replay_of
-from twgen.reading.kubernetes import ClusterReader, SharedLists
+from twgen.reading.kubernetes import ClusterReader
 from twgen.versioning.names import REPLAY_OF
 
 REPLAYS = with_policy(SPEC, replay=Replay(("replay",), Sample(5, 1000)))
@@ -48,7 +48,7 @@ def job(
 
 
 def read(cluster: Cluster) -> ReplayRun:
-    return asyncio.run(ClusterReader(REPLAYS, SharedLists(cluster, Deadline(30))).replay())
+    return asyncio.run(ClusterReader(cluster, Deadline(30)).replay(REPLAYS))
 
 
 @pytest.mark.parametrize(

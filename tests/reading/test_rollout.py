@@ -14,7 +14,7 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.rollout import RolloutInCluster
 from twgen.planning.cluster_changes import Condition
-from twgen.reading.attached_objects import attached_objects, read_attached
+from twgen.reading.objects import attached_objects, read_attached
 from twgen.reading.rollouts import RolloutReader, read_intent, specs_of
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
 

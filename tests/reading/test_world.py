@@ -29,9 +29,9 @@ from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.table import wanted_change
 from twgen.planning.routing.target import Target
 from twgen.planning.unread import unread_lines
-from twgen.reading.kubernetes import SharedLists
+from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.looks import Look
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each, read_world
 from twgen.reporting.bugs import Bug
 from twgen.simulating.temporal import TemporalModel, server_of
@@ -71,7 +71,7 @@ class Cluster(KubernetesClient):
 
 def read(cluster: Cluster) -> tuple[World, list[str]]:
     async def story() -> tuple[World, list[str]]:
-        temporal, lists = SharedReads(Temporal(), Deadline(30)), SharedLists(cluster, Deadline(30))
+        temporal, lists = TemporalReader(Temporal(), Deadline(30)), ClusterReader(cluster, Deadline(30))
         world, unread = await read_each(SPECS, Reading(temporal, lists, NOW, for_routing=False, read_at=NOW))
         return world, unread_lines(unread)
 
@@ -114,7 +114,7 @@ def test_gate_is_looked_for_under_later_attempts_while_runs_are_of_another_workf
             for name, kind in zip(names, types, strict=False)
         )
         temporal = Gated(*runs)
-        reading = Reading(SharedReads(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
+        reading = Reading(TemporalReader(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
         [worker] = asyncio.run(read_world([spec], reading)).workers.values()
         assert worker.temporal
         target = next(version for version in worker.temporal.versions if version.build_id == "v3")
@@ -141,7 +141,7 @@ class WithoutEnd(Gated):
 def test_gate_with_endless_runs_of_another_workflow_type_is_read_to_an_end_and_has_failed() -> None:
     temporal = WithoutEnd()
     spec = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
-    reading = Reading(SharedReads(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
+    reading = Reading(TemporalReader(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
     [world] = asyncio.run(read_world([spec], reading)).workers.values()
     assert len(temporal.asked) == 20
     target = Target(spec, world, NOW + HOUR, identity="", not_created="")
@@ -169,15 +169,15 @@ class Forgetful(Temporal):
 def test_few_workers_that_may_only_be_forgotten_are_asked_for_once_more() -> None:
     clients, specs = Forgetful(), [spec for spec in SPECS if spec is not SPECS[2]]
 
-    async def story(cluster: SharedLists | None) -> World:
-        temporal = SharedReads(clients, Deadline(30))
+    async def story(cluster: ClusterReader | None) -> World:
+        temporal = TemporalReader(clients, Deadline(30))
         return await read_world(specs, Reading(temporal, cluster, NOW, for_routing=False, read_at=NOW))
 
     world = asyncio.run(story(None))
     known = [worker for worker in world.workers.values() if worker.temporal]
     assert len(known) == len([worker for worker, asked in clients.asked.items() if asked > 1]) == 10
     clients.asked.clear()
-    world = asyncio.run(story(SharedLists(Cluster(), Deadline(30))))
+    world = asyncio.run(story(ClusterReader(Cluster(), Deadline(30))))
     assert not [worker for worker in world.workers.values() if worker.temporal], "nothing is deployed"
     assert set(clients.asked.values()) == {1}
 
@@ -193,7 +193,7 @@ def test_count_that_fails_fails_for_all_that_were_counted_together() -> None:
     clients = Temporal()
 
     async def story() -> list[Any]:
-        shared = SharedReads(clients, Deadline(30))
+        shared = TemporalReader(clients, Deadline(30))
         counts = (shared.open_workflows(spec, ["v1"]) for spec in SPECS)
         return await asyncio.gather(*counts, return_exceptions=True)
 
@@ -223,7 +223,7 @@ def test_workers_of_a_server_that_never_answers_have_one_line_and_hold_up_no_oth
         ]
 
         async def story() -> tuple[World, list[str], float]:
-            shared = SharedReads(OneHangs(), AnswerDeadline(timeout), Look())
+            shared = TemporalReader(OneHangs(), AnswerDeadline(timeout), Look())
             reading = Reading(shared, None, NOW, for_routing=False, read_at=NOW)
             others = asyncio.create_task(read_each(SPECS, reading))
             began = monotonic()
@@ -258,7 +258,9 @@ def test_workers_that_hang_keep_no_other_of_their_server_from_its_next_read_in_a
         return [
             await read_each(
                 specs,
-                Reading(SharedReads(clients, Deadline(30), look), None, NOW, for_routing=False, read_at=NOW),
+                Reading(
+                    TemporalReader(clients, Deadline(30), look), None, NOW, for_routing=False, read_at=NOW
+                ),
             )
             for specs in (SPECS, SPECS[3:])
         ]
@@ -280,7 +282,7 @@ class Broken(Temporal):
 
 def test_bug_in_the_read_of_one_worker_is_said_with_its_place_and_the_others_are_read() -> None:
     async def story() -> tuple[World, list[Any]]:
-        shared = SharedReads(Broken(), Deadline(30))
+        shared = TemporalReader(Broken(), Deadline(30))
         return await read_each(SPECS, Reading(shared, None, NOW, for_routing=False, read_at=NOW))
 
     world, [unread] = asyncio.run(story())

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.deployments import live_deployment
+from twgen.cluster.server_defaults import Comparison, compare
 from twgen.model.plan import VersionPlan
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec

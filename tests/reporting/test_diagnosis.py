@@ -6,21 +6,25 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 
 from tests.strategies import NOW
-from twgen.model.diagnosis import Finding, Severity
-from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines, diagnosis_text
+from twgen.model.diagnosis import Diagnosis, Finding, NotChecked, Severity
+from twgen.reporting.diagnosis import DIAGNOSIS, diagnosis_lines, diagnosis_text
 
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "diagnosis.json").read_text())
 )
-FOUND = [
+FOUND = (
     Finding("clocks", "they differ\x1b[2J", "pauses last longer", "let NTP set both"),
     Finding("Argo CD", "it does not heal", "`plan` waits", "set selfHeal", Severity.ADVICE),
-]
-NOT_CHECKED = {"Kubernetes": "no cluster is read"}
+)
+NOT_CHECKED = NotChecked("Kubernetes", "no cluster is read")
+
+
+def diagnosis(*findings: Finding, not_checked: tuple[NotChecked, ...] = ()) -> Diagnosis:
+    return Diagnosis(NOW, findings, not_checked)
 
 
 def test_finding_is_a_line_with_what_why_and_what_mends_it() -> None:
-    assert diagnosis_lines(FOUND, NOT_CHECKED, "2 workers") == [
+    assert diagnosis_lines(diagnosis(*FOUND, not_checked=(NOT_CHECKED,)), "2 workers") == [
         "✗ clocks: they differ\\x1b[2J. Pauses last longer. Fix: let NTP set both",
         "! Argo CD: it does not heal. `plan` waits. Fix: set selfHeal",
         "- not checked: Kubernetes: no cluster is read",
@@ -33,25 +37,26 @@ def test_same_finding_of_many_workers_is_one_line_and_counts_as_many() -> None:
     findings = [
         Finding(worker, "no tick is there", "it waits", "install", Severity.ADVICE) for worker in about
     ]
-    lines = diagnosis_lines([*findings, *FOUND], {}, "500 workers")
+    lines = diagnosis_lines(diagnosis(*findings, *FOUND), "500 workers")
     assert lines[0] == "! shop/w0, shop/w1, shop/w2 and 497 more: no tick is there. It waits. Fix: install"
     assert len(lines) == 4
     assert lines[-1] == "checked 500 workers: 1 problem, 501 pieces of advice"
-    text = diagnosis_text(findings, {}, "500 workers", colour=False, width=100)
+    text = diagnosis_text(diagnosis(*findings), "500 workers", colour=False, width=100)
     assert text.count("no tick is there") == 1
-    assert len(diagnosis_document(findings, {}, NOW)["findings"]) == 500
+    assert len(DIAGNOSIS.write(diagnosis(*findings))["findings"]) == 500
 
 
 def test_question_is_followed_by_no_full_stop() -> None:
     asks = Finding("shop/orders", "is it off?", "it waits", "turn it on")
-    [line, _] = diagnosis_lines([asks], {}, "1 worker")
+    [line, _] = diagnosis_lines(diagnosis(asks), "1 worker")
     assert line == "✗ shop/orders: is it off? It waits. Fix: turn it on"
 
 
 def test_terminal_gets_the_problems_last_and_no_line_broken_inside_a_command() -> None:
     command = "`kubectl create role payments-list-pods -n shop --verb=list --resource=pods`"
     refused = Finding("account", "it is not allowed to list pods", "its Jobs fail", command)
-    text = diagnosis_text([refused, *FOUND], NOT_CHECKED, "2 workers", colour=False, width=40)
+    found = diagnosis(refused, *FOUND, not_checked=(NOT_CHECKED,))
+    text = diagnosis_text(found, "2 workers", colour=False, width=40)
     assert text.splitlines() == [
         "- not checked: Kubernetes: no",
         "    cluster is read",
@@ -70,6 +75,6 @@ def test_terminal_gets_the_problems_last_and_no_line_broken_inside_a_command() -
 
 
 def test_document_is_as_its_schema_says() -> None:
-    document = diagnosis_document(FOUND, NOT_CHECKED, NOW)
+    document = DIAGNOSIS.write(diagnosis(*FOUND, not_checked=(NOT_CHECKED,)))
     SCHEMA.validate(document)
     assert not SCHEMA.is_valid({**document, "findings": [{"about": "a"}]})

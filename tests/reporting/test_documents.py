@@ -32,7 +32,7 @@ from twgen.model.timeline import Notice, Noticing
 from twgen.model.world import World
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.plan.document import PLAN
-from twgen.reporting.timeline.document import timeline_document
+from twgen.reporting.timeline.document import TIMELINE
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 QUEUE = replace(MAIN, name="mail")
@@ -83,7 +83,7 @@ def documents() -> dict[str, dict[str, Any]]:
         "status": STATUS.write(
             replace(status, workers=(replace(worker, versions=versions, steps=steps, **known),))
         ),
-        "timeline": timeline_document(replace(timeline, workers=(replace(simulated, noticing=noticing),))),
+        "timeline": TIMELINE.write(replace(timeline, workers=(replace(simulated, noticing=noticing),))),
     }
 
 

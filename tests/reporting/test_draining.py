@@ -10,14 +10,20 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.strategies import NOW
-from twgen.model.draining import DrainReport, VersionInUse, WorkerInUse, WorkflowGroup
+from twgen.model.draining import AGES, AgeRange, DrainReport, VersionInUse, WorkerInUse, WorkflowGroup
 from twgen.model.temporal import VersionStatus
-from twgen.reporting.draining import draining_document, draining_markdown, draining_text
+from twgen.reporting.draining import DRAIN_REPORT, draining_markdown, draining_text
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "drainreport.json").read_text())
 )
+
+
+def ages(*numbers: int) -> tuple[AgeRange, ...]:
+    return tuple(map(AgeRange, (*AGES, None), numbers))
+
+
 GROUPS = (WorkflowGroup("Order", "payments", 40), WorkflowGroup("Checkout", "payments", 10))
 
 
@@ -29,7 +35,7 @@ def held(**facts: Any) -> VersionInUse:
         "groups": GROUPS,
         "grouped": 50,
         "oldest": 41 * DAY + 3 * HOUR,
-        "ages": (0, 2, 14, 21, 13),
+        "ages": ages(0, 2, 14, 21, 13),
         "failing": 3,
         "paused": 0,
         "waiting_for_child": 10,
@@ -47,7 +53,7 @@ NOTHING: dict[str, Any] = {
     "groups": (),
     "grouped": 0,
     "oldest": None,
-    "ages": (0,) * 5,
+    "ages": ages(0, 0, 0, 0, 0),
     "failing": 0,
     "waiting_for_child": 0,
     "looked_at": 0,
@@ -57,8 +63,8 @@ NOTHING: dict[str, Any] = {
 
 def test_report_names_what_was_not_read_and_does_not_say_that_all_is_well() -> None:
     partial = replace(report(), unread=("shop/mail: Temporal at a:7233 does not answer",))
-    SCHEMA.validate(draining_document(partial))
-    assert draining_document(partial)["unread"] == list(partial.unread)
+    SCHEMA.validate(DRAIN_REPORT.write(partial))
+    assert DRAIN_REPORT.write(partial)["unread"] == list(partial.unread)
     for told in (draining_text(partial), draining_markdown(partial)):
         assert "o old version that could be read has workflows or pods" in told
         assert "ot read:" in told
@@ -91,7 +97,7 @@ def test_page_shows_what_the_text_says() -> None:
 )
 def test_text_says_what_is_not_known_or_not_all(facts: dict[str, Any], line: str) -> None:
     assert line in draining_text(report(held(**facts)))
-    assert list(SCHEMA.iter_errors(draining_document(report(held(**facts))))) == []
+    assert list(SCHEMA.iter_errors(DRAIN_REPORT.write(report(held(**facts))))) == []
 
 
 def test_lines_fit_a_terminal_and_say_the_same() -> None:
@@ -116,4 +122,4 @@ def test_markdown_is_a_table_for_each_worker() -> None:
 
 
 def test_document_is_as_its_schema_says() -> None:
-    assert list(SCHEMA.iter_errors(draining_document(report(held(), held(**NOTHING))))) == []
+    assert list(SCHEMA.iter_errors(DRAIN_REPORT.write(report(held(), held(**NOTHING))))) == []

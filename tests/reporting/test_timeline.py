@@ -24,7 +24,7 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.timeline import Stage, Timeline, Traffic
 from twgen.model.world import World
 from twgen.reporting.printable import printable
-from twgen.reporting.timeline.document import timeline_document
+from twgen.reporting.timeline.document import TIMELINE
 from twgen.reporting.timeline.picture import scale_of, timeline_svg
 from twgen.reporting.timeline.text import timeline_text
 
@@ -97,14 +97,14 @@ def test_colour_is_only_added() -> None:
 
 
 def test_times_are_offsets_without_a_beginning() -> None:
-    document = timeline_document(TIMELINES["gate-fails"])
+    document = TIMELINE.write(TIMELINES["gate-fails"])
     assert document["begins"] is None
     assert {event["time"] for worker in document["workers"] for event in worker["events"]} == {None}
     assert "UTC" not in text(TIMELINES["gate-fails"])
 
 
 def test_times_are_both_with_a_beginning() -> None:
-    (worker,) = timeline_document(TIMELINES["progressive"])["workers"]
+    (worker,) = TIMELINE.write(TIMELINES["progressive"])["workers"]
     ramped = next(event for event in worker["events"] if event["event"] == "Ramped")
     assert (ramped["at"], ramped["time"]) == (30, "2026-11-21T12:00:30Z")
 
@@ -121,7 +121,7 @@ def test_every_assumption_names_the_option_that_changes_it() -> None:
 @given(specs, worlds(), st.sampled_from((None, NOW)))
 def test_any_timeline_is_valid_and_drawable(spec: WorkerSpec, found: World, begins: datetime | None) -> None:
     timeline = replace(tell([spec], found, NOW), begins=begins)
-    Draft202012Validator(SCHEMA).validate(timeline_document(timeline))
+    Draft202012Validator(SCHEMA).validate(TIMELINE.write(timeline))
     assert drawn(timeline).tag == f"{SVG}svg"
     assert max(map(cell_len, text(timeline).splitlines())) <= 100
 

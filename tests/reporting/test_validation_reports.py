@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twgen.model.problem import Document, Problem
+from twgen.model.validation import Located, Validation
 from twgen.reporting.problems import (
-    Validation,
-    validation_json,
+    VALIDATION,
     validation_junit,
     validation_sarif,
     validation_text,
@@ -24,19 +24,19 @@ TEXT = (
 )
 
 
-def located(file: str, path: str, message: str, line: int | None = 3) -> tuple[Problem, int | None]:
-    return Problem(Document(file, 0, {}), path, message), line
+def located(file: str, path: str, message: str, line: int | None = 3) -> Located:
+    return Located(Problem(Document(file, 0, {}), path, message), line)
 
 
 FOUND = Validation(
     files=("specs/a.yaml", "specs/b.yaml", "specs/c.yaml"),
-    unreadable=["specs/d.yaml:7: did not find expected node content", "specs/e is a link to nothing"],
-    problems=[
+    unreadable=("specs/d.yaml:7: did not find expected node content", "specs/e is a link to nothing"),
+    problems=(
         located("specs/a.yaml", "spec.replicas", "is no number"),
         located("specs/a.yaml", "", "is there twice", None),
-    ],
-    warnings=[located("specs/b.yaml", "spec.image", "can move")],
-    deprecations=[located("specs/b.yaml", "spec.cutover", "is called rollout now")],
+    ),
+    warnings=(located("specs/b.yaml", "spec.image", "can move"),),
+    deprecations=(located("specs/b.yaml", "spec.cutover", "is called rollout now"),),
 )
 
 
@@ -90,11 +90,11 @@ def test_sarif_has_rule_level_file_and_line_of_every_result() -> None:
 def test_refused_warning_keeps_its_rule_and_is_as_bad_as_a_problem() -> None:
     found = Validation(
         files=("a.yaml", "b.yaml"),
-        unreadable=[],
-        problems=[located("a.yaml", "spec.replicas", "is no number", 5)],
-        warnings=[],
-        deprecations=[],
-        refused=[located("b.yaml", "spec.image", "can move"), located("a.yaml", "spec.image", "can move", 2)],
+        unreadable=(),
+        problems=(located("a.yaml", "spec.replicas", "is no number", 5),),
+        warnings=(),
+        deprecations=(),
+        refused=(located("b.yaml", "spec.image", "can move"), located("a.yaml", "spec.image", "can move", 2)),
     )
     assert [(result["ruleId"], result["level"]) for result in results(found)] == [
         ("invalid", "error"),
@@ -109,7 +109,7 @@ def test_refused_warning_keeps_its_rule_and_is_as_bad_as_a_problem() -> None:
         "b.yaml:3: spec.image: can move",
     ]
     assert validation_text(found).splitlines() == lines
-    problems = json.loads(validation_json(found))["problems"]
+    problems = VALIDATION.write(found)["problems"]
     assert [(item["file"], item["line"]) for item in problems] == [
         ("a.yaml", 2),
         ("a.yaml", 5),
@@ -128,7 +128,7 @@ def test_refused_warning_keeps_its_rule_and_is_as_bad_as_a_problem() -> None:
     ],
 )
 def test_file_in_sarif_is_a_uri(file: str, uri: str) -> None:
-    [result] = results(Validation((file,), [], [located(file, "spec", "is wrong")], [], []))
+    [result] = results(Validation((file,), (), (located(file, "spec", "is wrong"),), (), ()))
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
 
@@ -141,7 +141,7 @@ def test_reports_are_well_formed_and_hold_nothing_that_steers_a_terminal(
     file: str, path: str, message: str
 ) -> None:
     problem = located(file, path, message)
-    found = Validation((file,), [f"{file}: {message}"], [problem], [problem], [])
+    found = Validation((file,), (f"{file}: {message}",), (problem,), (problem,), ())
     for case in ET.fromstring(validation_junit(found)).iter():  # noqa: S314 - our own
         for text in (*case.attrib.values(), case.text or ""):
             assert text.replace("\n", "").isprintable()

@@ -9,6 +9,8 @@ import pytest
 from tests.broken_documents import places
 from tests.json_schemas import fits_schema, schema_problems
 from tests.refused import bases
+from tests.reporting.test_documents import documents
+from tests.reporting.test_validation_reports import FOUND
 from tests.schemas.documents import (
     ATTACHED,
     CONNECTION,
@@ -17,8 +19,9 @@ from tests.schemas.documents import (
     SNAPSHOT,
     WORKER,
 )
-from tests.schemas.printed import PLAN, STATUS, TIMELINE, VALIDATION
+from tests.schemas.printed import STATUS
 from twgen.model.problem import Document, Problem
+from twgen.reporting.problems import VALIDATION as VALIDATION_DOCUMENT
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
@@ -27,6 +30,8 @@ TYPES: tuple[Any, ...] = ([], {}, "text", True, 7, 0.5, None)
 VALUES: tuple[Any, ...] = ("", -7, 2**40, [7])
 """More values of these types, which some fields refuse."""
 
+PLAN, _, TIMELINE = documents().values()
+VALIDATION = VALIDATION_DOCUMENT.write(FOUND)
 SPECS = (CONNECTION, WORKER, ATTACHED, POLICY)
 ALL = (*SPECS, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE, VALIDATION)
 WORLD = "workers[0].temporal"

@@ -9,7 +9,7 @@ from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_world
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -26,7 +26,7 @@ async def read_all(
     for_routing: bool = False,
     timeout: float = 20.0,  # noqa: ASYNC109 - it is a deadline's length
 ) -> World:
-    shared = SharedReads(opened, Deadline(timeout))
+    shared = TemporalReader(opened, Deadline(timeout))
     return await read_world(specs, Reading(shared, None, NOW, for_routing, NOW))
 
 
@@ -34,7 +34,7 @@ def read(
     spec: WorkerSpec, *, for_routing: bool = False, due: Collection[str] = (), timeout: float = 20.0
 ) -> WorkerDeployment | None:
     async def read_one() -> WorkerDeployment | None:
-        shared = SharedReads(clients(), Deadline(timeout))
+        shared = TemporalReader(clients(), Deadline(timeout))
         now = datetime.now(UTC)  # noqa: TID251 - a mark of the future counts for nothing
         world = await read_world([spec], Reading(shared, None, now, for_routing, now))
         found = world.workers[spec.key].temporal

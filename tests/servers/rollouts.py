@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 from temporalio.api.workflowservice.v1 import (
     CountWorkflowExecutionsRequest,
 )
@@ -241,18 +240,6 @@ def outlast(seconds: float) -> None:
     """Go on when something would have happened by then."""
     over = time.monotonic() + seconds + 5
     eventually(lambda: time.monotonic() > over, SOON)
-
-
-def process_of(job: Object) -> int:
-    """The process that a Job runs, once it runs."""
-    [container] = job["spec"]["template"]["spec"]["containers"]
-    intent = container["args"][container["args"].index("--intent-hash") + 1]
-
-    def running() -> int:
-        commands = ((process.pid, process.info["cmdline"]) for process in psutil.process_iter(["cmdline"]))
-        return next(pid for pid, words in commands if words and intent in words and words[0] != "unshare")
-
-    return eventually(running, SOON)
 
 
 def last_word(pod: Object) -> str:

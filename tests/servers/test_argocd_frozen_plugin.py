@@ -13,8 +13,8 @@ from testing.servers import TemporalServer
 from tests.servers.gitops import new_story
 from tests.servers.rollouts import outlast
 from twgen.clients.argocd import ArgoCD as Client
+from twgen.clients.argocd import asked_since
 from twgen.clients.deadline import Deadline
-from twgen.cluster.applications import asked_since
 from twgen.planning.refresh import not_looked_at
 
 pytestmark = pytest.mark.server

@@ -40,7 +40,7 @@ from twgen.planning.draining.actions import due_actions
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.reading.temporal import pinned_workflows
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 
 pytestmark = pytest.mark.server
 BUSY = "when the batch operation that runs now has ended"
@@ -120,7 +120,7 @@ def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_fou
 
     async def found() -> PinnedWorkflows:
         reader = pinned_workflows.Draining(
-            spec, SharedReads(clients(), Deadline(60)), clock(), timedelta(days=7)
+            spec, TemporalReader(clients(), Deadline(60)), clock(), timedelta(days=7)
         )
         return (await reader.pinned(["v1", "v0"]))["v1"]
 
@@ -296,7 +296,7 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
         world = worker_world(spec, await read_all([spec], opened, for_routing=True))
         target = Target(spec, world, now, MANAGER, "")
         assert target.versions["v1"].status is VersionStatus.DRAINING, "it is not known for a moment"
-        batches = BegunNow(spec, SharedReads(opened, Deadline(60)), now, timedelta())
+        batches = BegunNow(spec, TemporalReader(opened, Deadline(60)), now, timedelta())
         writer = TemporalWriter(spec, MANAGER, opened, 60)
         for scheduled_action in due_actions(target):
             said: list[str] = []

@@ -22,7 +22,7 @@ from twgen.clients.deadline import Deadline
 from twgen.model.spec import NamedWorker
 from twgen.planning.histories import chosen
 from twgen.reading.temporal.histories import Histories
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text()
@@ -134,7 +134,7 @@ def test_sample_holds_each_type_of_each_version_also_where_the_newest_are_of_one
     worker = NamedWorker(story.worker.name, "default", story.worker.server.connection)
 
     async def listed() -> Counter[tuple[str, str]]:
-        reader = Histories(worker, SharedReads(clients(), Deadline(60)), page=2)
+        reader = Histories(worker, TemporalReader(clients(), Deadline(60)), page=2)
         found = chosen(await reader.recorded(3, upgrading=False), 3)
         return Counter((one.workflow_type, one.build_id) for one in found)
 
@@ -157,7 +157,7 @@ def test_what_no_version_has_had_yet_is_found_by_its_task_queue(story: Story) ->
     worker = NamedWorker(story.worker.name, "default", story.worker.server.connection)
 
     async def listed(task_queue: str) -> list[str]:
-        reader = Histories(worker, SharedReads(clients(), Deadline(60)))
+        reader = Histories(worker, TemporalReader(clients(), Deadline(60)))
         found = await reader.recorded(3, upgrading=True, task_queue=task_queue)
         return [one.workflow_id for one in found]
 
@@ -176,7 +176,7 @@ def test_type_that_no_query_finds_hides_no_other(story: Story) -> None:
     worker = NamedWorker(story.worker.name, "default", story.worker.server.connection)
 
     async def listed() -> Counter[str]:
-        reader = Histories(worker, SharedReads(clients(), Deadline(60)), page=2)
+        reader = Histories(worker, TemporalReader(clients(), Deadline(60)), page=2)
         found = await reader.recorded(3, upgrading=True, task_queue=story.worker.task_queue)
         return Counter(one.workflow_type for one in found)
 

@@ -36,7 +36,7 @@ from tests.servers.live import (
 )
 from tests.servers.pods import deployment, shell
 from tests.servers.side_by_side import side_by_side
-from twgen.cluster.comparison import Comparison, compare
+from twgen.cluster.server_defaults import Comparison, compare
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

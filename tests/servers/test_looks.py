@@ -14,7 +14,7 @@ from tests.servers.specs import worker_spec
 from twgen.clients.deadline import AnswerDeadline
 from twgen.model.temporal import WorkerDeployment
 from twgen.reading.temporal.looks import Look, Memory
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each
 
 pytestmark = pytest.mark.server
@@ -33,7 +33,7 @@ def test_list_tells_of_every_move(temporal: TemporalServer) -> None:
 
     def looked() -> WorkerDeployment | None:
         async def look() -> WorkerDeployment | None:
-            reads = SharedReads(clients(), AnswerDeadline(20), memory.look())
+            reads = TemporalReader(clients(), AnswerDeadline(20), memory.look())
             world, unread = await read_each([spec], Reading(reads, None, NOW, for_routing=False, read_at=NOW))
             assert not unread
             return world.workers[spec.key].temporal

@@ -15,7 +15,7 @@ from tests.servers.live import printed, recorded_versions, run, worker_document,
 from tests.servers.reading import clients
 from tests.servers.specs import worker_spec
 from twgen.clients.deadline import Deadline
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 
 pytestmark = pytest.mark.server
 
@@ -35,7 +35,7 @@ def held(temporal: TemporalServer) -> Iterator[DeployedWorker]:
 
 def test_versions_of_many_workers_are_counted_with_few_calls(held: DeployedWorker) -> None:
     async def counted() -> dict[str, dict[str, int]]:
-        shared = SharedReads(clients(), Deadline(60))
+        shared = TemporalReader(clients(), Deadline(60))
         specs = [worker_spec(f"held-{number}", "v", held.server.connection) for number in range(WORKERS)]
         build_ids = [f"v{number}" for number in range(VERSIONS)]
         counts = await asyncio.gather(*(shared.open_workflows(spec, build_ids) for spec in specs))
@@ -55,7 +55,7 @@ def test_workflows_that_upgrade_by_themselves_are_counted_apart(held: DeployedWo
     spec = worker_spec("held-7", "v7", held.server.connection)
 
     async def counts() -> list[int]:
-        shared = SharedReads(clients(), Deadline(60))
+        shared = TemporalReader(clients(), Deadline(60))
         named = [("default/held-7", "v7")]
         return [await shared.count(spec, named, kind) for kind in ("Pinned", "AutoUpgrade")]
 

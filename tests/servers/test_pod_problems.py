@@ -19,7 +19,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.model.spec import Connection
 from twgen.model.world import WorkerWorld
 from twgen.planning.reads import further_reads
-from twgen.reading.kubernetes import ClusterReader, SharedLists
+from twgen.reading.kubernetes import ClusterReader
 
 pytestmark = pytest.mark.server
 
@@ -44,12 +44,13 @@ def problems(kubeconfig: Path | str, namespace: str) -> Mapping[str, str]:
     spec = replace(worker_spec("pay", "v1", Connection("here", "127.0.0.1:1")), namespace=namespace)
 
     async def read(client: KubernetesClient) -> Mapping[str, str]:
-        cluster = ClusterReader(spec, SharedLists(client, Deadline(60)))
-        live = await cluster.deployments()
+        cluster = ClusterReader(client, Deadline(60))
+        live = await cluster.deployments(spec)
         world = WorkerWorld(spec.worker_deployment, "default", deployments=live)
         now = live[0].created_at
         assert now
-        return await cluster.pod_problems(further_reads(spec, world, now, for_routing=True).pods_of)
+        pods_of = further_reads(spec, world, now, for_routing=True).pods_of
+        return await cluster.pod_problems(spec, pods_of)
 
     with closing(KubernetesClient(ClusterAccess(str(kubeconfig)))) as client:
         return asyncio.run(read(client))

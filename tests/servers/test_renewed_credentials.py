@@ -34,8 +34,7 @@ def asking(address: str, profile: Path) -> Iterator[Callable[..., str]]:
     """
     request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name="live/nobody")
     connection = Connection("here", address)
-    who, method = "live/nobody", "describe_worker_deployment"
-    call: Call[str] = Call(connection, "default", who, method, request, str, may_be_absent=True)
+    call: Call[str] = Call(connection, "default", "live/nobody", request, str, may_be_absent=True)
     clients = TemporalClients(lambda: Profiles(load_profiles({}, str(profile), use_environment=False)), {})
 
     def ask(within: float = SOON) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from testing.processes import eventually
 from tests.servers.pods import condition
-from tests.servers.rollouts import SOON, Story, process_of, settled
+from tests.servers.rollouts import SOON, Story, settled
 from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
@@ -34,7 +34,7 @@ def test_status_says_that_nobody_works_on_a_rollout_whose_job_is_deleted_late_or
     ramping(story)
     last = json.dumps({"spec": {"backoffLimit": 0}})
     story.cluster.kubectl("patch", "job", name_of_its_job(story), *place, "--patch", last)
-    os.kill(process_of(story.newest_job()), signal.SIGKILL)
+    os.kill(story.node.process(story.running_pod()), signal.SIGKILL)
     eventually(lambda: condition(story.newest_job(), "Failed") == "True", SOON)
     assert story.status()["reason"] == "RampPaused", "what is killed tells nothing"
     line = told(story)

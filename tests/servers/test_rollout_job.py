@@ -18,7 +18,7 @@ from testing.recipes import KUBECTL
 from tests.servers.gitops import budget_document
 from tests.servers.live import Document, autoscaler_document, connection_document, in_namespace, run
 from tests.servers.pods import config_map
-from tests.servers.rollouts import SOON, Story, last_word, process_of
+from tests.servers.rollouts import SOON, Story, last_word
 from tests.servers.side_by_side import side_by_side
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
@@ -312,8 +312,9 @@ def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: 
 
 
 def most_memory(story: Story) -> float:
-    """The most that the process of the newest Job ever needed, in MiB."""
-    said = Path(f"/proc/{process_of(story.newest_job())}/status").read_text().partition("VmHWM:")[2]
+    """The most that the process of the Job that works ever needed, in MiB."""
+    process = story.node.process(story.running_pod())
+    said = Path(f"/proc/{process}/status").read_text().partition("VmHWM:")[2]
     return int(said.split()[0]) / 1024
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from testing.kubernetes.cluster import Cluster
-from twgen.cluster.comparison import Comparison, compare
-from twgen.cluster.server_defaults import without_server_fields
+from twgen.cluster.server_defaults import Comparison, compare, without_server_fields
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import target_deployment

@@ -6,20 +6,18 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-import click
-
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import confirm, say, write
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.cli.worker_name import KIND, Named, is_worker_name, named_worker
+from twgen.cli.worker_name import KIND, Named, named_worker
 from twgen.clients.kubernetes import Conflict
-from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, TwgenError
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime
 from twgen.executing.cluster import restart_job, send
 from twgen.model.requests import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import has_ended, refused_at_once, same_that_waits
 from twgen.planning.sentences import spoken
-from twgen.reading.rollouts import names_of_rollouts, read_intent, read_rollout_status, specs_of
+from twgen.reading.rollouts import read_intent, read_rollout_status, specs_of
 from twgen.records.requests import annotation_of
 from twgen.reporting.json_text import json_text
 from twgen.reporting.printable import printable
@@ -27,8 +25,6 @@ from twgen.specs.parse import Specs
 from twgen.versioning.names import rollout_name, rollout_selector
 
 _BETWEEN_LOOKS = 1.0
-_COMPLETES_WITHIN = 2.0
-"""Seconds; a person waits for it in the middle of a line."""
 _TAKEN_WITHIN = timedelta(seconds=60)
 """The Job looks every few seconds."""
 
@@ -45,31 +41,6 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
 
     with Servers(settings) as servers:
         return servers.run((), read)
-
-
-def names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
-    """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
-
-    It is asked only if the person has begun to write `worker/`. A login program gets no terminal: it would
-    ask the person in the middle of a line, and go on reading what is typed after that.
-    """
-    if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
-        return []
-    try:
-        settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
-        namespace = settings.namespace_rule.default
-
-        async def read(opened: Connections) -> list[str]:
-            client = opened.cluster_for(f"{KIND}NAME")
-            names = await names_of_rollouts(client, namespace, opened.deadline())
-            # a shell inserts them as they are
-            return list(filter(is_worker_name, names))
-
-        with Servers(settings, asks=False) as servers:
-            names = servers.run((), read) if namespace else []
-    except (TwgenError, click.ClickException):
-        return []
-    return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
 
 
 def request(

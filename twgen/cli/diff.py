@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,7 +12,6 @@ from twgen.cli.settings import settings_of
 from twgen.clients.programs import program_on_path
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
-from twgen.rendering.jobs import Manifest
 from twgen.rendering.manifests import FORMATS
 
 _SIGNALLED = 128
@@ -44,21 +42,17 @@ def command(**params: Any) -> None:
         raise StateUnavailable("kubectl, which compares the manifests, is not on PATH: install it")
     manifests = rendered(settings, with_rollouts=not params["no_hooks"])
     text = FORMATS["yaml"](manifests)
-    try:
-        diff = subprocess.run(  # noqa: S603 - by its full name
-            [kubectl, *_arguments(params, manifests)], input=text, stderr=sys.stderr, check=False
-        )
-    except OSError as error:
-        raise StateUnavailable(f"cannot run {kubectl}: {error.strerror}") from error
-    code = diff.returncode
-    raise click.exceptions.Exit(code if code >= 0 else _SIGNALLED - code)
-
-
-def _arguments(params: Mapping[str, Any], manifests: Sequence[Manifest]) -> list[str]:
     # a field that Argo CD or a controller has set is a difference, not a conflict; a diff takes no ownership
     arguments = ["diff", "--server-side", "--force-conflicts", f"--field-manager={params['field_manager']}"]
     arguments += [f"--{name}={params[name]}" for name in ("kubeconfig", "context") if params[name]]
     # kubectl rejects objects in another namespace than the given one
     if params["namespace"] and not all(value_at(item, "metadata", "namespace") for item in manifests):
         arguments.append(f"--namespace={params['namespace']}")
-    return [*arguments, "--filename=-"]
+    try:
+        diff = subprocess.run(  # noqa: S603 - by its full name
+            [kubectl, *arguments, "--filename=-"], input=text, stderr=sys.stderr, check=False
+        )
+    except OSError as error:
+        raise StateUnavailable(f"cannot run {kubectl}: {error.strerror}") from error
+    code = diff.returncode
+    raise click.exceptions.Exit(code if code >= 0 else _SIGNALLED - code)

@@ -1,22 +1,85 @@
-"""`twgen doctor`."""
+"""`twgen doctor`: reads all parts of an installation that can be read, and says why it cannot read others."""
 
-from dataclasses import replace
-from typing import Any
+import asyncio
+from collections import defaultdict
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import starmap
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from twgen.cli.examination import Examination, Examined
-from twgen.cli.inputs import load_specs
+from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write
-from twgen.cli.settings import settings_of
-from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable
-from twgen.model.diagnosis import Severity
+from twgen.cli.settings import Settings, clock, settings_of
+from twgen.clients.deadline import AnswerDeadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
+from twgen.model.diagnosis import (
+    Account,
+    ArgoInstallation,
+    Diagnosis,
+    Installation,
+    Need,
+    NotChecked,
+    Plugin,
+    Seen,
+    Severity,
+    TickInstallation,
+)
+from twgen.model.operator import GroupKind, Operator
+from twgen.model.plan import Plan, WorkerPlan
+from twgen.model.policy import MissingTemplate
 from twgen.model.problem import counted
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.rollout import Driver, EndedJob
+from twgen.model.spec import WorkerSpec
+from twgen.model.status import RolloutStatus
+from twgen.model.world import World
 from twgen.planning.diagnosis.findings import findings
-from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines, diagnosis_text
+from twgen.planning.diagnosis.rights import (
+    account_of_render,
+    needs_of_caller,
+    needs_of_jobs,
+    needs_of_plugin,
+    needs_of_tick,
+    service_account,
+)
+from twgen.planning.plan import make_plan
+from twgen.planning.rollout import overdue
+from twgen.planning.unread import unread_lines
+from twgen.reading.installation.api_server import (
+    absent_accounts,
+    clock_ahead,
+    cluster_scoped,
+    refused_needs,
+    whoami,
+)
+from twgen.reading.installation.installed import read_argocd, read_tick
+from twgen.reading.installation.workloads import jobless_intents, read_carriers, read_strays, stuck_rollouts
+from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
+from twgen.reading.temporal.reader import TemporalReader
+from twgen.records.intent import Intent
+from twgen.rendering.manifests import rollout_rules
+from twgen.reporting.diagnosis import DIAGNOSIS, diagnosis_lines, diagnosis_text
 from twgen.reporting.json_text import json_text
+from twgen.specs.parse import Specs
+from twgen.versioning.names import is_dns_name, rollout_name
+
+Part = TypeVar("Part")
+Other = TypeVar("Other")
+_IN_CLUSTER = "rollouts in the cluster"
+_PARTS = 2
+"""Of an Application's name: its namespace, if that is not Argo CD's, and the name itself."""
+_NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"
+_NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
+WRITES = (
+    "Temporal cannot be asked in advance who may write; a rollout without the right reports it in its status"
+)
+"""Why the doctor does not check the rights to write in Temporal."""
 
 
 @click.command(cls=Grouped)
@@ -43,18 +106,313 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
 
     with Servers(settings) as servers:
         examined = servers.run(specs.workers if specs else (), story)
-    all_findings = findings(examined.installation, examined.plan, examined.world, examined.operator)
-    not_checked, checked = examined.installation.not_checked, counted(examined.workers, "worker")
+    diagnosis = Diagnosis(
+        examined.plan.now,
+        findings(examined.installation, examined.plan, examined.world, examined.operator),
+        tuple(starmap(NotChecked, examined.installation.not_checked.items())),
+    )
+    checked = counted(examined.workers, "worker")
     if output == "json":
-        write(json_text(diagnosis_document(all_findings, not_checked, examined.plan.now)))
+        write(json_text(DIAGNOSIS.write(diagnosis)))
     elif wants_tree(color):
-        colour = wants_colour(color)
-        write(diagnosis_text(all_findings, not_checked, checked, colour=colour, width=width()))
+        write(diagnosis_text(diagnosis, checked, colour=wants_colour(color), width=width()))
     else:
-        write("".join(f"{line}\n" for line in diagnosis_lines(all_findings, not_checked, checked)))
+        write("".join(f"{line}\n" for line in diagnosis_lines(diagnosis, checked)))
     installed = examined.installation.argocd or examined.installation.tick
-    if not examined.workers and not all_findings and not_checked and not installed:
+    if not examined.workers and not diagnosis.findings and diagnosis.not_checked and not installed:
         raise StateUnavailable("nothing was checked: give PATHs, or access to a cluster")
-    problems = sum(finding.severity is Severity.PROBLEM for finding in all_findings)
+    problems = sum(finding.severity is Severity.PROBLEM for finding in diagnosis.findings)
     if problems:
         raise NegativeAnswer(f"{counted(problems, 'problem')} found")
+
+
+class Examined(NamedTuple):
+    """The parts of an installation that were read, and the plan that follows from them."""
+
+    installation: Installation
+    plan: Plan
+    world: World
+    operator: Operator
+    workers: int
+    """How many were to be read."""
+
+
+class _Rollouts(NamedTuple):
+    """The intents and statuses of rollouts in a cluster."""
+
+    intents: Mapping[str, Intent] = {}
+    """By worker."""
+    specs: Sequence[WorkerSpec] = ()
+    statuses: Sequence[RolloutStatus] = ()
+    """As their rollouts wrote them."""
+    shown: Sequence[RolloutStatus] = ()
+    """The same, and those of intents that no rollout has begun."""
+    unusable: Sequence[str] = ()
+    outdated_jobs: Mapping[str, str] = {}
+    """As in an Installation."""
+
+
+class _Cluster(NamedTuple):
+    """The parts of a cluster that were read, without rights."""
+
+    rollouts: _Rollouts = _Rollouts()
+    argocd: ArgoInstallation | None = None
+    tick: TickInstallation | None = None
+    stuck: Mapping[str, Seen] = {}
+    jobless: Mapping[str, datetime] = {}
+    """Both as in an Installation."""
+    strays: Mapping[str, tuple[str, ...]] = {}
+
+
+@dataclass
+class Examination:
+    """The servers of an installation, and the parts of it that could not be checked."""
+
+    opened: Connections
+    argocd_namespace: str
+    not_checked: dict[str, str] = field(default_factory=dict)
+    """The reason, by part."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the command."""
+        return self.opened.settings
+
+    async def of(self, specs: Specs | None) -> Examined:
+        """Read the workers of these specs, or without specs the workers with rollouts in the cluster."""
+        client = self.opened.kubernetes
+        spec_workers = specs.workers if specs else ()
+        cluster = _Cluster()
+        if client:
+            cluster = await self._cluster(client, spec_workers)
+        else:
+            self.not_checked |= dict.fromkeys(("Kubernetes", "Argo CD", _IN_CLUSTER), _NO_CLUSTER)
+        workers = spec_workers or cluster.rollouts.specs
+        plan, world, failures = await self._planned(specs, workers)
+        operator = self.settings.operator
+        if not operator.file and cluster.argocd and cluster.argocd.operator:
+            operator = cluster.argocd.operator
+        refusals: tuple[Need, ...] = ()
+        absent: tuple[Account, ...] = ()
+        if client:
+            refusals, absent = await self._rights(client, cluster, plan, operator)
+        numbers: Mapping[tuple[str, str], int] = await self._read_or(
+            "Worker Deployments of Temporal's namespaces", self._namespaces(plan), {}
+        )
+        scoped = frozenset[GroupKind]()
+        if client:
+            kinds = operator.attached.kinds
+            scoped = await self._read_or(
+                "scopes of attached kinds", cluster_scoped(client, kinds, self._deadline), scoped
+            )
+        if plan.workers:
+            self.not_checked["rights to write in Temporal"] = WRITES
+        if plan.workers and not specs:
+            self.not_checked["manifests of old versions"] = _NO_GIT
+        installation = Installation(
+            refusals=refusals,
+            absent_accounts=absent,
+            argocd=cluster.argocd,
+            tick=cluster.tick,
+            intents=None if _IN_CLUSTER in self.not_checked else frozenset(cluster.rollouts.intents),
+            clock_ahead=clock_ahead(client, clock()) if client else None,
+            failures=(*cluster.rollouts.unusable, *failures),
+            left_alone={
+                status.worker: status.message
+                for status in cluster.rollouts.shown
+                if status.reason == RoutingReason.ROLLOUT_ENDED
+            },
+            failing={status.worker: overdue(status, clock()).failing for status in cluster.rollouts.shown},
+            stuck=cluster.stuck,
+            outdated_jobs=cluster.rollouts.outdated_jobs,
+            jobless=cluster.jobless,
+            applications={
+                worker: application_of(intent)
+                for worker, intent in cluster.rollouts.intents.items()
+                if intent.application
+            },
+            strays=cluster.strays,
+            worker_deployments=numbers,
+            cluster_scoped=scoped,
+            remembers=specs is not None,
+            not_checked=self.not_checked,
+        )
+        return Examined(installation, plan, world, operator, len(workers))
+
+    async def _planned(
+        self, recorded_specs: Specs | None, workers: Sequence[WorkerSpec]
+    ) -> tuple[Plan, World, list[str]]:
+        """The plan of the workers that can be read and planned, the world, and why others cannot be."""
+        # a missing template is a finding, and must not prevent other findings
+        specs = [
+            replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
+            for spec in workers
+        ]
+        world, unread = await self.opened.read_each(specs, for_routing=True, examines=True)
+        for worker in world.workers.values():
+            if worker.autoscalers_unread:
+                namespace = worker.name.partition("/")[0]
+                self.not_checked[f"autoscalers in namespace {namespace}"] = worker.autoscalers_unread
+        if recorded_specs:
+            world = await asyncio.to_thread(Memory(self.settings).recall, recorded_specs, world)
+        now, caller, sound, unplanned = clock(), self.settings.planning_caller, [], []
+        for spec in specs:
+            if spec.key in world.workers:
+                try:
+                    make_plan([spec], world, now, caller)
+                    sound.append(spec)
+                except TwgenError as error:
+                    unplanned.append(str(error))
+        # a worker that cannot be planned must not count as one without a spec
+        names = {spec.key for spec in sound}
+        sound_worlds = {key: worker for key, worker in world.workers.items() if key in names}
+        plan = make_plan(sound, replace(world, workers=sound_worlds), now, caller)
+        return plan, world, [*unread_lines(unread), *unplanned]
+
+    @property
+    def _deadline(self) -> AnswerDeadline:
+        return AnswerDeadline(self.settings.timeout)
+
+    def _namespaces_of(self, workers: Sequence[WorkerSpec]) -> list[str]:
+        """The namespaces of these workers, else the chosen one; empty: all."""
+        return sorted({spec.namespace for spec in workers} or {self.settings.namespace})
+
+    async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> _Cluster:
+        namespaces, deadline = self._namespaces_of(workers), self._deadline
+        rollouts = await self._read_or(_IN_CLUSTER, self._rollouts(client, namespaces), None)
+        argocd, missing_parts = await self._read_or(
+            "Argo CD", read_argocd(client, self.argocd_namespace, deadline), (None, {})
+        )
+        self.not_checked |= missing_parts
+        tick = await self._read_or("tick", read_tick(client, deadline), None)
+        if not rollouts:
+            return _Cluster(argocd=argocd, tick=tick)
+        stuck, jobless = await self._read_or(
+            "Jobs of rollouts", self._without_progress(client, namespaces, rollouts), ({}, {})
+        )
+        known_workers = {spec.worker_deployment for spec in workers} | rollouts.intents.keys()
+        strays: Mapping[str, tuple[str, ...]] = await self._read_or(
+            "objects that are no longer rendered",
+            read_strays(client, namespaces, known_workers, deadline),
+            {},
+        )
+        return _Cluster(rollouts, argocd, tick, stuck, jobless, strays)
+
+    async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> _Rollouts:
+        intents: list[Intent] = []
+        statuses: list[RolloutStatus] = []
+        statuses_shown: list[RolloutStatus] = []
+        unusable: list[str] = []
+        ended: dict[tuple[str, str], EndedJob] = {}
+        for namespace in namespaces:
+            records = await rollouts_in_cluster(client, namespace, self._deadline)
+            intents += records.intents
+            statuses += records.statuses
+            statuses_shown += records.shown
+            unusable += records.unusable
+            ended |= records.ended
+        specs_read, unreadable = specs_of_intents(intents)
+        by_worker = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
+        outdated = {
+            worker: job.job.name
+            for worker, intent in by_worker.items()
+            if (job := ended.get((intent.namespace, intent.hash))) and job.is_older
+        }
+        specs = [spec for _, spec in specs_read]
+        return _Rollouts(by_worker, specs, statuses, statuses_shown, [*unusable, *unreadable], outdated)
+
+    async def _without_progress(
+        self, client: KubernetesClient, namespaces: Sequence[str], rollouts: _Rollouts
+    ) -> tuple[Mapping[str, Seen], Mapping[str, datetime]]:
+        """The rollouts whose Job is stuck, and the intents without a Job."""
+        carriers = await read_carriers(client, namespaces, self._deadline)
+        worked_on = {status.worker: status.intent for status in rollouts.statuses}
+        return (
+            await stuck_rollouts(client, carriers, self._deadline),
+            await jobless_intents(client, carriers, rollouts.intents.values(), worked_on, self._deadline),
+        )
+
+    async def _rights(
+        self, client: KubernetesClient, cluster: _Cluster, plan: Plan, operator: Operator
+    ) -> tuple[tuple[Need, ...], tuple[Account, ...]]:
+        """The rights that the caller, and accounts of Jobs, plugin and tick, lack; the missing accounts."""
+        deadline = self._deadline
+        namespaces = self._namespaces_of([item.spec for item in plan.workers])
+        plugin = cluster.argocd.plugin if cluster.argocd else None
+        installed = {part.account for part in (plugin, cluster.tick) if part}
+        needs = list(needs_of_installed(plan, cluster.rollouts.intents, plugin, cluster.tick, operator))
+        user = await self._read_or("rights in Kubernetes", whoami(client, deadline), "")
+        own_needs = [need for need in needs if need.account.user == user]
+        # an account that is installed for one purpose needs no other rights
+        own_needs += () if user in installed else needs_of_caller(user, namespaces)
+        refused = await self._read_or(
+            "rights in Kubernetes", refused_needs(client, own_needs, deadline, of_caller=True), ()
+        )
+        other_needs = [need for need in needs if need.account.user != user]
+        accounts = list(dict.fromkeys(need.account for need in other_needs))
+        absent = await self._read_or("", absent_accounts(client, accounts, deadline), ())
+        needs_to_check = [need for need in other_needs if need.account not in absent]
+        refused_to_accounts = await self._read_or(
+            "rights of the accounts that Jobs, the plugin and tick use",
+            refused_needs(client, needs_to_check, deadline, of_caller=False),
+            (),
+        )
+        return (*refused_to_accounts, *refused), absent
+
+    async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
+        """How many Worker Deployments each Temporal namespace of the workers has."""
+        shared = TemporalReader(self.opened.temporal, self._deadline)
+        specs = [worker.spec for worker in plan.workers]
+        by_namespace = {(spec.connection.host_port, spec.temporal_namespace): spec for spec in specs}
+        return {key: len(await shared.worker_deployments(spec)) for key, spec in by_namespace.items()}
+
+    async def _read_or(self, part: str, read: Coroutine[Any, Any, Part], otherwise: Other) -> Part | Other:
+        """The result of `read`; if a server fails, `otherwise`, and `part` (if any) counts as not checked."""
+        try:
+            return await read
+        except (StateUnavailable, OutOfTime) as error:
+            if part:
+                self.not_checked[part] = str(error)
+            return otherwise
+
+
+def needs_of_installed(
+    plan: Plan,
+    intents: Mapping[str, Intent],
+    plugin: Plugin | None,
+    tick: TickInstallation | None,
+    operator: Operator,
+) -> Iterator[Need]:
+    """The rights that Jobs, plugin and tick need in namespaces of a plan's workers; `intents` by worker."""
+    drivers: defaultdict[str, set[Driver]] = defaultdict(set)
+    for item in plan.workers:
+        drivers[item.spec.namespace].add(item.spec.policy.driver)
+        yield from _needs_of_jobs(item, intents.get(item.spec.worker_deployment), operator)
+    # the plugin reads its own cluster if the operator's file says so; without a file, if a token is mounted
+    reads_own = any(not cluster.kubeconfig for cluster in operator.clusters)
+    if plugin and (reads_own if operator.file else plugin.mounts_token):
+        yield from needs_of_plugin(plugin.account, sorted(drivers))
+    if tick:
+        yield from needs_of_tick(tick, drivers)
+
+
+def application_of(intent: Intent) -> str:
+    """The Argo CD Application of an intent, in the form that `argocd` accepts; empty: none."""
+    parts = intent.application.split("_")
+    # anyone who may annotate the intent chooses it
+    return "/".join(parts) if len(parts) <= _PARTS and all(map(is_dns_name, parts)) else ""
+
+
+def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
+    """The rights that a worker's Jobs need; without a Job yet, only if the account is the team's own."""
+    spec, own_account = item.spec, item.spec.policy.service_account_name
+    if not spec.policy.driver.has_job or not (intent or (own_account and operator.rollout.image)):
+        return
+    name, purpose = rollout_name(spec.name), f"the Jobs of {spec.worker_deployment}"
+    if own_account:
+        account = Account(service_account(spec.namespace, own_account), purpose)
+    else:
+        application = application_of(intent) if intent else ""
+        account = account_of_render(service_account(spec.namespace, name), purpose, name, application)
+    # not the rules in the intent: anyone who may write it chooses them
+    yield from needs_of_jobs(item, account, rollout_rules(item.versions, operator.attached.kinds))

@@ -13,31 +13,16 @@ from twgen.cli.fleet import namespace_of
 from twgen.cli.inputs import load_specs
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import (
-    INPUT,
-    OPTIONS,
-    READING,
-    Grouped,
-    given_options,
-    options,
-    output_option,
-    paths_or_name_argument,
-)
+from twgen.cli.options import INPUT, OPTIONS, READING, Grouped, given_options, options, output_option
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock, settings_of
+from twgen.cli.worker_name import paths_or_name_argument
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
 from twgen.executing.temporal import start
-from twgen.model.draining import (
-    Batch,
-    BatchAction,
-    BatchState,
-    DrainingAction,
-    DrainReport,
-    WorkerInUse,
-)
+from twgen.model.draining import Batch, BatchAction, BatchState, DrainingAction, DrainReport, WorkerInUse
 from twgen.model.forms import WORKFLOW_TYPE
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import counted, quoted
@@ -54,9 +39,9 @@ from twgen.planning.unread import unread_lines
 from twgen.planning.visibility import still_open
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.pinned_workflows import Draining
-from twgen.reading.temporal.reader import SharedReads, TemporalReader
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import first_failure
-from twgen.reporting.draining import draining_document, draining_markdown, draining_text
+from twgen.reporting.draining import DRAIN_REPORT, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
 
 if TYPE_CHECKING:
@@ -70,7 +55,7 @@ def _text(report: DrainReport, color: str) -> str:
 
 _REPORTS: dict[str, Callable[[DrainReport, str], str]] = {
     "text": _text,
-    "json": lambda report, _: json_text(draining_document(report)),
+    "json": lambda report, _: json_text(DRAIN_REPORT.write(report)),
     "markdown": lambda report, _: draining_markdown(report),
 }
 _NEEDS = {
@@ -158,7 +143,7 @@ async def _drain_report(opened: Connections, specs: Sequence[WorkerSpec], window
     now = clock()
     readable = [spec for spec in specs if spec.key in world.workers]
     plan = plan_versions(readable, world, now, opened.settings.planning_caller)
-    shared = SharedReads(opened.temporal, AnswerDeadline(opened.settings.timeout))
+    shared = TemporalReader(opened.temporal, AnswerDeadline(opened.settings.timeout))
 
     async def in_use(worker: WorkerVersions) -> WorkerInUse | str:
         build_ids = [version.build_id for version in versions_without_traffic(worker)]
@@ -221,7 +206,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
 
         async def read_target() -> Target:
             worker = worker_world(spec, await servers.read(for_routing=action.needs_replay))
-            worker = await _with_version(worker, TemporalReader(spec, servers.shared()), build_id)
+            worker = await _with_version(worker, spec, servers.shared(), build_id)
             identity = acting_identity(spec, worker, settings.planning_caller)
             return Target(spec, worker, clock(), identity, not_created="")
 
@@ -276,12 +261,14 @@ def _turns(change: str, *, waits: bool) -> "AsyncRetrying":
     )
 
 
-async def _with_version(worker: WorkerWorld, temporal: TemporalReader, build_id: str) -> WorkerWorld:
+async def _with_version(
+    worker: WorkerWorld, spec: WorkerSpec, temporal: TemporalReader, build_id: str
+) -> WorkerWorld:
     """The same worker with a version described by name: the list of 1.29.1 sometimes lacks one."""
     if not (deployment := worker.temporal):
         return worker
     listed = {version.build_id: version for version in deployment.versions}
-    described = await temporal.version(build_id, listed.get(build_id))
+    described = await temporal.version(spec, build_id, listed.get(build_id))
     versions = listed | ({build_id: described} if described else {})
     return replace(worker, temporal=replace(deployment, versions=tuple(versions.values())))
 

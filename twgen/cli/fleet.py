@@ -109,7 +109,14 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
         return as_expected(statuses_read, expected, asked_at) if expected else statuses_read
 
     async def strays(opened: Connections) -> Sequence[str]:
-        return await _left_behind(opened.cluster_for("--from-cluster"), settings, namespaces[0], statuses)
+        client, workers = opened.cluster_for("--from-cluster"), {status.worker for status in statuses}
+        try:
+            return stray_lines(
+                await read_strays(client, namespaces[:1], workers, settings.reading_deadline())
+            )
+        except (StateUnavailable, OutOfTime) as error:  # without the right to list Deployments
+            warn([f"twgen could not check for leftover Deployments: {error}"])
+            return ()
 
     with Servers(settings) as servers:
         statuses = servers.run((), read)
@@ -156,18 +163,6 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
     warn(line for line in records.unusable if line not in warned)
     warned.update(records.unusable)
     return [overdue(status, clock()) for status in records.shown]
-
-
-async def _left_behind(
-    client: KubernetesClient, settings: Settings, namespace: str, statuses: Statuses
-) -> Sequence[str]:
-    """Lines about Deployments whose workers have no intent any more; none if they may not be listed."""
-    workers, deadline = {status.worker for status in statuses}, settings.reading_deadline()
-    try:
-        return stray_lines(await read_strays(client, [namespace], workers, deadline))
-    except (StateUnavailable, OutOfTime) as error:
-        warn([f"twgen could not check for leftover Deployments: {error}"])
-        return ()
 
 
 def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:

@@ -16,14 +16,14 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.profiles import usual_profile
 from twgen.errors import InvalidInput, NegativeAnswer
-from twgen.executing.histories import Written, write_histories
+from twgen.executing.files import Written, write_histories
 from twgen.model.histories import Sample
 from twgen.model.problem import counted, quoted
 from twgen.model.spec import Connection, InTemporal, NamedWorker
 from twgen.planning.histories import left_out_altogether
 from twgen.planning.sentences import listed
 from twgen.reading.temporal.histories import Histories
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 
 
 @click.command(cls=Grouped)
@@ -61,7 +61,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
     settings, worker = _settings_and_worker({**params, "no_cluster": True})
 
     async def story(opened: Connections) -> Written:
-        reads = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
+        reads = TemporalReader(opened.temporal, AnswerDeadline(settings.timeout))
         reads.require_credentials([worker])
         histories = Histories(worker, reads)
         runs = await histories.recorded(

@@ -13,11 +13,11 @@ from twgen.cli.output import say, warn
 from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
-from twgen.executing.ledger import write_files
+from twgen.executing.files import write_files
 from twgen.model.problem import Document, counted
 from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, read_paths
-from twgen.reading.importing import InCluster, objects_to_import
+from twgen.reading.objects import InCluster, objects_to_import
 from twgen.specs.imports import Imported, identity_of, imported, live_versions
 from twgen.versioning.names import CONTROLLER_API
 from twgen.yaml.editing import commented, edited

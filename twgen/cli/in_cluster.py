@@ -19,7 +19,7 @@ from twgen.model.rollout import RolloutInCluster
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.reading.attached_objects import attached_objects
+from twgen.reading.objects import attached_objects
 from twgen.reading.rollouts import (
     RolloutReader,
     read_intent,

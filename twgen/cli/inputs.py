@@ -20,6 +20,7 @@ from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
+from twgen.model.validation import Located
 from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
@@ -28,7 +29,7 @@ from twgen.reading.documents import DIRECTORY, Documents, Sources, read_input
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
-from twgen.reporting.problems import Located, problem_lines
+from twgen.reporting.problems import problem_lines
 from twgen.specs.attached import KINDS, why_cluster_scoped
 from twgen.specs.connections import local_addresses
 from twgen.specs.kinds import OPERATOR_CONFIG, POLICY, SNAPSHOT, WORKER, kind_of
@@ -349,7 +350,7 @@ def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]
     for doubt in specs.unknown_fields + specs.warnings:
         document = doubt.document
         # without its line: a comment added above it would change the intent
-        doubts[document.source, document.index, document.path].append((doubt, None))
+        doubts[document.source, document.index, document.path].append(Located(doubt, None))
     repeated: dict[str, list[str]] = {}
     for worker in specs.workers:
         attached = (resource.document for resource in worker.attached)

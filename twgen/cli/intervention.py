@@ -12,10 +12,11 @@ import click
 from twgen.cli import by_name
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import confirm, say, write
 from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import Settings, clock, settings_of
+from twgen.cli.worker_name import paths_or_name_argument
 from twgen.errors import InvalidInput
 from twgen.executing.cluster import restart_job
 from twgen.executing.ports import View

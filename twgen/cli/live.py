@@ -24,14 +24,13 @@ from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.unread import Unread, unread_error
-from twgen.reading.kubernetes import SharedLists
+from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.looks import Look
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each, read_world
 
 if TYPE_CHECKING:
     from twgen.clients.prometheus import PrometheusServers
-    from twgen.reading.prometheus import PrometheusReader
 
 Answer = TypeVar("Answer")
 _MOST_REFUSALS = {False: 3.0, True: 8.0}
@@ -77,11 +76,11 @@ class Connections:
         """
         settings, deadline = self.settings, self.settings.reading_deadline()
         namespace = "" if workers else settings.namespace_rule.default
-        temporal = SharedReads(self.temporal, deadline)
-        cluster = SharedLists(self.kubernetes, deadline, namespace) if self.kubernetes else None
+        temporal = TemporalReader(self.temporal, deadline)
+        cluster = ClusterReader(self.kubernetes, deadline, namespace) if self.kubernetes else None
         read_at = clock()
         now = settings.now or read_at
-        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, self.prometheus)
+        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, self.prometheus.of)
         reading = replace(reading, autoscalers=reading.for_people, progress=progress or iter(()))
         if unread is not None and len(workers) > 1:
             world, failed = await read_each(workers, reading)
@@ -110,10 +109,12 @@ class Connections:
         this reading is part of.
         """
         deadline = AnswerDeadline(self.settings.timeout, _MOST_REFUSALS[examines])
-        temporal = SharedReads(self.temporal, deadline, look)
-        cluster = SharedLists(self.kubernetes, deadline) if self.kubernetes else None
+        temporal = TemporalReader(self.temporal, deadline, look)
+        cluster = ClusterReader(self.kubernetes, deadline) if self.kubernetes else None
         now = clock()
-        reading = Reading(temporal, cluster, now, for_routing, now, goes_on=True, prometheus=self.prometheus)
+        reading = Reading(
+            temporal, cluster, now, for_routing, now, goes_on=True, prometheus_of=self.prometheus.of
+        )
         return await read_each(workers, replace(reading, autoscalers=examines))
 
 
@@ -123,12 +124,6 @@ class Prometheus(ABC):
     @abstractmethod
     def of(self, spec: WorkerSpec) -> "PrometheusServers":
         """The clients that a worker may use."""
-
-    def reader(self, spec: WorkerSpec, deadline: Deadline) -> "PrometheusReader":
-        """Reads the metrics of a worker."""
-        from twgen.reading.prometheus import PrometheusReader
-
-        return PrometheusReader(self.of(spec), deadline)
 
 
 class CommonPrometheus(Prometheus):

@@ -14,7 +14,7 @@ from twgen.cli.options import INPUT, Grouped, options, paths_argument
 from twgen.cli.output import say, warn
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
-from twgen.executing.ledger import alone_in, changed_files, unrecorded, with_attributes, write_files
+from twgen.executing.files import alone_in, changed_files, unrecorded, with_attributes, write_files
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed

@@ -2,19 +2,24 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
 
 from twgen.cli.boundary import exit_code_of, leave
 from twgen.cli.output import write
-from twgen.cli.plugins import arguments_of, asks_for_completion, completions, typed_name
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean, quoted
 
 COMPLETION = "_TWGEN_COMPLETE"
 """The variable by which a shell asks for completions."""
+_PLUGINS = {"kubectl-twgen": "kubectl twgen", "temporal-twgen": "temporal twgen"}
+_OF_TEMPORAL = "temporal twgen"
+_COMPLETE = ("__complete", "__completeNoDesc")
+_FILES, _NO_FILES = ":0", ":4"
+"""Whether a shell also completes file names, in the protocol of Cobra, which both hosts use."""
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
     "diff": "Show what applying these manifests would change in the cluster.",
@@ -116,10 +121,44 @@ def twgen() -> None:
     """
 
 
+def typed_name(program: str) -> str:
+    """The name by which the person started this program."""
+    return _PLUGINS.get(program.rpartition("/")[2], "twgen")
+
+
+def arguments_of(name: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments in the order in which a person typed them.
+
+    The Temporal CLI puts options that it knows itself, such as `-o json`, in front of the command, and turns
+    `temporal help twgen plan` into `temporal-twgen help plan`.
+    """
+    if name != _OF_TEMPORAL or asks_for_completion(name, arguments):
+        return list(arguments)
+    if arguments[:1] == ["help"]:
+        return [*arguments[1:], "--help"]
+    command = next((place for place, word in enumerate(arguments) if word in _COMMANDS), 0)
+    return [*arguments[command:], *arguments[:command]]
+
+
+def asks_for_completion(name: str, arguments: Sequence[str]) -> bool:
+    """Whether the Temporal CLI asks for the words that could come next."""
+    return name == _OF_TEMPORAL and next(iter(arguments), "") in _COMPLETE
+
+
+def completions(words: Sequence[str]) -> list[str]:
+    """The lines of an answer in Cobra's protocol; the last word is incomplete."""
+    from click.shell_completion import ShellComplete
+
+    *complete, incomplete = words or [""]
+    items = ShellComplete(twgen, {}, "twgen", "").get_completions(complete, incomplete)
+    lines = [f"{item.value}\t{item.help or ''}".rstrip() for item in items if item.type == "plain"]
+    return [*lines, _NO_FILES if len(lines) == len(items) else _FILES]
+
+
 def main() -> None:
     """Run the program."""
     name = typed_name(sys.argv[0])
-    sys.argv[1:] = arguments_of(name, sys.argv[1:], _COMMANDS)
+    sys.argv[1:] = arguments_of(name, sys.argv[1:])
     leave(exit_code_of(_run))
 
 

@@ -94,7 +94,7 @@ class Observer:
         kinds = attached_to_read(worker.versions for worker in plan.workers)
         if not self._servers or not kinds:
             return {}
-        from twgen.reading.attached_objects import read_attached
+        from twgen.reading.objects import read_attached
 
         async def story(opened: "Connections") -> Mapping[str, AttachedRead]:
             deadline = self._settings.reading_deadline()

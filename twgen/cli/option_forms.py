@@ -36,19 +36,6 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer 
         return [CompletionItem(incomplete, type="file")] if self.name in {"FILE", "PATH"} else []
 
 
-class PathsOrName(Form):
-    """PATHs, or `worker/NAME`, of which a shell completes the names in the cluster."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """The names, and the request that the shell completes file names."""
-        from click.shell_completion import CompletionItem
-
-        from twgen.cli.by_name import names_in_cluster
-
-        names = names_in_cluster(ctx.params, incomplete)
-        return [*map(CompletionItem, names), *super().shell_complete(ctx, param, incomplete)]
-
-
 class Choice(click.Choice):  # type: ignore[type-arg]  # as above
     """One of a few words."""
 

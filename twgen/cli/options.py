@@ -32,7 +32,6 @@ from twgen.cli.option_forms import (
     VALUES,
     Choice,
     Form,
-    PathsOrName,
 )
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
@@ -361,24 +360,17 @@ class Grouped(click.Command):
             title: [name for name in names if name in params] for title, (_, names) in SHARED.items()
         }
         for title, names in groups.items():
-            rows = [
-                (params[name].get_help_record(ctx), OPTIONS.get(name), params[name].help) for name in names
-            ]
+            rows = []
+            for name in names:
+                option, param = OPTIONS.get(name), params[name]
+                if record := param.get_help_record(ctx):
+                    # a text that a command gives is about that command
+                    if option and option.short and param.help == option.help:
+                        record = (record[0], option.short)
+                    rows.append(record)
             if rows:
                 with formatter.section(title):
-                    formatter.write_dl(
-                        [
-                            # a text that a command gives is about that command
-                            (
-                                record[0],
-                                option.short
-                                if option and option.short and text == option.help
-                                else record[1],
-                            )
-                            for record, option, text in rows
-                            if record
-                        ]
-                    )
+                    formatter.write_dl(rows)
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:
@@ -408,8 +400,6 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
 """Files and folders; `.` by default, `-` for stdin."""
-paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=PathsOrName("PATH"))
-"""The same, or `worker/NAME`."""
 
 
 def refuse_settings_of_operator() -> None:

@@ -7,9 +7,10 @@ import click
 
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, Grouped, options, paths_or_name_argument
+from twgen.cli.options import INPUT, READING, Grouped, options
 from twgen.cli.output import confirm, write
 from twgen.cli.rolling import WorkerServers
+from twgen.cli.worker_name import paths_or_name_argument
 from twgen.model.world import WorkerWorld
 from twgen.planning.ownership import acting_identity, claimed, manager_of, released
 from twgen.planning.plan import worker_world

@@ -16,9 +16,10 @@ from twgen.cli.inputs import (
     refuse_warnings,
     with_references,
 )
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
+from twgen.cli.worker_name import paths_or_name_argument
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
 from twgen.planning.drivers import warned_of_drivers

@@ -6,10 +6,11 @@ import click
 
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_or_name_argument
+from twgen.cli.options import INPUT, READING, Grouped, options, output_option
 from twgen.cli.output import confirm, say, write
 from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock
+from twgen.cli.worker_name import paths_or_name_argument
 from twgen.errors import NegativeAnswer
 from twgen.executing.temporal import Pruned, delete_records
 from twgen.model.problem import counted

@@ -22,7 +22,7 @@ from twgen.planning.plan import worker_world
 from twgen.planning.pruning import OldRecord, without_workflows
 from twgen.reading.kubernetes import read_gate_input
 from twgen.reading.temporal.pinned_workflows import Draining
-from twgen.reading.temporal.reader import SharedReads, TemporalReader
+from twgen.reading.temporal.reader import TemporalReader
 
 
 async def sleep(length: timedelta) -> None:
@@ -50,15 +50,15 @@ class WorkerServers(LocalClock, Servers):
         return await self.opened.read([self.spec], for_routing=for_routing)
 
     async def glance(self) -> WorkerDeployment | None:
-        shared = SharedReads(self.opened.temporal, self.opened.settings.reading_deadline())
-        return await TemporalReader(self.spec, shared).deployment()
+        deadline = self.opened.settings.reading_deadline()
+        return await TemporalReader(self.opened.temporal, deadline).deployment(self.spec)
 
     def temporal(self, identity: str) -> TemporalWriter:
         return TemporalWriter(self.spec, identity, self.opened.temporal, self.opened.settings.timeout)
 
-    def shared(self) -> SharedReads:
+    def shared(self) -> TemporalReader:
         """Reads Temporal, with one deadline for all answers."""
-        return SharedReads(self.opened.temporal, self.opened.deadline())
+        return TemporalReader(self.opened.temporal, self.opened.deadline())
 
     def batches(self, now: datetime) -> Draining:
         """Reads workflows, and batch operations on them, with one deadline."""

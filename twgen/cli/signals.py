@@ -41,7 +41,7 @@ def hold_signals() -> None:
     """Let no signal interrupt what the program prints now."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     # not SIG_IGN: Python complains about a signal that arrives during the change to it
-    answer_signals(_continue, _continue)
+    answer_signals(lambda *_: None, lambda *_: None)
 
 
 def interrupt_soon() -> None:
@@ -93,10 +93,6 @@ def _end(number: int, _: FrameType | None) -> None:
     code = code_of(number)
     print_failed_render(reason_of(code))
     os._exit(code)
-
-
-def _continue(_: int, __: FrameType | None) -> None:
-    pass
 
 
 def _is_pipe() -> bool:

@@ -15,7 +15,7 @@ from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.model.timeline import Assumptions, Timeline, Traffic
 from twgen.reporting.json_text import json_text
-from twgen.reporting.timeline.document import timeline_document
+from twgen.reporting.timeline.document import TIMELINE
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.simulating.simulate import measured_steps, simulate
 
@@ -36,7 +36,7 @@ def _html(timeline: Timeline, _: str) -> str:
 
 _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
     "text": _text,
-    "json": lambda timeline, _: json_text(timeline_document(timeline)),
+    "json": lambda timeline, _: json_text(TIMELINE.write(timeline)),
     "svg": lambda timeline, _: timeline_svg(timeline),
     "html": _html,
 }

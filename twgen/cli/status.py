@@ -9,10 +9,10 @@ import click
 from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs
 from twgen.cli.observer import Observer, observe
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_or_name_argument
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import wants_tree, write
 from twgen.cli.settings import Settings, settings_of
-from twgen.cli.worker_name import Named, named_worker
+from twgen.cli.worker_name import Named, named_worker, paths_or_name_argument
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
 from twgen.planning.unread import Unread, unread_error
@@ -78,14 +78,6 @@ def _selection(
         raise InvalidInput("leave out -A with PATHs: their specs name their own namespaces")
     workers = load_specs(settings, needs_worker=True).workers
     return Selection(sorted({spec.namespace for spec in workers}), workers)
-
-
-def _show_once(settings: Settings, output: str, color: str, *, verbose: bool) -> None:
-    # a program would take the workers that were read for all of them
-    unread: list[Unread] | None = [] if output == "text" else None
-    write(_REPORTS[output](observe(settings, unread).status, color, verbose=verbose))
-    if unread:
-        raise unread_error(unread)
 
 
 def _follow(settings: Settings, output: str, color: str, patience: "Patience", *, verbose: bool) -> None:
@@ -160,7 +152,11 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         chosen = _selection(settings, named, **params)
         show_fleet(settings, chosen, output, color, patience, detailed=verbose)
     elif not patience:
-        _show_once(settings, output, color, verbose=verbose)
+        # a program would take the workers that were read for all of them
+        unread: list[Unread] | None = [] if output == "text" else None
+        write(_REPORTS[output](observe(settings, unread).status, color, verbose=verbose))
+        if unread:
+            raise unread_error(unread)
     elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers repeatedly: leave out --snapshot and --now")
     else:

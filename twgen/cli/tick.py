@@ -37,7 +37,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.shards import Shard
 from twgen.planning.unread import Unread
 from twgen.planning.worker_status import AttachedRead, with_refusals
-from twgen.reading.attached_objects import read_attached
+from twgen.reading.objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
 from twgen.reading.temporal.pinned_workflows import Draining

@@ -13,13 +13,13 @@ from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem, counted
+from twgen.model.validation import Located, Validation
 from twgen.planning.drivers import left_out
 from twgen.reading.documents import DIRECTORY, Documents, Input, NotRendered, located, read_input
+from twgen.reporting.json_text import json_text
 from twgen.reporting.problems import (
-    Located,
-    Validation,
+    VALIDATION,
     problem_lines,
-    validation_json,
     validation_junit,
     validation_sarif,
     validation_text,
@@ -40,7 +40,7 @@ _NOUNS = {
 _OTHER, _MANIFEST = "other document", "rendered manifest"
 _REPORTS = {
     "text": validation_text,
-    "json": validation_json,
+    "json": lambda validation: json_text(VALIDATION.write(validation)),
     "junit": validation_junit,
     "sarif": validation_sarif,
 }
@@ -114,7 +114,7 @@ def _validation(settings: Settings, documents: Documents, specs: Specs) -> Valid
             [*([] if settings.strict else doubts), *ledgers_without_spec(settings, specs)], sources
         ),
         deprecations=located(specs.deprecations, sources),
-        refused=located(doubts, sources) if settings.strict else [],
+        refused=located(doubts, sources) if settings.strict else (),
     )
 
 
@@ -131,13 +131,14 @@ def _in_files(validation: Validation, input_settings: Input, folder: str, failed
     """The same, with each rendered document at the file that it comes from, as these reports show files."""
     from twgen.reading.templated import in_file
 
-    def in_files(items: Iterable[Located]) -> list[Located]:
-        return [
-            (item._replace(document=replace(item.document, source=file_of(item.document.source))), None)
-            if is_rendered(item.document.source)
-            else (item, line)
-            for item, line in items
-        ]
+    def in_files(items: Iterable[Located]) -> tuple[Located, ...]:
+        return tuple(
+            Located(in_its_file(item.problem), None) if is_rendered(item.file) else item for item in items
+        )
+
+    def in_its_file(problem: Problem) -> Problem:
+        document = problem.document
+        return problem._replace(document=replace(document, source=file_of(document.source)))
 
     def is_rendered(source: str) -> bool:
         return source.startswith(kinds.RENDERED_BY) or source == failed
@@ -150,7 +151,7 @@ def _in_files(validation: Validation, input_settings: Input, folder: str, failed
 
     return Validation(
         tuple(dict.fromkeys(map(file_of, validation.files))),
-        [with_place(line) for line in validation.unreadable],
+        tuple(map(with_place, validation.unreadable)),
         in_files(validation.problems),
         in_files(validation.warnings),
         in_files(validation.deprecations),

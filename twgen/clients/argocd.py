@@ -3,18 +3,20 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
-from twgen.clients.http import TOKEN, Answer, Request, answer_to, json_of
-from twgen.clients.pools import address_of, pool_trusting
+from twgen.clients.http import TOKEN, Answer, Request, address_of, answer_to, json_of, pool_trusting
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import TEXT, Findings, listing
+from twgen.model.times import parse_time
+from twgen.versioning.names import REFRESH
 from twgen.yaml.limits import WORLD, Budget
 
 if TYPE_CHECKING:
@@ -131,3 +133,41 @@ class ArgoCD:
                 f"{self.token_file or 'ARGOCD_AUTH_TOKEN'} does not contain a token of Argo CD"
             )
         return token
+
+
+def asked_since(application: Mapping[str, Any]) -> datetime | None:
+    """The time since which a requested refresh is pending; None: none is pending, or the time is unknown.
+
+    Argo CD removes the annotation when it has refreshed.
+    """
+    metadata = value_at(application, "metadata")
+    if not value_at(metadata, "annotations", REFRESH):
+        return None
+    entries = value_at(metadata, "managedFields")
+    path = ("fieldsV1", "f:metadata", "f:annotations", f"f:{REFRESH}")
+    request_times = [
+        time
+        for entry in (entries if isinstance(entries, list) else ())
+        if value_at(entry, *path) is not None and (time := _moment(value_at(entry, "time")))
+    ]
+    refreshed_at = _moment(value_at(application, "status", "reconciledAt"))
+    return max((*request_times, refreshed_at) if refreshed_at else request_times) if request_times else None
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        return parse_time(str(text))
+    except ValueError:
+        return None
+
+
+def refused_objects(application: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
+    """Why the last sync could not apply an object, by its namespace, kind and name."""
+    results = value_at(application, "status", "operationState", "syncResult", "resources")
+    return {
+        (str(item.get("namespace")), str(item.get("kind")), str(item.get("name"))): " ".join(
+            str(item.get("message") or "it was refused").split()
+        )
+        for item in (results if isinstance(results, list) else ())
+        if isinstance(item, dict) and item.get("status") == "SyncFailed"
+    }

@@ -11,7 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twgen.clients.pools import NoProxy, address_of, checked_proxy
+from twgen.clients.http import NoProxy, address_of, checked_proxy
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, Findings, Shape, constant, listing, mapping
 from twgen.model.values import dataclass
@@ -205,10 +205,9 @@ def context_of_files(paths: str, name: str) -> Context:
     user_name = context.text("user")
     nobody = Entry({}, Path(), f"context {context_name!r} without a user")
     user = _entry(documents, "user", user_name) if user_name else nobody
-    server = _server(cluster)
-    found = Context(context_name, server, cluster, user)
-    _check_cluster(found)
-    _check_user(found)
+    found = Context(context_name, _server(cluster), cluster, user)
+    _check_cluster(cluster)
+    _check_user(user, is_secure=found.is_secure)
     return found
 
 
@@ -270,8 +269,7 @@ def _server(cluster: Entry) -> str:
     return server.rstrip("/")
 
 
-def _check_cluster(context: Context) -> None:
-    cluster = context.cluster
+def _check_cluster(cluster: Entry) -> None:
     if cluster.has("certificate-authority") and cluster.fields.get("insecure-skip-tls-verify"):
         raise cluster.wrong("insecure-skip-tls-verify conflicts with certificate-authority: remove one")
     _check_sources(cluster, "certificate-authority")
@@ -289,22 +287,16 @@ def _check_sources(entry: Entry, name: str) -> None:
         raise entry.wrong(f"{name} conflicts with {name}-data: remove one")
 
 
-def _check_impersonation(context: Context) -> None:
-    user = context.user
+def _check_user(user: Entry, *, is_secure: bool) -> None:
+    """Refuse combinations that kubectl refuses."""
     impersonates = user.text("as")
     if impersonates and not impersonates.strip():
         raise user.wrong("as is blank")
     if any(user.fields.get(field) for field in _IMPERSONATED) and not impersonates:
         raise user.wrong("as-uid, as-groups and as-user-extra need the field as")
-    if impersonates and not context.is_secure:
+    if impersonates and not is_secure:
         raise user.wrong("as needs a server with https://: twgen sends no account to another")
-
-
-def _check_user(context: Context) -> None:
-    """Refuse combinations that kubectl refuses."""
-    user = context.user
-    _check_impersonation(context)
-    if not context.is_secure:
+    if not is_secure:
         return
     if (user.text("token") or user.text("tokenFile")) and (user.text("username") or user.text("password")):
         raise user.wrong("it has a token and a password: remove one")

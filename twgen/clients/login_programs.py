@@ -82,7 +82,11 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
             ) from None
         finally:
             if process.returncode is None:
-                _stop(process, with_children=terminal is None)
+                with suppress(ProcessLookupError, PermissionError):
+                    if terminal is None:  # with its children
+                        os.killpg(process.pid, signal.SIGKILL)
+                    else:
+                        process.kill()
         await output.rest()
     if len(output.printed) > _MOST_BYTES:
         raise Unusable(f"its login program {_name(program)} prints more than {_MOST_BYTES} bytes")
@@ -118,14 +122,6 @@ def _start(
         raise Unusable(f"its login program {_name(program)} cannot be started ({hint or why})") from None
 
 
-def _stop(process: "subprocess.Popen[bytes]", *, with_children: bool) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        if with_children:
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-
-
 class _Output:
     """The output of a process, read by the event loop while this context lasts; then its pipes are closed."""
 
@@ -133,8 +129,8 @@ class _Output:
         """`is_shown`: its errors are shown at once, since they may ask the person something."""
         assert process.stdout  # noqa: S101 - for mypy, as below
         assert process.stderr  # noqa: S101
-        self._pipes = process.stdout, process.stderr
-        self._takers = {process.stdout.fileno(): self._print, process.stderr.fileno(): self._complain}
+        self._printing, self._complaining = process.stdout, process.stderr
+        self._open = {process.stdout.fileno(), process.stderr.fileno()}
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         self._is_shown = is_shown
@@ -144,15 +140,15 @@ class _Output:
         """Their end."""
 
     def __enter__(self) -> Self:
-        for pipe in self._takers:
+        for pipe in self._open:
             self._loop.add_reader(pipe, self._read, pipe)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pipe in self._takers:
+        for pipe in self._open:
             self._loop.remove_reader(pipe)
-        for stream in self._pipes:
-            stream.close()
+        self._printing.close()
+        self._complaining.close()
 
     async def rest(self) -> None:
         """Wait until its pipes are closed, but only a moment: a process that it left may hold them."""
@@ -161,22 +157,19 @@ class _Output:
                 await self._ended.wait()
 
     def _read(self, pipe: int) -> None:
-        if data := os.read(pipe, _CHUNK):
-            self._takers[pipe](data)
-            return
-        self._loop.remove_reader(pipe)
-        del self._takers[pipe]
-        if not self._takers:
-            self._ended.set()
-
-    def _print(self, data: bytes) -> None:
-        self.printed += data[: _MOST_BYTES + 1 - len(self.printed)]
-
-    def _complain(self, data: bytes) -> None:
-        self.errors = (self.errors + data)[-_CHUNK:]
-        if self._is_shown:
-            sys.stderr.buffer.write(data)
-            sys.stderr.flush()
+        data = os.read(pipe, _CHUNK)
+        if not data:
+            self._loop.remove_reader(pipe)
+            self._open.remove(pipe)
+            if not self._open:
+                self._ended.set()
+        elif pipe == self._printing.fileno():
+            self.printed += data[: _MOST_BYTES + 1 - len(self.printed)]
+        else:
+            self.errors = (self.errors + data)[-_CHUNK:]
+            if self._is_shown:
+                sys.stderr.buffer.write(data)
+                sys.stderr.flush()
 
 
 def _terminal() -> int | None:
@@ -227,7 +220,11 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Mapping[str, Any]
     if answer["apiVersion"] != program["apiVersion"]:
         raise Unusable(f"{failed}: its apiVersion is not {program['apiVersion']}")
     status: Mapping[str, Any] = answer["status"]
-    if not _is_time(status.get("expirationTimestamp") or NEVER):
+    try:
+        is_time = datetime.fromisoformat(status.get("expirationTimestamp") or NEVER).tzinfo is not None
+    except ValueError:
+        is_time = False
+    if not is_time:
         raise Unusable(f"{failed}: status.expirationTimestamp is not right")
     has_certificate = bool(status.get("clientCertificateData"))
     if has_certificate != bool(status.get("clientKeyData")):
@@ -235,13 +232,6 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Mapping[str, Any]
     if not has_certificate and not status.get("token"):
         raise Unusable(f"{failed}: its status has no token and no certificate")
     return status
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def _name(program: Mapping[str, Any]) -> str:

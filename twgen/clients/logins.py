@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from twgen.clients.deadline import in_thread, monotonic
-from twgen.clients.http import TOKEN, json_of
+from twgen.clients.http import TOKEN, json_of, pool_to, tls_context
 from twgen.clients.kubeconfig import (
     ClusterAccess,
     Context,
@@ -28,7 +28,6 @@ from twgen.clients.kubeconfig import (
     context_of_pod,
 )
 from twgen.clients.login_programs import NEVER, run_login_program
-from twgen.clients.pools import pool_to, tls_context
 from twgen.errors import StateUnavailable
 from twgen.yaml.limits import Budget
 
@@ -144,7 +143,14 @@ class Login:
 
     async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:
         def read() -> tuple[Context, Proof | None]:
-            context = self._context()
+            access = self.access
+            context = (
+                context_of_pod()
+                if not access.kubeconfig
+                else context_of_files(access.kubeconfig, access.context)
+            )
+            if access.kubeconfig and access.server not in {"", context.server}:
+                raise Unusable(f"context {context.name!r} now names another server: start twgen again")
             return context, _proof(context, before)
 
         try:
@@ -159,18 +165,16 @@ class Login:
             if before and is_still_valid and not is_refused:
                 proof = before.proof
             else:
-                proof = _printed(await run_login_program(context, seconds, asks=self._asks))
+                status = await run_login_program(context, seconds, asks=self._asks)
+                end = datetime.fromisoformat(status.get("expirationTimestamp") or NEVER)
+                proof = Proof(
+                    token=status.get("token") or "",
+                    certificate=(status.get("clientCertificateData") or "").encode(),
+                    key=(status.get("clientKeyData") or "").encode(),
+                    ends=inf if end.year == 1 else _renewal(end.timestamp()),
+                )
         # the import of the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, proof, before))
-
-    def _context(self) -> Context:
-        access = self.access
-        if not access.kubeconfig:
-            return context_of_pod()
-        context = context_of_files(access.kubeconfig, access.context)
-        if access.server not in {"", context.server}:
-            raise Unusable(f"context {context.name!r} now names another server: start twgen again")
-        return context
 
 
 def _proof(context: Context, before: Session | None) -> Proof | None:
@@ -186,23 +190,20 @@ def _proof(context: Context, before: Session | None) -> Proof | None:
     if username := user.text("username"):
         return proof._replace(username=username, password=user.text("password"))
     if (provider := user.fields.get("auth-provider")) is not None:
-        return _with_id_token(proof, provider)
+        if provider.get("name") != "oidc":
+            name = provider.get("name")
+            raise Unusable(f"auth-provider {name!r} is not supported: use a login program (exec)")
+        token = (provider.get("config") or {}).get("id-token") or ""
+        ends = _renewal(_end_of(token)) if token else 0.0
+        if ends <= monotonic():
+            # a refresh token can be used once, and only kubectl writes the next one back
+            raise Unusable("its OIDC token has ended: run kubectl once, which renews it and writes it back")
+        return proof._replace(token=token, ends=ends)
     if proof.certificate:
         return proof
     if user.fields.get("exec"):
         return None
     raise user.wrong("it has no token, password, certificate or login program")
-
-
-def _printed(status: Mapping[str, Any]) -> Proof:
-    """The proof in the status that a login program printed."""
-    end = datetime.fromisoformat(status.get("expirationTimestamp") or NEVER)
-    return Proof(
-        token=status.get("token") or "",
-        certificate=(status.get("clientCertificateData") or "").encode(),
-        key=(status.get("clientKeyData") or "").encode(),
-        ends=inf if end.year == 1 else _renewal(end.timestamp()),
-    )
 
 
 def _token_of_file(context: Context, before: Session | None) -> str:
@@ -219,17 +220,6 @@ def _token_of_file(context: Context, before: Session | None) -> str:
     if not token:
         raise user.wrong("tokenFile has no token")
     return token
-
-
-def _with_id_token(proof: Proof, provider: Mapping[str, Any]) -> Proof:
-    if provider.get("name") != "oidc":
-        raise Unusable(f"auth-provider {provider.get('name')!r} is not supported: use a login program (exec)")
-    token = (provider.get("config") or {}).get("id-token") or ""
-    ends = _renewal(_end_of(token)) if token else 0.0
-    if ends <= monotonic():
-        # a refresh token can be used once, and only kubectl writes the next one back
-        raise Unusable("its OIDC token has ended: run kubectl once, which renews it and writes it back")
-    return proof._replace(token=token, ends=ends)
 
 
 def _end_of(id_token: str) -> float:

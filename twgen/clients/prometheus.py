@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
-from twgen.clients.http import TOKEN, Answer, Request, answer_to
-from twgen.clients.pools import pool_trusting
+from twgen.clients.http import TOKEN, Answer, Request, answer_to, pool_trusting
 from twgen.errors import StateUnavailable
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
@@ -156,12 +155,6 @@ def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
     return text
 
 
-def _trusted(server: PrometheusServer) -> str:
-    """The file with the authorities; empty: those of the system."""
-    file = f"{server.secret_folder}/{PROMETHEUS_CA}" if server.secret_folder else server.ca_file
-    return "" if server.secret_folder and not Path(file).exists() else file
-
-
 def _post(
     subject: str, server: PrometheusServer, query: RangeQuery, seconds: float, late: StateUnavailable
 ) -> Answer:
@@ -186,5 +179,9 @@ def _post(
         most_bytes=MOST_BYTES,
         to_shorten_it=": aggregate the query",
     )
-    with pool_trusting(server.url, _trusted(server)) as pool:
+    authorities = server.ca_file
+    if server.secret_folder:
+        file = f"{server.secret_folder}/{PROMETHEUS_CA}"
+        authorities = file if Path(file).exists() else ""
+    with pool_trusting(server.url, authorities) as pool:
         return answer_to(request, pool)

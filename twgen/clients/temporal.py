@@ -46,10 +46,6 @@ _CONFLICTS = {
     "already running": "nothing was started: another client started the gate at the same time",
 }
 """By a part of the server's text: these errors have no codes of their own."""
-_LOST = "due to unexpected workflow task failure"
-"""The server's own workflow for a worker or a version has failed a change: FAILED_PRECONDITION."""
-_ONE_BATCH = "Max concurrent batch operations"
-_OTHER_ADVICE = "answered with an error: look at its log"
 _HANGS_UP = (
     "closed the connection: it may require TLS, or a client certificate other than the one in {profile}"
 )
@@ -74,7 +70,6 @@ _NO_SERVER = (
     "cannot be reached: check the address of connection {connection!r}; from outside its network,"
     " forward a port and give --via"
 )
-_NOT_FORWARDED = "cannot be reached: is the port that --via names still forwarded?"
 # the core of the SDK prints its whole error value, headers included, around the reason
 _REASON = re.compile(
     r'(?:message|error): "((?:[^"\\]|\\.)*)"'
@@ -118,8 +113,6 @@ class Call(Generic[Answer]):
     namespace: str
     worker: str
     """Its subject, for people: the worker, and the file of its spec."""
-    method: str
-    """In snake case."""
     request: Any
     """As protobuf."""
     value: Callable[[Any], Answer]
@@ -127,6 +120,12 @@ class Call(Generic[Answer]):
     may_be_absent: bool = False
     is_retried: bool = True
     """It changes nothing, so it is repeated after a failure that passes."""
+
+    @property
+    def method(self) -> str:
+        """The name of the call in snake case: that of the request's class."""
+        name = type(self.request).__name__.removesuffix("Request")
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 class TemporalClients:
@@ -323,12 +322,14 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
         return StateUnavailable(
             f"{server}: the server has no such namespace: check workerOptions.temporalNamespace"
         )
-    if _ONE_BATCH in str(error):
+    if "Max concurrent batch operations" in str(error):
         return OneAtATime(
             f"{server}: another batch operation is running in this namespace: try again when it has ended"
         )
-    is_lost = _LOST in str(error)
-    advice = "could not make this change: try again" if is_lost else _ADVICE.get(status, _OTHER_ADVICE)
+    advice = _ADVICE.get(status, "answered with an error: look at its log")
+    # FAILED_PRECONDITION: the server's own workflow for a worker or a version has failed
+    if "due to unexpected workflow task failure" in str(error):
+        advice = "could not make this change: try again"
     unavailable = Busy if status == "RESOURCE_EXHAUSTED" else StateUnavailable
     return unavailable(f"{server}: the server {advice} ({status}: {text})")
 
@@ -343,7 +344,8 @@ def unreachable(
     """
     reasons = [quoted.replace('\\"', '"') or name for quoted, name in _REASON.findall(error)]
     no_connection = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")
-    advice = (no_connection or (_NOT_FORWARDED if is_via else _NO_SERVER)).format(
+    no_server = "cannot be reached: is the port that --via names still forwarded?" if is_via else _NO_SERVER
+    advice = (no_connection or no_server).format(
         connection=connection.name, profile=f"profile {profile!r}" if profile else "a profile"
     )
     if connection.ca_secret and _NOT_TRUSTED in error:

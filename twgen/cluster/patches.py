@@ -7,13 +7,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from twgen.cluster.comparison import compare
-from twgen.cluster.server_defaults import pull_policy
+from twgen.cluster.server_defaults import compare, pull_policy
 from twgen.model.world import LivePatch
 
 _WHOLE = ("image", "resources")
 """Fields that a patch replaces as a whole; of `env` it replaces single variables."""
 _LISTS = ("initContainers", "containers")
+_CONTAINER_TYPES = {"name": str, "image": str | None, "resources": dict | None, "env": list, "added": list}
+_VARIABLE_TYPES = {"name": str, "value": str, "valueFrom": dict}
 _DEEPEST = 9
 """Levels in an annotation: 5 down to a `valueFrom`, which has at most 3."""
 
@@ -56,7 +57,13 @@ def patched_template(template: Mapping[str, Any], containers: Iterable[Mapping[s
             if field in fields:
                 old[field], new[field] = container.get(field), fields[field]
         if "env" in fields:
-            new["env"], old["env"], old["added"] = _with_variables(container.get("env") or (), fields["env"])
+            before = container.get("env") or ()
+            given = {item["name"]: item for item in fields["env"]}
+            old["env"] = [item for item in before if item.get("name") in given]
+            names = {item["name"] for item in old["env"]}
+            old["added"] = [name for name in given if name not in names]
+            new["env"] = [given.get(item.get("name") or "", item) for item in before]
+            new["env"] += [given[name] for name in old["added"]]
         replaced.append(old)
         return new
 
@@ -92,27 +99,19 @@ def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping
 
 def _are_containers(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
     """The containers in the annotation have the types of a patch."""
-    return isinstance(containers, list) and all(map(_is_container, containers))
-
-
-def _is_container(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return False
-    variables, added = value.get("env", []), value.get("added", [])
-    return (
-        isinstance(value.get("image"), str | None)
-        and isinstance(value.get("resources"), dict | None)
-        and isinstance(variables, list)
-        and all(map(_is_variable, variables))
-        and isinstance(added, list)
-        and all(isinstance(name, str) for name in added)
+    return isinstance(containers, list) and all(
+        _has_types(container, _CONTAINER_TYPES)
+        and all(_has_types(variable, _VARIABLE_TYPES) for variable in container.get("env", ()))
+        and all(isinstance(name, str) for name in container.get("added", ()))
+        for container in containers
     )
 
 
-def _is_variable(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return False
-    return isinstance(value.get("value", ""), str) and isinstance(value.get("valueFrom", {}), dict)
+def _has_types(value: Any, types: Mapping[str, Any]) -> bool:
+    """The value has a name, and its fields have these types."""
+    return isinstance(value, dict) and all(
+        isinstance(value[name], kind) if name in value else name != "name" for name, kind in types.items()
+    )
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
@@ -135,18 +134,6 @@ def changed_fields(template: Mapping[str, Any], before: Containers, after: Conta
         for name in (*_WHOLE, "env")
         if old.get(name) != new.get(name)
     )
-
-
-def _with_variables(
-    before: Iterable[Mapping[str, Any]], patch: Iterable[Mapping[str, Any]]
-) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], list[str]]:
-    """The variables after the patch, those that it replaced, and the names of new ones."""
-    new = {item["name"]: item for item in patch}
-    replaced = [item for item in before if item.get("name") in new]
-    names = {item["name"] for item in replaced}
-    added = [name for name in new if name not in names]
-    variables = [new.get(item.get("name") or "", item) for item in before]
-    return [*variables, *(new[name] for name in added)], replaced, added
 
 
 def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from twgen.cluster.comparison import Comparison, compare
-from twgen.cluster.server_defaults import without_server_fields
+from twgen.cluster.server_defaults import Comparison, compare, without_server_fields
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.versioning.build_ids import connection_hash

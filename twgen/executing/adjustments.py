@@ -12,7 +12,6 @@ from twgen.model.rollout import RolloutInCluster
 from twgen.planning.cluster_changes import (
     AttachedInCluster,
     AttachedRecord,
-    ReplicasChange,
     Swap,
     attached_record,
     left_over,
@@ -68,22 +67,20 @@ class Adjustments:
             await self._try(self._writer.delete_job(job))
         if plan.is_held:
             return True
-        are_made = all([await self._scale(change) for change in replica_changes(plan.versions)])
+        are_made = True
+        for change in replica_changes(plan.versions):
+            deployment, replicas = change.deployment, change.replicas
+            sentence = f"set the replicas of Deployment {deployment} to {replicas}: {change.because}"
+            is_made = (deployment, replicas) in self._made
+            if not is_made and await self._try(self._writer.scale(change), sentence):
+                self._made.add((deployment, replicas))
+                is_made = True
+            are_made &= is_made
         # Argo CD prunes objects without an owner, and the account may be unable to list them
         if plan.spec.policy.owner_references is OwnerReferences.RENDER:
             are_made &= await self._adjust_attached(plan.versions)
         self._tries = 0 if are_made else self._tries + 1
         return are_made or self._tries >= _MOST_TRIES
-
-    async def _scale(self, change: ReplicasChange) -> bool:
-        """Set the replicas of a Deployment, unless that was done before."""
-        key = change.deployment, change.replicas
-        sentence = (
-            f"set the replicas of Deployment {change.deployment} to {change.replicas}: {change.because}"
-        )
-        if key not in self._made and await self._try(self._writer.scale(change), sentence):
-            self._made.add(key)
-        return key in self._made
 
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
         """Make the changes of attached objects; True: no swap is left to make."""

@@ -6,9 +6,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from twgen.clients.argocd import AT_ONCE, ArgoCD
+from twgen.clients.argocd import AT_ONCE, ArgoCD, asked_since, refused_objects
 from twgen.clients.deadline import Deadline
-from twgen.cluster.applications import asked_since, refused_objects
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.paths import value_at
 from twgen.planning.refresh import (

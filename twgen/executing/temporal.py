@@ -54,7 +54,7 @@ class TemporalWriter:
             conflict_token=b64decode(conflict_token),
             identity=self._identity,
         )
-        await self._write("set_worker_deployment_manager", request)
+        await self._write(request)
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
@@ -69,12 +69,11 @@ class TemporalWriter:
             "ignore_missing_task_queues": change.ignores_missing_queues,
         }
         if change.action is RoutingAction.SET_CURRENT:
-            current = v1.SetWorkerDeploymentCurrentVersionRequest(**common)
-            await self._write("set_worker_deployment_current_version", current)
+            await self._write(v1.SetWorkerDeploymentCurrentVersionRequest(**common))
         else:
             # no build ID at 0% ends a ramp; a version at 0% would stay ramping, and never drain
-            ramping = v1.SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
-            await self._write("set_worker_deployment_ramping_version", ramping)
+            percentage = change.percentage or 0
+            await self._write(v1.SetWorkerDeploymentRampingVersionRequest(percentage=percentage, **common))
 
     async def delete_version(self, build_id: str) -> None:
         """Delete the record of a version; the server refuses one with traffic, pollers or open workflows."""
@@ -85,7 +84,7 @@ class TemporalWriter:
             deployment_version=self._version(build_id),
             identity=self._identity,
         )
-        await self._write("delete_worker_deployment_version", request)
+        await self._write(request)
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
@@ -110,7 +109,7 @@ class TemporalWriter:
             workflow_id_conflict_policy=WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
             versioning_override=self._pinned_to(self._spec.build_id),
         )
-        await self._write("start_workflow_execution", request)
+        await self._write(request)
 
     async def end_gate(self, workflow_id: str) -> None:
         """Terminate a gate workflow."""
@@ -123,7 +122,7 @@ class TemporalWriter:
             reason="twgen retry: none of its workflow tasks succeeds",
             identity=self._identity,
         )
-        await self._write("terminate_workflow_execution", request)
+        await self._write(request)
 
     async def start_batch(self, batch: Batch, reason: str) -> None:
         """Start a batch operation on the workflows that its query finds; the server runs it by itself."""
@@ -161,7 +160,7 @@ class TemporalWriter:
             reason=reason,
             **operation,
         )
-        await self._write("start_batch_operation", request)
+        await self._write(request)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         """Write entries of a version's metadata, as JSON; none is ever removed.
@@ -176,7 +175,7 @@ class TemporalWriter:
             upsert_entries={key: _payload(json.dumps(value).encode()) for key, value in marks.items()},
             identity=self._identity,
         )
-        await self._write("update_worker_deployment_version_metadata", request)
+        await self._write(request)
 
     def _version(self, build_id: str) -> "WorkerDeploymentVersion":
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
@@ -190,11 +189,11 @@ class TemporalWriter:
         pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=self._version(build_id))
         return VersioningOverride(pinned=pinned)
 
-    async def _write(self, method: str, request: Any) -> None:
+    async def _write(self, request: Any) -> None:
         spec = self._spec
         worker = f"{spec.worker_deployment} of {spec.document.source}"
         place = spec.connection, spec.temporal_namespace, worker
-        call: Call[None] = Call(*place, method, request, lambda _: None, is_retried=False)
+        call: Call[None] = Call(*place, request, lambda _: None, is_retried=False)
         await self._clients.ask(call, Deadline(self._timeout))
 
 

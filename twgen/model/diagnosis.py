@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from twgen.model.operator import GroupKind, Operator, TickSettings
+from twgen.model.record_shapes import Name
 from twgen.model.values import dataclass
 
 
@@ -21,13 +22,38 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: what is wrong, why it matters, and how to fix it."""
+    """One finding."""
 
-    about: str
-    says: str
-    because: str
-    remedy: str
+    about: Name
+    """The worker, application, server or setting that it concerns."""
+    says: Name
+    """The finding as a sentence."""
+    because: Name
+    """Why it matters."""
+    remedy: Name
+    """How to fix it."""
     severity: Severity = Severity.PROBLEM
+    """Problem: something does not work, or will fail. Advice: it works, but could be better."""
+
+
+class NotChecked(NamedTuple):
+    """One check."""
+
+    what: Name
+    """The name."""
+    because: Name
+    """Why the check could not run."""
+
+
+class Diagnosis(NamedTuple):
+    """The result of `twgen doctor`."""
+
+    now: datetime
+    """When the checks ran."""
+    findings: tuple[Finding, ...]
+    """The findings, problems first."""
+    not_checked: tuple[NotChecked, ...]
+    """The checks that could not run."""
 
 
 class Right(NamedTuple):

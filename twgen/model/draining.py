@@ -4,20 +4,33 @@ import json
 from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from twgen.model.analysis import MOST_TYPES
 from twgen.model.forms import LINE, WORKFLOW_TYPE
 from twgen.model.paths import Path
 from twgen.model.record_shapes import Each, Example, Mark, Named
-from twgen.model.shapes import Findings, Shape, duration
+from twgen.model.shapes import (
+    WHOLE_SECONDS,
+    Findings,
+    Shape,
+    choice,
+    duration,
+    listing,
+    printed,
+    whole_number,
+)
 from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
 
 LONGEST_INPUT = 10_000
 """The most characters of the argument of a signal: each intent contains it."""
 AGES = (timedelta(hours=1), timedelta(days=1), timedelta(days=7), timedelta(days=30))
-"""The limits between the classes of age. Older workflows are in one more class."""
+"""The limits between the ranges of ages. Older workflows are in one more range."""
+_WITHOUT_TRAFFIC = choice(
+    *(VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINING, VersionStatus.DRAINED),
+    VersionStatus.UNSPECIFIED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,62 +90,89 @@ class WorkflowGroup:
     """Workflows of one type on one task queue."""
 
     workflow_type: str
+    """The workflow type."""
     task_queue: str
-    number: int
+    """The task queue."""
+    number: Annotated[int, Named("workflows"), whole_number(1)]
+    """How many workflows there are."""
+
+
+class AgeRange(NamedTuple):
+    """The workflows of one range of ages."""
+
+    below: Annotated[timedelta | None, Named("belowSeconds"), WHOLE_SECONDS]
+    """The upper end of the range; the range before ends where this one begins. Null: no limit."""
+    number: Annotated[int, Named("workflows")]
+    """How many workflows there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionInUse:
-    """A version that is not current, the workflows that keep it, and its costs."""
+    """A version that is neither target, current nor ramping."""
 
     build_id: str
-    status: VersionStatus
-    number: int
-    """Open workflows that are pinned to it."""
+    """The build ID of the version."""
+    status: Annotated[VersionStatus, _WITHOUT_TRAFFIC]
+    """The status in Temporal, checked against routing and drainage."""
+    number: Annotated[int, Named("workflows")]
+    """How many open workflows are pinned to it, as the server counts them."""
     groups: tuple[WorkflowGroup, ...]
-    """The largest group first."""
+    """The open workflows by type and task queue, largest group first."""
     grouped: int
-    """The number of workflows in the groups: a sample of the newest may be fewer than all."""
-    oldest: timedelta | None
-    """The age of the oldest workflow; None: there is none, or it is unknown."""
-    ages: tuple[int, ...]
-    """The number of workflows in each class of age, the youngest class first."""
+    """How many workflows the groups contain. If that is fewer than all, they contain the newest."""
+    oldest: Annotated[timedelta | None, Named("oldestSeconds"), WHOLE_SECONDS]
+    """The age of the oldest workflow. Null: there is none, or it was not found."""
+    ages: Annotated[tuple[AgeRange, ...], Each(least=len(AGES) + 1, most=len(AGES) + 1)]
+    """The workflows by age, youngest first."""
     failing: int
+    """How many workflows have workflow tasks that keep failing."""
     paused: int
+    """How many workflows are paused."""
     waiting_for_child: int
+    """How many of the inspected workflows wait for a child workflow."""
     looked_at: int
-    """So many of the oldest workflows were checked: do they fail, or wait for a child?"""
+    """How many of the oldest workflows were inspected one by one."""
     replicas: int | None
-    """None: it has no Deployment, or this is unknown."""
+    """The replicas of its Deployment. Null: it has no Deployment, or the number is not known."""
     cpu: float | None
-    """The cores that all its pods request; None: unknown."""
-    memory: int | None
-    """The bytes that all its pods request; None: unknown."""
-    ends_within: tuple[timedelta, timedelta] | None
-    """The time until it is drained, if its workflows last as long as the ended ones; None: unknown."""
+    """The CPU cores that its pods request in total. Null: not known."""
+    memory: Annotated[int | None, Named("memoryBytes"), printed({"type": "integer"})]
+    """The bytes of memory that its pods request in total. Null: not known."""
+    ends_within: Annotated[
+        tuple[timedelta, timedelta] | None,
+        Named("drainedWithinSeconds"),
+        listing(WHOLE_SECONDS, least=2, most=2),
+    ]
+    """The shortest and the longest estimated time until it is drained, in seconds, if its workflows last as
+    long as those that ended recently. Null: not known."""
     unknown_because: str = ""
-    """Why the time is unknown."""
+    """Why the estimate is missing. Empty: it is not missing, or no workflow is open."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerInUse:
-    """The old versions of a worker that are in use, that with the most workflows first."""
+    """One worker."""
 
     worker: str
+    """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
+    """The Temporal namespace of the worker."""
     versions: tuple[VersionInUse, ...]
+    """The versions that workflows hold, those with most workflows first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainReport:
-    """The workflows that keep old versions at one moment."""
+    """The workflows that hold versions which are no longer current."""
 
     now: datetime
-    window: timedelta
-    """How far back closed workflows are read, to see how long workflows last."""
+    """The time of the report."""
+    window: Annotated[timedelta, Named("windowSeconds"), WHOLE_SECONDS]
+    """The estimate uses workflows that ended within this many seconds."""
     workers: tuple[WorkerInUse, ...]
+    """The workers, sorted by name."""
     unread: tuple[str, ...] = ()
-    """Why other workers or versions are missing."""
+    """Why other workers or versions are missing from the report. The exit code is then 3."""
 
 
 class BatchAction(StrEnum):

@@ -151,18 +151,19 @@ def fields_of(
         )
 
 
-def document_of(
+def document_of(  # noqa: PLR0913 - as `record_of`
     api_version: str,
     name: str,
     declared: Any,
     *more: Field,
-    shapes: Mapping[Any, Shape],
+    attributes: Sequence[str] = (),
+    shapes: Mapping[Any, Shape] = MappingProxyType({}),
     is_printed: bool = False,
 ) -> Shape:
     """The record of a whole document: apiVersion, kind, `more` fields, and those that the class declares."""
     api = Field("apiVersion", constant(api_version), required=True)
     kind = Field("kind", constant(name), required=True)
-    return record_of(declared, first=(api, kind, *more), shapes=shapes, is_printed=is_printed)
+    return record_of(declared, *attributes, first=(api, kind, *more), shapes=shapes, is_printed=is_printed)
 
 
 def record_of(  # noqa: PLR0913 - where a document differs from its class

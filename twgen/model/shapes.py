@@ -380,6 +380,22 @@ def mapping(item: Shape | None = None) -> Shape:
     return Shape(read, schema=schema | ({"additionalProperties": item.schema} if item else {}))
 
 
+def printed(schema: Schema, write: Callable[[Any], Any] = _unchanged) -> Shape:
+    """A value of a document that is only printed: nothing reads it."""
+    return Shape(lambda value, *_: value, write, schema)
+
+
+def _rounded(value: float) -> float:
+    rounded = round(float(value), 3)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def printed_number(most: float | None = None) -> Shape:
+    """A number from 0 to a limit, printed with at most three decimals."""
+    limits = {"minimum": 0} | ({} if most is None else {"maximum": most})
+    return printed({"type": "number", **limits}, _rounded)
+
+
 def _read_time(value: Any, path: Path, findings: Findings) -> Any:
     try:
         return parse_time(value)
@@ -410,6 +426,9 @@ COUNT = whole_number()
 INT32 = whole_number(most=_LARGEST_INT32)
 POSITIVE = whole_number(1, _LARGEST_INT32)
 DURATION = duration()
+SECONDS = printed({"type": "number", "minimum": 0}, lambda length: _rounded(length.total_seconds()))
+"""A length of time, printed in seconds with at most three decimals."""
+WHOLE_SECONDS = printed({"type": "integer", "minimum": 0}, lambda length: int(length.total_seconds()))
 TEXTS = mapping(TEXT)
 """A mapping of names to strings, such as labels."""
 AS_WRITTEN = Shape(lambda value, *_: value)

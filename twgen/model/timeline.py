@@ -2,10 +2,23 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Annotated
 
-from twgen.model.spec import Rollout, Sunset
+from twgen.model.record_shapes import Mark, Name, Named
+from twgen.model.shapes import SECONDS, printed, printed_number
+from twgen.model.spec import Rollout, Strategy, Sunset
 from twgen.model.temporal import VersionStatus
+from twgen.model.times import format_time
 from twgen.model.values import dataclass
+
+Seconds = Annotated[timedelta, SECONDS]
+_PERCENTAGE = printed_number(100)
+Percentage = Annotated[float, _PERCENTAGE]
+Ratio = Annotated[float, printed_number(1)]
+_FAILING = printed({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+
+_TIME = printed({"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}, format_time)
+"""Of any year: a simulation of long workflows may end in a later one than any document may have."""
 
 
 class Happening(StrEnum):
@@ -65,78 +78,99 @@ class Traffic:
 class Notice:
     """The look at which a metric fails a version with so many failures."""
 
-    after: timedelta
-    """The time since its ramp began."""
-    percentage: float
-    """The percentage of its step at that time."""
+    after: Seconds
+    """Seconds after its ramp began."""
+    percentage: Percentage
+    """The percentage of the step at that time."""
     started: int
-    """The workflows that have started on it since then."""
-    met: float
-    """Their share of all workflows of the worker since then."""
+    """How many workflows have started on it by then."""
+    met: Ratio
+    """Their share of all workflows that the worker has started since the ramp began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noticing:
-    """When a metric would notice a failing version, over many ramps that differ only by chance."""
+    """How soon one metric would detect it."""
 
     metric: str
+    """The name."""
     half: Notice | None
-    """When half of the ramps have failed; None: the version becomes current before."""
-    most: Notice | None
-    """When nine of ten ramps have failed."""
-    unnoticed: float
-    """The share of the ramps in which the metric never fails."""
+    """When half of the ramps have detected it. Null: it becomes current first."""
+    most: Annotated[Notice | None, Named("nineOfTen")]
+    """When nine of ten ramps have detected it. Null: it becomes current first."""
+    unnoticed: Ratio
+    """The share of ramps that end with the bad version as current."""
     is_allowed: bool = False
-    """The limit of the metric allows so many failures."""
+    """Whether the limit of the metric allows this many failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
     """The assumptions of a simulation that neither the specs nor the world tell."""
 
-    workflow_duration: timedelta
+    workflow_duration: Seconds
     """How long a pinned workflow runs."""
-    startup: timedelta
-    """The time from a new Deployment, or more replicas, until its pods poll."""
-    gate_duration: timedelta
+    startup: Seconds
+    """How long new pods take until they poll."""
+    gate_duration: Seconds
+    """How long the gate's workflows run."""
     gate_passes: bool
-    drainage_interval: timedelta
-    """Temporal's grace period before it first counts the workflows of a draining version, and from count to
+    """Whether the gate's workflows complete; false: they fail."""
+    drainage_interval: Seconds
+    """How often Temporal counts the workflows of a draining version, and its grace period before the first
     count."""
-    render_interval: timedelta
-    """The time from one render and sync to the next."""
-    traffic: Traffic | None = None
+    render_interval: Seconds
+    """The time between two renders, each followed by a sync."""
+    traffic: Annotated[Traffic | None, Mark.INTERNAL] = None
     """How many workflows start, and how many of the target's fail; None: not given."""
+
+    @property
+    def starts_per_hour(self) -> Annotated[float | None, printed({"type": "number", "exclusiveMinimum": 0})]:
+        """How many workflows of each worker start in an hour. Null: not given."""
+        return self.traffic.starts_per_hour if self.traffic else None
+
+    @property
+    def failing(self) -> Annotated[float | None, _FAILING]:
+        """The share of workflows that fail on a bad version, at once. Null: not given."""
+        return self.traffic.failing if self.traffic else None
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a version; its time is an offset from the beginning."""
+    """One event."""
 
-    at: timedelta
-    happening: Happening
+    at: Seconds
+    """Seconds after the beginning."""
+    happening: Annotated[Happening, Named("event")]
+    """The event. Found: the version exists at the beginning. TakenBack: its ramp ends because it is marked as
+    aborted. EndingBegun: its policy signals, cancels, moves or terminates its workflows. WorkflowsEnded: the
+    last workflow that is pinned to it ends."""
     build_id: str
-    """Empty: unversioned workers."""
-    says: str
-    """The sentence for people."""
-    percentage: float | None = None
-    """The version's share of new workflows from now on; None: it did not change."""
+    """The build ID of the version. Empty: unversioned workers."""
+    says: Name
+    """The event as a sentence."""
+    percentage: Annotated[float | None, _PERCENTAGE] = None
+    """The new share of new workflows that the version gets. Null: it did not change."""
+    time: Annotated[datetime | None, _TIME] = None
+    """When it happens. Null: the simulation has no date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A period in which a version does not change."""
+    """A period in which the version does not change."""
 
-    begin: timedelta
-    end: timedelta | None
-    """None: it does not end."""
+    begin: Seconds
+    """Seconds after the beginning."""
+    end: Annotated[timedelta | None, SECONDS]
+    """The end of the period, in seconds after the beginning. Null: it does not end."""
     stage: Stage
+    """The state of the version in plain words. `no new workflows`: its pods poll, but it gets no share."""
     status: VersionStatus
-    """The status in Temporal's words."""
-    percentage: float
-    """Its share of new workflows."""
+    """The status in Temporal. NotRegistered: Temporal does not know the version."""
+    percentage: Percentage
+    """The share of new workflows that it gets, in percent."""
     replicas: int | None
-    """The replicas of its Deployment; None: an autoscaler decides."""
+    """The replicas of its Deployment. Null: the spec does not set the number."""
 
     def covers(self, moment: timedelta) -> bool:
         """The moment is in the period; the end of the period is not."""
@@ -145,38 +179,53 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One version over time; an empty build ID: unversioned workers."""
+    """The history of one version."""
 
     build_id: str
+    """The build ID of the version. Empty: unversioned workers."""
     spans: tuple[Span, ...]
+    """The periods between changes of the version."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTimeline:
-    """The simulated rollout of one worker."""
+    """One worker's rollout."""
 
     worker: str
+    """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
+    """The Temporal namespace of the worker."""
     current_build_id: str | None
-    """The version that is current at the beginning; None: unversioned workers are."""
+    """The version that is current at the beginning. Null: unversioned workers are current."""
     target_build_id: str
+    """The build ID of the current spec."""
     rollout: Rollout
     sunset: Sunset
     server_version: str
-    """The version of the Temporal server that was simulated."""
+    """The version of the Temporal server that is simulated."""
     outcome: Outcome
-    because: str
-    ends: timedelta
-    """When the last event happened."""
+    """How it ends. Settled: nothing is left to do. Waiting: for a person. Blocked: something is wrong.
+    Unfinished: the simulation was cut off."""
+    because: Name
+    """The reason for the outcome, as a sentence."""
+    ends: Seconds
+    """When the last event happens, in seconds after the beginning."""
     unchanged_since: timedelta
     """Since when the phase of the rollout and its reason have not changed."""
     events: tuple[Event, ...]
-    lanes: tuple[Lane, ...]
-    """The versions in the order in which they appear; the versions of the beginning come first."""
+    """The events, in order."""
+    lanes: Annotated[tuple[Lane, ...], Named("versions")]
+    """Every version that exists at some time, in order of appearance."""
     noticing: tuple[Noticing, ...] = ()
-    """When each metric of failures would notice a version that fails so often."""
+    """How soon each metric of workflowFailures would detect a version that fails this often. Ramps differ by
+    chance. Empty without startsPerHour and failing."""
     notes: tuple[str, ...] = ()
-    """Other assumptions about this worker, and the warnings of its plan."""
+    """Further assumptions, warnings of the plan, and versions that stay."""
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy of the spec."""
+        return self.rollout.strategy
 
     def first(self, happening: Happening, build_id: str) -> timedelta | None:
         """When such an event first happened to a version; None: never."""
@@ -187,7 +236,7 @@ class WorkerTimeline:
 
     @property
     def most_replicas(self) -> int | None:
-        """The highest number of replicas of all versions at one time; None: an autoscaler decides."""
+        """The highest total number of replicas at one time. Null: not known."""
         spans = [span for lane in self.lanes if lane.build_id for span in lane.spans]
         sizes = [span.replicas for span in spans]
         if None in sizes:
@@ -201,11 +250,13 @@ class WorkerTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A simulation of all workers from one moment on."""
+    """The simulation of a rollout: what happens, and when."""
 
     begins: datetime | None
-    """None: at no particular time, so only offsets have a meaning."""
+    """When the simulation begins. Null: no date; only the offsets count."""
     is_usual: bool
-    """No state was read: it begins like a usual deploy, with one earlier version as the current one."""
+    """Whether it begins with a usual deploy (one earlier version is current) rather than with a snapshot."""
     assumptions: Assumptions
+    """The assumptions that neither the specs nor the snapshot decide. Times are in seconds."""
     workers: tuple[WorkerTimeline, ...]
+    """The rollout of each worker, in the order of the specs."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, shortened
+from twgen.model.validation import Located
 from twgen.specs.kinds import (
     CHART_FILE,
     LEDGER_FOLDER,
@@ -162,21 +163,18 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
-        return f"{source}:{line}: there are conflict markers of a merge: {_resolve(source)}"
+        resolve = "resolve them"
+        if is_in_ledger(source):
+            from shlex import quote
+
+            file = quote(source)
+            resolve = (
+                f"remove the markers to keep the versions of both sides, or keep one side with `git checkout"
+                f" --ours {file}` or `--theirs`; then run `twgen lock`"
+            )
+        return f"{source}:{line}: there are conflict markers of a merge: {resolve}"
     place = f"{source}:{error.line}" if error.line else source
     return f"{place}: {instead or error.message}"
-
-
-def _resolve(source: str) -> str:
-    if not is_in_ledger(source):
-        return "resolve them"
-    from shlex import quote
-
-    file = quote(source)
-    return (
-        f"remove the markers to keep the versions of both sides, or keep one side with `git checkout"
-        f" --ours {file}` or `--theirs`; then run `twgen lock`"
-    )
 
 
 def _is_folder(path: str) -> bool:
@@ -253,7 +251,7 @@ def _why_not_followed(link: str, root: str) -> str:
 
 def located(
     problems: Iterable[Problem], sources: Sources, most: int = DEFAULT.text_bytes
-) -> list[tuple[Problem, int | None]]:
+) -> tuple[Located, ...]:
     """Each problem with its line (from 1; None: there is none), file by file in the order of lines.
 
     If a message refers to another place, it ends with that place: `the other is at pay.yaml:14`. Of very many
@@ -276,14 +274,16 @@ def located(
     def line(place: Problem | Place) -> int | None:
         return lines[place.document.source, place.document.index, place.path]
 
-    by_file: dict[str, list[tuple[Problem, int | None]]] = {}
+    by_file: dict[str, list[Located]] = {}
     for item in problems:
         problem = item
         if item.other:
             at = ":".join(str(part) for part in (item.other.document.source, line(item.other)) if part)
             problem = item._replace(message=f"{item.message} {at}", other=None)
-        by_file.setdefault(item.document.source, []).append((problem, line(item)))
-    return [pair for pairs in by_file.values() for pair in sorted(pairs, key=lambda pair: pair[1] or 0)]
+        by_file.setdefault(item.document.source, []).append(Located(problem, line(item)))
+    return tuple(
+        item for items in by_file.values() for item in sorted(items, key=lambda item: item.line or 0)
+    )
 
 
 DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"

@@ -118,10 +118,13 @@ class _Walk:
             yield last
 
     def _runs(self, *, first_parents: bool) -> Iterator[_Run]:
-        run, last = None, _HEAD
+        run, last, name = None, _HEAD, self._spec.name
         for commit in self._repository.commits_of(self._file, first_parents=first_parents):
             if commit not in self._build_ids:
-                self._build_ids[commit] = self._build_id_in(commit)
+                documents = self._documents(commit.id, commit.path, Budget())
+                named = (item for item in documents if value_at(item.value, "metadata", "name") == name)
+                worker = self._worker_of(named)
+                self._build_ids[commit] = worker.build_id if worker else ""
             build_id = self._build_ids[commit]
             if run and run.build_id == build_id:
                 run = run._replace(oldest=commit)
@@ -132,15 +135,6 @@ class _Walk:
             last = commit.parent
         if run:
             yield run
-
-    def _build_id_in(self, commit: Commit) -> str:
-        documents = self._documents(commit.id, commit.path, Budget())
-        worker = self._worker_of(
-            document
-            for document in documents
-            if value_at(document.value, "metadata", "name") == self._spec.name
-        )
-        return worker.build_id if worker else ""
 
     def _worker_at(self, commit: str, path: str) -> WorkerSpec | None:
         """The worker as a commit describes it, with its connection; `path` is its file there."""

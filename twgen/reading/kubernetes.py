@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import Forbidden, KubernetesClient, jobs_path, listed
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, config_map_path, jobs_path, listed
 from twgen.cluster.deployments import live_deployments
 from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
@@ -35,8 +35,11 @@ _AUTOSCALERS = (("autoscaling/v2", HPA.kind), ("keda.sh/v1alpha1", SCALED_OBJECT
 _FORBIDDEN = "cannot be read: the account needs the verb list on {} in this namespace"
 
 
-class SharedLists:
-    """The cluster and the deadline of one reading, with a single LIST of Deployments for each namespace."""
+class ClusterReader:
+    """Reads workers from Kubernetes, with one deadline, and a single LIST of Deployments for each namespace.
+
+    Every method raises StateUnavailable or OutOfTime.
+    """
 
     def __init__(self, client: KubernetesClient, deadline: Deadline, namespace: str = "") -> None:
         self.client = client
@@ -100,31 +103,24 @@ class SharedLists:
             by_label[label].append(manifest)
         return by_label
 
-
-class ClusterReader:
-    """Reads one worker from Kubernetes; every method raises StateUnavailable or OutOfTime."""
-
-    def __init__(self, spec: WorkerSpec, shared: SharedLists) -> None:
-        self._spec = spec
-        self._shared = shared
-
-    async def deployments(self) -> tuple[LiveDeployment, ...]:
+    async def deployments(self, spec: WorkerSpec) -> tuple[LiveDeployment, ...]:
         """The worker's live Deployments."""
-        by_label = await self._shared.list(self._spec.namespace)
-        return tuple(live_deployments(by_label.get(_label(self._spec), ())))
+        by_label = await self.list(spec.namespace)
+        return tuple(live_deployments(by_label.get(_label(spec), ())))
 
-    async def pod_problems(self, deployments: Sequence[LiveDeployment]) -> Mapping[str, str]:
+    async def pod_problems(
+        self, spec: WorkerSpec, deployments: Sequence[LiveDeployment]
+    ) -> Mapping[str, str]:
         """Why the newest Pod of a Deployment does not run, by build ID; those that run are left out."""
         if not deployments:
             return {}
         build_ids = {
-            selector_labels(self._spec.name, live.build_id)[BUILD_ID_LABEL]: live.build_id
-            for live in deployments
+            selector_labels(spec.name, live.build_id)[BUILD_ID_LABEL]: live.build_id for live in deployments
         }
         versions = f"{BUILD_ID_LABEL} in ({','.join(sorted(build_ids))})"
-        selector = f"{DEPLOYMENT_NAME_LABEL}={_label(self._spec)},{versions}"
+        selector = f"{DEPLOYMENT_NAME_LABEL}={_label(spec)},{versions}"
         try:
-            pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
+            pods = await self.client.pods(spec.namespace, selector, self.deadline)
         except Forbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
         # Pods of the same second are sorted by name, so that every call picks the same one
@@ -137,16 +133,16 @@ class ClusterReader:
         problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
         return {build_id: problem for build_id, problem in problems.items() if problem}
 
-    async def replay(self) -> ReplayRun:
+    async def replay(self, spec: WorkerSpec) -> ReplayRun:
         """How far the replay of the worker's target is."""
-        path = jobs_path(self._spec.namespace)
-        selected = {"labelSelector": replay_selector(self._spec.name)}
-        status, answer = await self._shared.client.ask("GET", path, self._shared.deadline, query=selected)
+        path = jobs_path(spec.namespace)
+        selected = {"labelSelector": replay_selector(spec.name)}
+        status, answer = await self.client.ask("GET", path, self.deadline, query=selected)
         if status == HTTPStatus.FORBIDDEN:
             return ReplayRun(ReplayState.MISSING, because=f"its Jobs {_FORBIDDEN.format('jobs')}")
         if status != HTTPStatus.OK:
             raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
-        target = replay_of(self._spec)
+        target = replay_of(spec)
         jobs = [
             job
             for job in oldest_first(listed(path, answer))
@@ -255,6 +251,13 @@ async def read_path(
     if status != HTTPStatus.OK:
         raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
     return answer
+
+
+async def read_config_map(
+    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
+) -> Mapping[str, Any]:
+    """A ConfigMap; empty: there is none."""
+    return await read_path(client, config_map_path(namespace, name), deadline, may_be_absent=True)
 
 
 def pods_path(namespace: str) -> str:

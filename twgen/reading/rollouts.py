@@ -20,8 +20,9 @@ from twgen.model.rollout import Driver, EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
+from twgen.model.validation import Located
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
-from twgen.reading.kubernetes import owners_of, pods_path, read_list, read_path
+from twgen.reading.kubernetes import owners_of, pods_path, read_config_map, read_list
 from twgen.reading.listing import config_maps_path, rollout_objects
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.requests import parse_pending
@@ -88,7 +89,7 @@ def specs_of(intent: Intent) -> Specs:
     driver = Driver.TICK if intent.is_by_tick else Driver.AUTO
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds, default_driver=driver)
     if specs.problems:
-        problems = problem_lines([(problem, None) for problem in specs.problems])
+        problems = problem_lines(Located(problem, None) for problem in specs.problems)
         raise UnusableIntent(str(InvalidDocuments(problems)), intent)
     targets = [f"{spec.worker_deployment}:{spec.build_id}" for spec in specs.workers]
     if targets != [expected := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
@@ -169,9 +170,9 @@ class RolloutReader:
 async def _config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
 ) -> Mapping[str, Any]:
-    path = config_map_path(namespace, name)
-    answer = await read_path(client, path, deadline, may_be_absent=True)
+    answer = await read_config_map(client, namespace, name, deadline)
     if answer and value_at(answer, "metadata", "name") != name:
+        path = config_map_path(namespace, name)
         raise StateUnavailable(f"{path} cannot be read: the API server answered with another object")
     return answer
 
@@ -257,8 +258,8 @@ async def rollouts_in_cluster(
     }
     return RolloutsInCluster(
         intents=tuple(intents),
-        statuses=_sorted(by_worker),
-        shown=_sorted(by_worker | waiting),
+        statuses=tuple(status for _, status in sorted(by_worker.items())),
+        shown=tuple(status for _, status in sorted((by_worker | waiting).items())),
         unusable=tuple(unusable),
         ended=_ended(jobs or (), applied),
     )
@@ -292,10 +293,6 @@ def _created(item: Mapping[str, Any]) -> datetime:
 
 def _worker_of(intent: Intent) -> str:
     return f"{intent.namespace}/{intent.worker}"
-
-
-def _sorted(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
-    return tuple(status for _, status in sorted(statuses.items()))
 
 
 def _not_begun(

@@ -2,10 +2,10 @@
 
 import asyncio
 from asyncio import Task, TaskGroup
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from twgen.clients.temporal import Busy
 from twgen.errors import OutOfTime, TwgenError
@@ -17,11 +17,14 @@ from twgen.planning.reads import further_reads, gate_runs_to_read, versions_to_d
 from twgen.planning.routing.polling import may_be_called
 from twgen.planning.routing.target import Target
 from twgen.planning.unread import Unread
-from twgen.reading.kubernetes import ClusterReader, SharedLists
+from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
-from twgen.reading.temporal.measuring import MakesPrometheusReaders, Measuring
-from twgen.reading.temporal.reader import SharedReads, TemporalReader, all_of
+from twgen.reading.temporal.measuring import Measuring
+from twgen.reading.temporal.reader import TemporalReader, all_of
 from twgen.reporting.bugs import Bug
+
+if TYPE_CHECKING:
+    from twgen.clients.prometheus import PrometheusServers
 
 Answer = TypeVar("Answer")
 
@@ -30,8 +33,8 @@ Answer = TypeVar("Answer")
 class Reading:
     """One reading of workers: its connections, its time, and how much it reads."""
 
-    temporal: SharedReads
-    cluster: SharedLists | None
+    temporal: TemporalReader
+    cluster: ClusterReader | None
     """None: nothing is known about Deployments."""
     now: datetime
     for_routing: bool
@@ -41,8 +44,8 @@ class Reading:
     """By the reader's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
     """Reads that only explain a wait may fail: a waiting rollout must not fail because of them."""
-    prometheus: MakesPrometheusReaders | None = None
-    """None: metrics of Prometheus cannot be read."""
+    prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None" = None
+    """The Prometheus servers that a worker may use; None: their metrics cannot be read."""
     progress: Iterator[object] = iter(())
     """Goes on by one item for each worker that was read."""
     autoscalers: bool = False
@@ -52,10 +55,6 @@ class Reading:
     def for_people(self) -> bool:
         """People see the result: facts that explain but decide nothing are read too."""
         return self.for_routing and not self.goes_on
-
-    def cluster_of(self, spec: WorkerSpec) -> ClusterReader | None:
-        """The reader of a worker's Deployments and pods; None: there is no cluster."""
-        return ClusterReader(spec, self.cluster) if self.cluster else None
 
 
 async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
@@ -111,16 +110,17 @@ async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
 
 async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
     """The worker's routing, versions and Deployments."""
-    temporal, cluster = TemporalReader(spec, reading.temporal), reading.cluster_of(spec)
+    temporal, cluster = reading.temporal, reading.cluster
     async with TaskGroup() as group:
-        describing = group.create_task(temporal.deployment(for_routing=reading.for_routing))
-        listing = group.create_task(cluster.deployments()) if cluster else None
-        lists = reading.cluster if reading.autoscalers else None
-        scaling = group.create_task(lists.autoscalers(spec.namespace)) if lists else None
+        describing = group.create_task(temporal.deployment(spec, for_routing=reading.for_routing))
+        listing = group.create_task(cluster.deployments(spec)) if cluster else None
+        scaling = None
+        if cluster and reading.autoscalers:
+            scaling = group.create_task(cluster.autoscalers(spec.namespace))
     deployment, live = describing.result(), listing.result() if listing else None
     # if nothing is deployed, an unknown worker is a new one
-    if not deployment and (live is None or live) and await reading.temporal.wait_until_remembered():
-        deployment = await temporal.deployment(for_routing=reading.for_routing)
+    if not deployment and (live is None or live) and await temporal.wait_until_remembered():
+        deployment = await temporal.deployment(spec, for_routing=reading.for_routing)
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
     if scaling and live:
         names, (autoscalers, why) = {item.name for item in live}, scaling.result()
@@ -131,10 +131,10 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
     listed = {version.build_id: version for version in deployment.versions}
     async with TaskGroup() as group:
         descriptions = [
-            group.create_task(temporal.version(build_id, listed.get(build_id)))
+            group.create_task(temporal.version(spec, build_id, listed.get(build_id)))
             for build_id in versions_to_describe(spec, world, reading.now, for_routing=reading.for_routing)
         ]
-        greeting = group.create_task(reading.temporal.server_version(spec)) if reading.for_routing else None
+        greeting = group.create_task(temporal.server_version(spec)) if reading.for_routing else None
     described = {version.build_id: version for task in descriptions if (version := task.result())}
     versions = tuple((listed | described).values())
     server_version = greeting.result() if greeting else ""
@@ -143,30 +143,32 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
 
 async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) -> WorkerWorld:
     """The same worker with its open workflows and, for routing, also its pollers, gates and pods."""
-    temporal, cluster = TemporalReader(spec, reading.temporal), reading.cluster_of(spec)
+    temporal, cluster = reading.temporal, reading.cluster
     reads = further_reads(
         spec, world, reading.now, for_routing=reading.for_routing, for_people=reading.for_people
     )
     async with TaskGroup() as group:
-        start, shared = group.create_task, reading.temporal
-        counting = start(shared.open_workflows(spec, reads.open_workflows))
+        start = group.create_task
+        counting = start(temporal.open_workflows(spec, reads.open_workflows))
         build_ids = reads.auto_upgrade_workflows
-        upgrading = {name: start(temporal.auto_upgrade_workflows(name)) for name in build_ids}
+        upgrading = {name: start(temporal.auto_upgrade_workflows(spec, name)) for name in build_ids}
         polling: dict[TaskQueue, Task[Polled | None]] = {}
         for queue in reads.task_queues:
-            polling[queue] = start(temporal.pollers(queue))
+            polling[queue] = start(temporal.pollers(spec, queue))
         if queue_to_explain := reads.task_queue_of_variables:
-            polling[queue_to_explain] = start(_explained(temporal.pollers(queue_to_explain), reading))
-        asking = {(name, queue): start(temporal.has_tasks(name, queue)) for name, queue in reads.tasks_of}
+            polling[queue_to_explain] = start(_explained(temporal.pollers(spec, queue_to_explain), reading))
+        asking = {
+            (name, queue): start(temporal.has_tasks(spec, name, queue)) for name, queue in reads.tasks_of
+        }
         gates = start(_gate_runs(spec, world, reading, reads.gate_runs or ()))
         target = _measuring(spec, world, reading, reads.measured_since)
         measuring = [start(target.measure(metric)) for metric in reads.metrics] if target else []
         neighbours = None
         if reads.worker_deployments:
-            neighbours = start(_explained(shared.worker_deployments(spec), reading))
-        counting_pinned = {name: start(shared.pinned_count(spec, name)) for name in reads.held}
-        pods = start(cluster.pod_problems(reads.pods_of)) if cluster else None
-        replay = start(cluster.replay()) if cluster and reads.replay else None
+            neighbours = start(_explained(temporal.worker_deployments(spec), reading))
+        counting_pinned = {name: start(temporal.pinned_count(spec, name)) for name in reads.held}
+        pods = start(cluster.pod_problems(spec, reads.pods_of)) if cluster else None
+        replay = start(cluster.replay(spec)) if cluster and reads.replay else None
     polled = {queue: task.result() or {} for queue, task in polling.items()}
     if deployment := world.temporal:
         tasks = {version_queue: task.result() for version_queue, task in asking.items()}
@@ -210,16 +212,16 @@ def _measuring(
     if not routing or not target or not since:
         return None
     current = routing.current.build_id if routing.current else None
-    return Measuring(spec, target, current, reading.temporal, since, reading.prometheus, reading.now)
+    return Measuring(spec, target, current, reading.temporal, since, reading.prometheus_of, reading.now)
 
 
 async def _gate_runs(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, names: tuple[tuple[str, str], ...]
 ) -> tuple[GateRun, ...]:
     """The runs of these gates; after a run of another workflow type, also the run of the next attempt."""
-    reader, asked, runs = TemporalReader(spec, reading.temporal), set(names), tuple[GateRun, ...]()
+    asked, runs = set(names), tuple[GateRun, ...]()
     while names and world.temporal:
-        runs += tuple(filter(None, await all_of([reader.gate_run(*name) for name in names])))
+        runs += tuple(filter(None, await all_of([reading.temporal.gate_run(spec, *name) for name in names])))
         versions = tuple(
             replace(version, gate_runs=runs) if version.build_id == spec.build_id else version
             for version in world.temporal.versions

@@ -1,49 +1,59 @@
 """A diagnosis as text for people, and as a document for programs (`schemas/diagnosis.json`)."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
 
 from rich.text import Text
 
-from twgen.model.diagnosis import Finding, Severity
+from twgen.model.diagnosis import Diagnosis, Finding, Severity
 from twgen.model.problem import counted
-from twgen.model.times import format_time
+from twgen.model.record_shapes import document_of, record_of
 from twgen.planning.sentences import listed
 from twgen.reporting.layout import wrapped, written
 from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
 
+DIAGNOSIS = document_of(
+    TWGEN_API,
+    "Diagnosis",
+    Diagnosis,
+    shapes={Finding: record_of(Finding, "about", "severity", "says", "because", "remedy", is_printed=True)},
+    is_printed=True,
+)
 _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 _STYLES = {Severity.PROBLEM: "bold red", Severity.ADVICE: "yellow"}
 _INDENT = "    "
 _MOST_NAMED = 3
 
 
-def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str) -> list[str]:
+def diagnosis_lines(diagnosis: Diagnosis, checked: str) -> list[str]:
     """A line for each finding and for each check that was not possible, then the totals."""
     lines = [
         printable(f"{_head(finding)} {_sentence(finding.because)} Fix: {finding.remedy}")
-        for finding in _together(findings)
+        for finding in _together(diagnosis.findings)
     ]
-    lines += [printable(f"- not checked: {subject}: {why}") for subject, why in not_checked.items()]
-    return [*lines, _totals(findings, checked)]
+    lines += [printable(f"- not checked: {subject}: {why}") for subject, why in diagnosis.not_checked]
+    return [*lines, _totals(diagnosis.findings, checked)]
 
 
-def diagnosis_text(
-    findings: Sequence[Finding], not_checked: Mapping[str, str], checked: str, *, colour: bool, width: int
-) -> str:
+def diagnosis_text(diagnosis: Diagnosis, checked: str, *, colour: bool, width: int) -> str:
     """The same for a terminal: some lines for each finding, problems last, then the totals."""
     lines = [
         line
-        for subject, why in not_checked.items()
+        for subject, why in diagnosis.not_checked
         for line in wrapped(Text(printable(f"- not checked: {subject}: {why}"), "dim"), width, "", _INDENT)
     ]
-    for finding in sorted(_together(findings), key=lambda finding: finding.severity is Severity.PROBLEM):
-        lines += _block(printable_copy(finding), width)
-    return written([*lines, Text(_totals(findings, checked), "bold")], colour=colour)
+    found = map(printable_copy, _together(diagnosis.findings))
+    for finding in sorted(found, key=lambda finding: finding.severity is Severity.PROBLEM):
+        head = Text(_head(finding))
+        head.stylize(_STYLES[finding.severity], 0, 1)
+        head.stylize("bold", 2, 2 + len(finding.about))
+        lines += wrapped(head, width, "", _INDENT)
+        lines += wrapped(Text(_sentence(finding.because)), width, _INDENT)
+        # not wrapped: a command that is copied must stay one line
+        lines.append(Text.assemble(_INDENT, ("Fix: ", "bold"), finding.remedy))
+    return written([*lines, Text(_totals(diagnosis.findings, checked), "bold")], colour=colour)
 
 
 def _together(findings: Sequence[Finding]) -> list[Finding]:
@@ -52,16 +62,6 @@ def _together(findings: Sequence[Finding]) -> list[Finding]:
     for finding in findings:
         alike[replace(finding, about="")].append(finding.about)
     return [replace(finding, about=listed(names, _MOST_NAMED)) for finding, names in alike.items()]
-
-
-def _block(finding: Finding, width: int) -> Iterator[Text]:
-    head = Text(_head(finding))
-    head.stylize(_STYLES[finding.severity], 0, 1)
-    head.stylize("bold", 2, 2 + len(finding.about))
-    yield from wrapped(head, width, "", _INDENT)
-    yield from wrapped(Text(_sentence(finding.because)), width, _INDENT)
-    # not wrapped: a command that is copied must stay one line
-    yield Text.assemble(_INDENT, ("Fix: ", "bold"), finding.remedy)
 
 
 def _head(finding: Finding) -> str:
@@ -79,25 +79,3 @@ def _totals(findings: Sequence[Finding], checked: str) -> str:
         f"checked {checked}: {counted(problems, 'problem')},"
         f" {counted(len(findings) - problems, 'piece')} of advice"
     )
-
-
-def diagnosis_document(
-    findings: Sequence[Finding], not_checked: Mapping[str, str], now: datetime
-) -> dict[str, Any]:
-    """The Diagnosis document."""
-    return {
-        "apiVersion": TWGEN_API,
-        "kind": "Diagnosis",
-        "now": format_time(now),
-        "findings": [
-            {
-                "about": finding.about,
-                "severity": finding.severity.value,
-                "says": finding.says,
-                "because": finding.because,
-                "remedy": finding.remedy,
-            }
-            for finding in findings
-        ],
-        "notChecked": [{"what": subject, "because": why} for subject, why in not_checked.items()],
-    }

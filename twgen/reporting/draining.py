@@ -1,20 +1,20 @@
 """The workflows that keep old versions running, as text, JSON or Markdown."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from rich.text import Text
 
-from twgen.model.draining import AGES, DrainReport, VersionInUse
+from twgen.model.draining import DrainReport, VersionInUse
 from twgen.model.problem import counted
+from twgen.model.record_shapes import document_of
 from twgen.model.temporal import VersionStatus
-from twgen.model.times import format_time
 from twgen.planning.sentences import in_days
 from twgen.reporting.layout import wrapped, written
 from twgen.reporting.plan.markdown import code, sentence
 from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
 
+DRAIN_REPORT = document_of(TWGEN_API, "DrainReport", DrainReport, is_printed=True)
 _MOST_GROUPS = 10
 """The most groups of workflows that a person is shown for one version."""
 _COLUMNS = ("version", "status", "workflows", "oldest", "pods", "drained within")
@@ -67,53 +67,6 @@ def _none_held(report: DrainReport) -> str:
     return f"no old version{' that could be read' if report.unread else ''} has workflows or pods"
 
 
-def draining_document(report: DrainReport) -> dict[str, Any]:
-    """The report in full; its schema is drainreport.json."""
-    return {
-        "apiVersion": TWGEN_API,
-        "kind": "DrainReport",
-        "now": format_time(report.now),
-        "windowSeconds": int(report.window.total_seconds()),
-        "workers": [
-            {
-                "worker": worker.worker,
-                "temporalNamespace": worker.temporal_namespace,
-                "versions": [_version(version) for version in worker.versions],
-            }
-            for worker in report.workers
-        ],
-        "unread": list(report.unread),
-    }
-
-
-def _version(version: VersionInUse) -> dict[str, Any]:
-    ends = version.ends_within
-    return {
-        "buildID": version.build_id,
-        "status": version.status.value,
-        "workflows": version.number,
-        "groups": [
-            {"workflowType": group.workflow_type, "taskQueue": group.task_queue, "workflows": group.number}
-            for group in version.groups
-        ],
-        "grouped": version.grouped,
-        "oldestSeconds": int(version.oldest.total_seconds()) if version.oldest is not None else None,
-        "ages": [
-            {"belowSeconds": int(below.total_seconds()) if below else None, "workflows": number}
-            for below, number in zip((*AGES, None), version.ages, strict=True)
-        ],
-        "failing": version.failing,
-        "paused": version.paused,
-        "waitingForChild": version.waiting_for_child,
-        "lookedAt": version.looked_at,
-        "replicas": version.replicas,
-        "cpu": version.cpu,
-        "memoryBytes": version.memory,
-        "drainedWithinSeconds": [int(end.total_seconds()) for end in ends] if ends else None,
-        "unknownBecause": version.unknown_because,
-    }
-
-
 def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Iterator[str]:
     kept = f"; it still has {kept}" if (kept := _kept(version)) else ""
     if not version.number:
@@ -132,8 +85,10 @@ def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Itera
         yield f"  {group.number:>7}  {group.workflow_type} on {group.task_queue}"
     if more := version.groups[_MOST_GROUPS:]:
         yield f"  {sum(group.number for group in more):>7}  of {counted(len(more), 'other kind')}"
-    below = [f"{number} below {in_days(age)}" for age, number in zip(AGES, version.ages, strict=False)]
-    yield f"  age: {', '.join(below)}, {version.ages[-1]} older"
+    ages = [
+        f"{number} below {in_days(below)}" if below else f"{number} older" for below, number in version.ages
+    ]
+    yield f"  age: {', '.join(ages)}"
     if trouble := _trouble(version):
         yield f"  {trouble}"
     if version.ends_within:

@@ -1,16 +1,24 @@
 """Problems in the coordinates of the file: a line each for people, and whole reports for programs."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from twgen.model.problem import Problem
-from twgen.model.values import dataclass
+from twgen.model.record_shapes import document_of, record_of
+from twgen.model.validation import Located, Validation
 from twgen.reporting.json_text import json_text
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
 
-Located = tuple[Problem, int | None]
+VALIDATION = document_of(
+    TWGEN_API,
+    "Validation",
+    Validation,
+    attributes=("unreadable", "failures", "warnings", "deprecations"),
+    shapes={Located: record_of(Located, "file", "line", "path", "message", is_printed=True)},
+    is_printed=True,
+)
 
 
 def problem_lines(problems: Iterable[Located]) -> list[str]:
@@ -18,49 +26,10 @@ def problem_lines(problems: Iterable[Located]) -> list[str]:
     return [_line(problem, line) for problem, line in problems]
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """The files that `twgen validate` read, and their problems."""
-
-    files: tuple[str, ...]
-    """The readable files, each once."""
-    unreadable: Sequence[str]
-    """A line for each unreadable file or folder, most of them `file:line: why`."""
-    problems: Sequence[Located]
-    warnings: Sequence[Located]
-    deprecations: Sequence[Located]
-    refused: Sequence[Located] = ()
-    """Warnings that `--strict` treats as problems."""
-
-    @property
-    def failures(self) -> list[Located]:
-        """Problems and refused warnings, file by file in the order of lines."""
-        if not self.refused:
-            return [*self.problems]
-        by_file: dict[str, list[Located]] = {}
-        for item in (*self.problems, *self.refused):
-            by_file.setdefault(item[0].document.source, []).append(item)
-        return [item for items in by_file.values() for item in sorted(items, key=lambda item: item[1] or 0)]
-
-
 def validation_text(validation: Validation) -> str:
     """A line for each problem."""
     return "".join(
         f"{line}\n" for line in [*map(printable, validation.unreadable), *problem_lines(validation.failures)]
-    )
-
-
-def validation_json(validation: Validation) -> str:
-    """The Validation document; its schema is `schemas/validation.json`."""
-    return json_text(
-        {
-            "apiVersion": TWGEN_API,
-            "kind": "Validation",
-            "unreadable": list(validation.unreadable),
-            "problems": [_item(*item) for item in validation.failures],
-            "warnings": [_item(*item) for item in validation.warnings],
-            "deprecations": [_item(*item) for item in validation.deprecations],
-        }
     )
 
 
@@ -189,12 +158,3 @@ def _xml(text: str) -> str:
 def _line(problem: Problem, line: int | None) -> str:
     place = ":".join(str(part) for part in (problem.document.source, line) if part is not None)
     return printable(": ".join(part for part in (place, problem.path, problem.message) if part))
-
-
-def _item(problem: Problem, line: int | None) -> dict[str, Any]:
-    return {
-        "file": problem.document.source,
-        "line": line,
-        "path": problem.path,
-        "message": problem.message,
-    }

@@ -1,7 +1,8 @@
 """Every version of a worker at one moment, and the events and spans that follow from a row of moments."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -125,8 +126,8 @@ def _stage(version: VersionState) -> Stage:
     return _STAGES_AFTER.get(version.status, Stage.IDLE) if version.was_active else Stage.IDLE
 
 
-def events_of(frames: Sequence[Frame]) -> tuple[Event, ...]:
-    """The versions in the first frame, then the events up to each later frame.
+def events_of(frames: Sequence[Frame], begins: datetime | None = None) -> tuple[Event, ...]:
+    """The versions in the first frame, then the events up to each later frame, with times after a beginning.
 
     Frames of one moment are its steps, one by one: a sync, then the changes of the rollout.
     """
@@ -153,7 +154,7 @@ def events_of(frames: Sequence[Frame]) -> tuple[Event, ...]:
                     text = sentence if isinstance(sentence, str) else sentence(was, now)
                     share = now.percentage if happening in _CHANGES_OF_TRAFFIC else None
                     events.append(Event(after.at, happening, build_id, text, share))
-    return tuple(events)
+    return tuple(replace(event, time=begins + event.at) for event in events) if begins else tuple(events)
 
 
 def _as_found(version: VersionState) -> str:

@@ -68,13 +68,12 @@ def simulate(
     Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if another owner has a
     Deployment.
     """
-    begin = begins or NO_TIME
-    start = world or usual_world(specs, begin, caller)
+    start = world or usual_world(specs, begins or NO_TIME, caller)
     return Timeline(
         begins=begins,
         is_usual=world is None,
         assumptions=assumed,
-        workers=tuple(_timeline(spec, start, begin, caller, assumed) for spec in specs),
+        workers=tuple(_timeline(spec, start, begins, caller, assumed) for spec in specs),
     )
 
 
@@ -110,12 +109,12 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
 
 
 def _timeline(
-    spec: WorkerSpec, world: World, begin: datetime, caller: Caller, assumed: Assumptions
+    spec: WorkerSpec, world: World, begins: datetime | None, caller: Caller, assumed: Assumptions
 ) -> WorkerTimeline:
-    worker = initial_state(spec, world, begin, caller, assumed)
+    worker = initial_state(spec, world, begins or NO_TIME, caller, assumed)
     moments = list(run(worker))
     frames, first, last = [frame for frame, _ in moments], moments[0][1], moments[-1][1]
-    events = events_of(frames)
+    events = events_of(frames, begins)
     phases = [(plan.routing.phase, plan.routing.reason) for _, plan in moments]
     other_phases = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
     temporal = worker_world(spec, world).temporal

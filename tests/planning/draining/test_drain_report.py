@@ -63,13 +63,13 @@ def test_workflows_are_grouped_and_the_largest_group_is_first() -> None:
 def test_ages_are_told_in_classes() -> None:
     ages = (MINUTE, 2 * HOUR, 3 * HOUR, 2 * DAY, 8 * DAY, 40 * DAY)
     found = held(pinned(*map(opened, ages)))
-    assert found.ages == (1, 2, 1, 1, 1)
+    assert [numbers for _, numbers in found.ages] == [1, 2, 1, 1, 1]
     assert found.oldest == 40 * DAY
 
 
 def test_of_a_sample_the_ages_are_those_that_the_server_counts() -> None:
     found = held(pinned(opened(MINUTE), number=9000, older_than=(8000, 500, 20, 0), oldest_at=ago(9 * DAY)))
-    assert found.ages == (1000, 7500, 480, 20, 0)
+    assert [numbers for _, numbers in found.ages] == [1000, 7500, 480, 20, 0]
     assert (found.number, found.grouped, found.oldest) == (9000, 1, 9 * DAY)
     assert (found.ends_within, found.unknown_because) == (None, "not all of its workflows are listed")
 

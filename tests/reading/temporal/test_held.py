@@ -13,7 +13,7 @@ from tests.planning.times import DAY, HOUR, ago
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
-from twgen.reading.temporal.reader import PinnedCount, SharedReads
+from twgen.reading.temporal.reader import PinnedCount, TemporalReader
 
 
 def started(*moments: datetime) -> list[WorkflowExecutionInfo]:
@@ -40,7 +40,7 @@ class Temporal(TemporalClients):
 
 def held(server: Temporal, *build_ids: str) -> list[PinnedCount]:
     async def story() -> list[PinnedCount]:
-        shared = SharedReads(server, Deadline(30))
+        shared = TemporalReader(server, Deadline(30))
         return [await shared.pinned_count(SPEC, build_id) for build_id in build_ids]
 
     return asyncio.run(story())

@@ -27,7 +27,7 @@ from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.world import World
 from twgen.reading.temporal.looks import Look, Memory
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each
 
 LIST, DESCRIBE = "list_worker_deployments", "describe_worker_deployment"
@@ -106,7 +106,7 @@ def looked(
     server.described.clear()
 
     async def story() -> list[World]:
-        shared = [SharedReads(server, AnswerDeadline(30), look) for _ in parts]
+        shared = [TemporalReader(server, AnswerDeadline(30), look) for _ in parts]
         readings = [Reading(reads, None, NOW, for_routing=for_routing, read_at=NOW) for reads in shared]
         found = await asyncio.gather(
             *(read_each(SPECS[part], reading) for part, reading in zip(parts, readings, strict=True))

@@ -12,7 +12,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.temporal import TaskQueue, TaskQueueType
-from twgen.reading.temporal.reader import SharedReads, TemporalReader
+from twgen.reading.temporal.reader import TemporalReader
 
 WORKFLOWS, ACTIVITIES = 1, 2
 V1 = "shop/payments:v1"
@@ -52,7 +52,7 @@ def test_version_has_tasks_where_some_wait_or_come(
     told: dict[tuple[str, int], TaskQueueStats], *, expected: bool
 ) -> None:
     server = Temporal(told)
-    reader = TemporalReader(SPEC, SharedReads(server, Deadline(30)))
+    reader = TemporalReader(server, Deadline(30))
     queue = TaskQueue("reports", TaskQueueType.ACTIVITY)
-    assert asyncio.run(reader.has_tasks("v1", queue)) is expected
+    assert asyncio.run(reader.has_tasks(SPEC, "v1", queue)) is expected
     assert (server.request.task_queue.name, list(server.request.versions.build_ids)) == ("reports", [V1])

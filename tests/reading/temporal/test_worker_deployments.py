@@ -21,8 +21,8 @@ from twgen.errors import StateUnavailable
 from twgen.model.spec import PodTemplate
 from twgen.model.temporal import OtherWorker
 from twgen.model.world import World
-from twgen.reading.kubernetes import SharedLists
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.kubernetes import ClusterReader
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each, read_world
 from twgen.versioning.injection import with_task_queue
 
@@ -83,9 +83,9 @@ TOLD = replace(SPEC, template=PodTemplate(with_task_queue(SPEC.template.content,
 
 
 def look(server: Temporal, cluster: KubernetesClient = SERVES, **how: bool) -> Reading:
-    lists = SharedLists(cluster, Deadline(30))
+    lists = ClusterReader(cluster, Deadline(30))
     return Reading(
-        SharedReads(server, Deadline(30)), lists, NOW, **({"for_routing": True, "read_at": NOW} | how)
+        TemporalReader(server, Deadline(30)), lists, NOW, **({"for_routing": True, "read_at": NOW} | how)
     )
 
 
@@ -169,6 +169,6 @@ def test_task_queue_that_cannot_be_asked_keeps_no_rollout_from_waiting() -> None
 @pytest.mark.parametrize(("timeout", "most"), [(0, 1), (30, 100)])
 def test_list_whose_pages_never_end_is_read_as_long_as_one_answer_may_take(timeout: int, most: int) -> None:
     temporal = Temporal(page(1, token=b"0"))
-    summaries = asyncio.run(SharedReads(temporal, Deadline(timeout)).summaries(ORDERS))
+    summaries = asyncio.run(TemporalReader(temporal, Deadline(timeout)).summaries(ORDERS))
     assert list(summaries) == ["w0"]
     assert len(temporal.listed) == most

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from operator import attrgetter
 
-from twgen.model.draining import AGES, PinnedWorkflows, VersionInUse, WorkerInUse, WorkflowGroup
+from twgen.model.draining import AGES, AgeRange, PinnedWorkflows, VersionInUse, WorkerInUse, WorkflowGroup
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment
@@ -77,14 +77,13 @@ def _version_in_use(version: VersionPlan, pinned: PinnedWorkflows, now: datetime
     )
 
 
-def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[int, ...]:
-    """The number of workflows in each class of age, the youngest first."""
+def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[AgeRange, ...]:
     listed_ages = [now - workflow.started_at for workflow in pinned.listed]
     older = pinned.older_than or [sum(age > bound for age in listed_ages) for bound in AGES]
     bounds = [pinned.number, *older]
     # each number was counted at a different moment, so a difference may be negative
-    classes = [max(0, younger - elder) for younger, elder in zip(bounds, older, strict=False)]
-    return (*classes, bounds[-1])
+    numbers = [max(0, younger - elder) for younger, elder in zip(bounds, older, strict=False)]
+    return tuple(map(AgeRange, (*AGES, None), (*numbers, bounds[-1])))
 
 
 def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from twgen.cluster.comparison import compare
 from twgen.cluster.marks import changed_marks
 from twgen.cluster.patches import Containers, changed_fields, patched_template, reaching
 from twgen.cluster.pods import replaceable_injection
+from twgen.cluster.server_defaults import compare
 from twgen.errors import StateUnavailable
 from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import HistorySource, MissingTemplate

@@ -28,20 +28,6 @@ async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
     return str(value_at(answer, "status", "userInfo", "username") or "")
 
 
-async def refused_to_caller(
-    client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
-) -> tuple[Need, ...]:
-    """The needs that the caller has no right to; raises StateUnavailable or OutOfTime."""
-    return await _refused(client, needs, deadline, "SelfSubjectAccessReview")
-
-
-async def refused_to_others(
-    client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
-) -> tuple[Need, ...]:
-    """The needs that their accounts have no right to; raises StateUnavailable or OutOfTime."""
-    return await _refused(client, needs, deadline, "SubjectAccessReview")
-
-
 async def absent_accounts(
     client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
 ) -> tuple[Account, ...]:
@@ -56,10 +42,14 @@ async def absent_accounts(
     return tuple(absent)
 
 
-async def _refused(
-    client: KubernetesClient, needs: Iterable[Need], deadline: Deadline, kind: str
+async def refused_needs(
+    client: KubernetesClient, needs: Iterable[Need], deadline: Deadline, *, of_caller: bool
 ) -> tuple[Need, ...]:
-    free = asyncio.Semaphore(_AT_ONCE)
+    """The needs that their accounts, or the caller itself, have no right to.
+
+    Raises StateUnavailable or OutOfTime.
+    """
+    kind, free = f"{'Self' if of_caller else ''}SubjectAccessReview", asyncio.Semaphore(_AT_ONCE)
     path = f"/apis/{_ACCESS}/{kind.lower()}s"
 
     async def is_refused(need: Need) -> bool:
@@ -76,13 +66,13 @@ async def _refused(
     first, *others = unique
     # a caller without the right to ask gets one failure, not eight
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
-    refused = [need for need, is_missing in zip(unique, answers, strict=True) if is_missing]
+    missing = [need for need, is_missing in zip(unique, answers, strict=True) if is_missing]
     served = {
         group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
-        for group in sorted({need.right.group for need in refused} - {""})
+        for group in sorted({need.right.group for need in missing} - {""})
     }
     # a kind whose definition is not installed has no objects, so no account needs the right
-    return tuple(need for need in refused if served.get(need.right.group, True))
+    return tuple(need for need in missing if served.get(need.right.group, True))
 
 
 def _review_spec(need: Need, kind: str) -> Mapping[str, Any]:
@@ -109,21 +99,17 @@ async def cluster_scoped(
     """The kinds whose objects are in no namespace, without those that the API server does not serve."""
     asked_kinds, scoped = frozenset(kinds), set[GroupKind]()
     for group in sorted({kind.group for kind in asked_kinds}):
-        for path in await _versions(client, group, deadline):
+        paths = ["/api/v1"]
+        if group:
+            status, answer = await client.ask("GET", f"/apis/{group}", deadline)
+            versions = (answer.get("versions") or ()) if status == HTTPStatus.OK else ()
+            paths = [f"/apis/{value_at(version, 'groupVersion')}" for version in versions]
+        for path in paths:
             status, served = await client.ask("GET", path, deadline)
             for resource in (served.get("resources") or ()) if status == HTTPStatus.OK else ():
                 if value_at(resource, "namespaced") is False:
                     scoped.add(GroupKind(group, str(value_at(resource, "kind"))))
     return asked_kinds & scoped
-
-
-async def _versions(client: KubernetesClient, group: str, deadline: Deadline) -> list[str]:
-    """The path of each version of a group, where the API server describes its kinds."""
-    if not group:
-        return ["/api/v1"]
-    status, answer = await client.ask("GET", f"/apis/{group}", deadline)
-    versions = (answer.get("versions") or ()) if status == HTTPStatus.OK else ()
-    return [f"/apis/{value_at(version, 'groupVersion')}" for version in versions]
 
 
 def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from twgen.clients.argocd import asked_since
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, config_map_path, listed
-from twgen.cluster.applications import asked_since
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin, TickInstallation
 from twgen.model.operator import Operator, TickSettings
@@ -19,7 +19,7 @@ from twgen.model.paths import value_at
 from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
 from twgen.reading.installation.workloads import pods_that_wait
-from twgen.reading.kubernetes import read_list, read_path
+from twgen.reading.kubernetes import read_config_map, read_list, read_path
 from twgen.records.operator_config import parse_operator
 from twgen.versioning.names import is_dns_name
 from twgen.yaml.reader import read_documents
@@ -76,13 +76,18 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     try:
         settings: dict[str, str] = {}
         for name in ("argocd-cm", "argocd-cmd-params-cm"):
-            path = config_map_path(namespace, name)
-            settings |= value_at(await read_path(client, path, deadline, may_be_absent=True), "data") or {}
+            settings |= (await read_config_map(client, namespace, name, deadline)).get("data") or {}
         argocd = replace(argocd, settings=settings)
     except StateUnavailable as error:
         not_checked["settings of Argo CD"] = str(error)
     try:
-        items = await _applications(client, namespace, deadline)
+        # without the right to the Applications of all namespaces, those of Argo CD's own namespace count
+        path = f"{_API}/applications"
+        status, answer = await client.ask("GET", path, deadline)
+        if status != HTTPStatus.OK:
+            path = f"{_API}/namespaces/{namespace}/applications"
+            answer = await read_path(client, path, deadline, may_be_absent=True) or {"items": []}
+        items = listed(path, answer)
         argocd = replace(argocd, applications=tuple(_application(item) for item in items if _plugin_of(item)))
     except StateUnavailable as error:
         not_checked["Applications of Argo CD"] = str(error)
@@ -134,16 +139,6 @@ async def _mounted_operator(
                 if operator and not problems:
                     return replace(operator, file=f"ConfigMap {namespace}/{name}")
     return None
-
-
-async def _applications(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Object]:
-    """The Applications of all namespaces; without the right to that, only of Argo CD's own namespace."""
-    everywhere = f"{_API}/applications"
-    status, answer = await client.ask("GET", everywhere, deadline)
-    if status == HTTPStatus.OK:
-        return listed(everywhere, answer)
-    path = f"{_API}/namespaces/{namespace}/applications"
-    return listed(path, await read_path(client, path, deadline, may_be_absent=True) or {"items": []})
 
 
 def _containers(deployment: Object) -> Sequence[Object]:

@@ -14,7 +14,7 @@ from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
 from twgen.model.times import parse_time
 from twgen.planning.diagnosis.argocd import STARTS
-from twgen.reading.kubernetes import pod_problem, pods_path, read_list, read_path
+from twgen.reading.kubernetes import pod_problem, pods_path, read_config_map, read_list
 from twgen.records.intent import Intent
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
@@ -179,8 +179,7 @@ async def read_strays(
     strays = {}
     for worker, names in names_by_worker.items():
         namespace, _, name = worker.partition("/")
-        path = config_map_path(namespace, rollout_name(name))
         # an intent counts even if it cannot be parsed
-        if not await read_path(client, path, deadline, may_be_absent=True):
+        if not await read_config_map(client, namespace, rollout_name(name), deadline):
             strays[worker] = tuple(names)
     return strays

@@ -8,7 +8,7 @@ from twgen.model.histories import Recorded
 from twgen.model.spec import InTemporal
 from twgen.planning.visibility import of_deployment, quoted_text, still_open
 from twgen.reading.temporal.answers import decoded
-from twgen.reading.temporal.reader import PAGE, SharedReads
+from twgen.reading.temporal.reader import PAGE, TemporalReader
 
 if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
@@ -31,9 +31,9 @@ class _Kind(NamedTuple):
 class Histories:
     """Reads the histories of one worker's workflows; every method raises StateUnavailable or OutOfTime."""
 
-    def __init__(self, worker: InTemporal, shared: SharedReads, page: int = PAGE) -> None:
+    def __init__(self, worker: InTemporal, temporal: TemporalReader, page: int = PAGE) -> None:
         self._worker = worker
-        self._shared = shared
+        self._temporal = temporal
         self._page_size = page
 
     async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[Recorded]:
@@ -80,9 +80,8 @@ class Histories:
                 execution=WorkflowExecution(workflow_id=recorded.workflow_id, run_id=recorded.run_id),
                 next_page_token=token,
             )
-            page = await self._shared.ask(
+            page = await self._temporal.ask(
                 self._worker,
-                "get_workflow_execution_history",
                 request,
                 lambda answer: (answer.history, answer.next_page_token) if answer else None,
                 may_be_absent=True,
@@ -136,7 +135,7 @@ class Histories:
 
     async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
         page_size = min(self._page_size, most)
-        return await self._shared.workflows(
+        return await self._temporal.workflows(
             self._worker, query, self._recorded, page_size=page_size, token=token
         )
 

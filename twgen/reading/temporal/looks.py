@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from twgen.errors import OutOfTime, StateUnavailable
@@ -67,7 +68,12 @@ class Look:
         key = place, spec.worker_deployment
         summary, memory = b"", self._described
         if memory is not None and not for_routing:
-            summary = (await self._listed(place, list_all)).get(spec.worker_deployment, b"")
+            if place not in self._lists:
+                self._lists[place] = asyncio.create_task(list_all())
+            # nothing without the right to list, or without an answer
+            with suppress(StateUnavailable, OutOfTime):
+                # a worker that is cancelled must not cancel the list for the others
+                summary = (await asyncio.shield(self._lists[place])).get(spec.worker_deployment, b"")
             before, answer = memory.get(key, (b"", None))
             if summary and summary == before:
                 return answer
@@ -82,18 +88,6 @@ class Look:
             ):
                 memory[key] = summary, described
         return described
-
-    async def _listed(
-        self, place: Place, list_all: Callable[[], Coroutine[Any, Any, Mapping[str, bytes]]]
-    ) -> Mapping[str, bytes]:
-        """What the list says of each worker; nothing without the right to list, or without an answer."""
-        if place not in self._lists:
-            self._lists[place] = asyncio.create_task(list_all())
-        try:
-            # a worker that is cancelled must not cancel the list for the others
-            return await asyncio.shield(self._lists[place])
-        except (StateUnavailable, OutOfTime):
-            return {}
 
 
 class Silences:

@@ -1,17 +1,21 @@
 """Measuring a ramping version by its workflows and tasks in Temporal, and by Prometheus."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from math import isnan
+from typing import TYPE_CHECKING
 
 from twgen.clients.deadline import Deadline
-from twgen.errors import TwgenError
+from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.analysis import (
+    INFINITE,
     Backlog,
     BacklogAge,
     Failures,
     Measurement,
     Metric,
+    Point,
     PrometheusQuery,
     ReportedProblems,
     StuckWorkflows,
@@ -21,16 +25,17 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueueType, Version
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
+from twgen.planning.analysis.verdicts import moments, query_for
 from twgen.planning.visibility import quoted_text
 from twgen.reading.temporal.answers import failure_count
-from twgen.reading.temporal.reader import SharedReads, all_of
+from twgen.reading.temporal.reader import TemporalReader, all_of
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
     from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
 
-    from twgen.reading.prometheus import PrometheusReader
+    from twgen.clients.prometheus import PrometheusServers
 
 _MOST_DESCRIBED = 100
 """Workflows for each measurement: each costs a call."""
@@ -38,13 +43,6 @@ _NAMED = 3
 """Workflows that a message names."""
 STUCK_FROM = 5
 """Attempts of a workflow task; servers that report problems do so from this attempt, after a minute."""
-
-
-class MakesPrometheusReaders(Protocol):
-    """Makes a worker's reader of Prometheus, once a metric needs one."""
-
-    def reader(self, spec: WorkerSpec, deadline: Deadline) -> "PrometheusReader":
-        """Reads the metrics of a worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,10 @@ class Measuring:
     target: Version
     current: str | None
     """The build ID of the current version; None: no version is current."""
-    shared: SharedReads
+    temporal: TemporalReader
     since: datetime
-    prometheus: "MakesPrometheusReaders | None"
-    """None: metrics of Prometheus cannot be read."""
+    prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None"
+    """The Prometheus servers that a worker may use; None: their metrics cannot be read."""
     now: datetime
 
     async def measure(self, metric: Metric) -> Measurement:
@@ -71,9 +69,9 @@ class Measuring:
                     return Measurement(metric.name, self.since, stuck=await self._stuck(most))
                 case BacklogAge():
                     return Measurement(metric.name, self.since, backlog=await self._backlog())
-                case PrometheusQuery() as query if self.prometheus:
-                    reader = self.prometheus.reader(self.spec, self.shared.deadline)
-                    points = await reader.points(query, self.spec, self.since, self.now)
+                case PrometheusQuery() as query if self.prometheus_of:
+                    servers, deadline = self.prometheus_of(self.spec), self.temporal.deadline
+                    points = await points_of(servers, query, self.spec, self.since, self.now, deadline)
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
             return Measurement(metric.name, self.since, problem=str(error))
@@ -94,7 +92,7 @@ class Measuring:
             )
             request = CountWorkflowExecutionsRequest(namespace=self.spec.temporal_namespace, query=query)
             value = partial(failure_count, measure.statuses)
-            counts.append(await self.shared.ask(self.spec, "count_workflow_executions", request, value))
+            counts.append(await self.temporal.ask(self.spec, request, value))
         return Failures(*counts)
 
     async def _stuck(self, most: int) -> StuckWorkflows:
@@ -103,7 +101,7 @@ class Measuring:
         A query by version does not find them: a workflow whose first task fails has no version yet, and one
         that the target cannot replay keeps its previous version. So possible ones are described, one by one.
         """
-        reports = await self.shared.reports_problems(self.spec)
+        reports = await self.temporal.reports_problems(self.spec)
         workflows, is_all = await self._may_be_stuck(reports=reports)
         described = await all_of([self._is_stuck(*workflow, reports=reports) for workflow in workflows])
         stuck = sorted(
@@ -129,7 +127,7 @@ class Measuring:
             f" OR (TemporalWorkerDeploymentVersion IS NULL{started})"
             " OR TemporalWorkflowVersioningBehavior = 'AutoUpgrade')"
         )
-        workflows, token = await self.shared.workflows(
+        workflows, token = await self.temporal.workflows(
             self.spec,
             query,
             lambda info: (info.execution.workflow_id, info.execution.run_id),
@@ -145,7 +143,7 @@ class Measuring:
             keeps_failing = reports or answer.pending_workflow_task.attempt >= STUCK_FROM
             return keeps_failing and not info.HasField("close_time") and self._is_of_target(info)
 
-        return await self.shared.describe_workflow(self.spec, workflow_id, run_id, value)
+        return await self.temporal.describe_workflow(self.spec, workflow_id, run_id, value)
 
     def _is_of_target(self, info: "WorkflowExecutionInfo") -> bool:
         """The workflow's next task goes to the target: it moves there, is pinned there, or ran there last."""
@@ -168,7 +166,7 @@ class Measuring:
 
     async def _backlog_of(self, task_queue: str) -> Backlog:
         """The backlog of a task queue, for the type (workflow, activity or Nexus) that waits longest."""
-        stats = await self.shared.tasks(self.spec, task_queue, self.target.build_id)
+        stats = await self.temporal.tasks(self.spec, task_queue, self.target.build_id)
         backlogs = [
             Backlog(
                 task_queue=task_queue,
@@ -187,3 +185,44 @@ class Measuring:
 def _age(stats: "TaskQueueStats") -> int:
     """How long the oldest task waits, in seconds."""
     return int(stats.approximate_backlog_age.seconds) if stats.approximate_backlog_count > 0 else 0
+
+
+async def points_of(  # noqa: PLR0913, PLR0917 - each is a part of the question
+    servers: "PrometheusServers",
+    metric: PrometheusQuery,
+    spec: WorkerSpec,
+    since: datetime,
+    now: datetime,
+    deadline: Deadline,
+) -> tuple[Point, ...]:
+    """A point for every moment since measuring began; raises StateUnavailable or OutOfTime."""
+    from twgen.clients.prometheus import RangeQuery
+
+    # a server that is not configured is an error even before the first moment
+    server = servers.called(metric.server)
+    analysis = spec.policy.analysis
+    between = moments(metric, since, analysis.initial_delay, now) if analysis else None
+    if not between:
+        return ()
+    (first, last), step = between, metric.interval
+    query = RangeQuery(query_for(metric, spec), first.timestamp(), last.timestamp(), step.total_seconds())
+    series = await servers.series(server, query, deadline)
+    if len(series) > 1:
+        raise StateUnavailable(
+            f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
+        )
+    try:
+        # a cache before Prometheus may move all moments a little: the nearest one counts. Infinity is
+        # replaced, because a JSON document has no number for it
+        values = {
+            round((float(at) - query.first) / query.step): None
+            if isnan(value := float(text))
+            else max(-INFINITE, min(value, INFINITE))
+            for values_of_series in series
+            for at, text in values_of_series["values"]
+        }
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StateUnavailable(f"Prometheus {server.name} did not return a number") from error
+    return tuple(
+        Point(first + place * step, values.get(place)) for place in range((last - first) // step + 1)
+    )

@@ -16,7 +16,7 @@ from twgen.model.values import dataclass
 from twgen.planning.visibility import pinned_to, still_open
 from twgen.reading.temporal.answers import decoded, moment
 from twgen.reading.temporal.measuring import STUCK_FROM
-from twgen.reading.temporal.reader import PAGE, SharedReads, all_of
+from twgen.reading.temporal.reader import PAGE, TemporalReader, all_of
 
 if TYPE_CHECKING:
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
@@ -44,14 +44,14 @@ class Draining:
     """Reads the open workflows on the versions of one worker, at one moment."""
 
     spec: WorkerSpec
-    shared: SharedReads
+    temporal: TemporalReader
     now: datetime
     window: timedelta
     """Workflows that closed within it, before now, are read too."""
 
     async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
         """The open workflows of each version; one call finds all versions without any."""
-        counted = await self.shared.open_workflows(self.spec, build_ids)
+        counted = await self.temporal.open_workflows(self.spec, build_ids)
         in_use = [build_id for build_id in build_ids if counted[build_id]]
         pinned = await all_of([self._of_version(build_id, counted[build_id]) for build_id in in_use])
         none = {build_id: PinnedWorkflows(0) for build_id in build_ids}
@@ -75,9 +75,7 @@ class Draining:
             )
 
         request = DescribeBatchOperationRequest(namespace=self.spec.temporal_namespace, job_id=job_id)
-        return await self.shared.ask(
-            self.spec, "describe_batch_operation", request, state, may_be_absent=True
-        )
+        return await self.temporal.ask(self.spec, request, state, may_be_absent=True)
 
     async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
         pinned = pinned_to(self.spec.worker_deployment, build_id)
@@ -94,7 +92,7 @@ class Draining:
         since = format_time(self.now - self.window)
         closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
         # the newest page of them is enough
-        ended, _ = await self.shared.workflows(self.spec, closed, _closed, page_size=PAGE)
+        ended, _ = await self.temporal.workflows(self.spec, closed, _closed, page_size=PAGE)
         return PinnedWorkflows(
             # some may have closed between the count and the list
             number=len(listed) if are_all else max(number, len(listed)),
@@ -110,7 +108,9 @@ class Draining:
         workflows: list[_Listed] = []
         token = b""
         for _ in range(most):
-            page, token = await self.shared.workflows(self.spec, query, _listed, page_size=PAGE, token=token)
+            page, token = await self.temporal.workflows(
+                self.spec, query, _listed, page_size=PAGE, token=token
+            )
             workflows += page
             if not token:
                 break
@@ -118,7 +118,7 @@ class Draining:
 
     async def count(self, query: str) -> int:
         """How many workflows a query finds."""
-        return await self.shared.count_workflows(self.spec, query)
+        return await self.temporal.count_workflows(self.spec, query)
 
     async def _oldest(self, open_query: str, newest: datetime) -> list[_Listed]:
         """At most a page of the oldest workflows, older than `newest`; empty: not found."""
@@ -139,7 +139,7 @@ class Draining:
             return answer.pending_workflow_task.attempt >= STUCK_FROM, bool(answer.pending_children)
 
         asking = [
-            self.shared.describe_workflow(self.spec, workflow_id, run_id, value)
+            self.temporal.describe_workflow(self.spec, workflow_id, run_id, value)
             for workflow_id, run_id, _ in workflows
         ]
         descriptions = [workflow for workflow in await all_of(asking) if workflow]

@@ -1,4 +1,4 @@
-"""Asking Temporal about workers: requests that workers of one reading share, and requests of each worker."""
+"""Asking Temporal about workers."""
 
 import asyncio
 import time
@@ -66,8 +66,11 @@ class PinnedCount(NamedTuple):
     """When the oldest started; None: there is none, or it was not found."""
 
 
-class SharedReads:
-    """The connections and the deadline of one reading, and the answers that its workers share."""
+class TemporalReader:
+    """Reads workers from Temporal, with one deadline; answers that several workers need are asked for once.
+
+    Every method raises StateUnavailable or OutOfTime.
+    """
 
     def __init__(self, clients: TemporalClients, deadline: Deadline, look: Look | None = None) -> None:
         self._clients = clients
@@ -88,19 +91,16 @@ class SharedReads:
     async def ask(
         self,
         spec: InTemporal,
-        method: str,
         request: Any,
         value: Callable[[Any], Answer],
         *,
         may_be_absent: bool = False,
     ) -> Answer:
         """The value of the server's answer; raises StateUnavailable or OutOfTime."""
-        connection, namespace = spec.connection, spec.temporal_namespace
-        call = Call(
-            connection, namespace, _subject(spec), method, request, value, may_be_absent=may_be_absent
-        )
+        place = spec.connection, spec.temporal_namespace, _subject(spec)
+        call = Call(*place, request, value, may_be_absent=may_be_absent)
         return await self.look.silences.unless_silent(
-            (connection.host_port, method), lambda: self._clients.ask(call, self.deadline)
+            (spec.connection.host_port, call.method), lambda: self._clients.ask(call, self.deadline)
         )
 
     async def wait_until_remembered(self) -> bool:
@@ -128,7 +128,7 @@ class SharedReads:
             request = GetSystemInfoRequest()
             versions[address] = await self._once(
                 ("version", address),
-                lambda: self.ask(spec, "get_system_info", request, lambda answer: str(answer.server_version)),
+                lambda: self.ask(spec, request, lambda answer: str(answer.server_version)),
             )
         return versions[address]
 
@@ -162,7 +162,7 @@ class SharedReads:
         listed, began = list[Answer](), time.monotonic()
         request = ListWorkerDeploymentsRequest(namespace=spec.temporal_namespace, page_size=page_size)
         for _ in range(most_pages):
-            more, request.next_page_token = await self.ask(spec, "list_worker_deployments", request, value)
+            more, request.next_page_token = await self.ask(spec, request, value)
             listed += more
             if not request.next_page_token or time.monotonic() - began > self.deadline.timeout:
                 break
@@ -179,7 +179,7 @@ class SharedReads:
 
         return await self._once(
             ("problems", *place_of(spec)),
-            lambda: self.ask(spec, "describe_namespace", request, value),
+            lambda: self.ask(spec, request, value),
         )
 
     async def tasks(
@@ -213,7 +213,7 @@ class SharedReads:
                 for number, kind in TASK_QUEUE_TYPES.items()
             }
 
-        return await self.ask(spec, "describe_task_queue", request, value)
+        return await self.ask(spec, request, value)
 
     async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.
@@ -293,7 +293,7 @@ class SharedReads:
         from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 
         request = CountWorkflowExecutionsRequest(namespace=spec.temporal_namespace, query=query)
-        return await self.ask(spec, "count_workflow_executions", request, lambda answer: int(answer.count))
+        return await self.ask(spec, request, lambda answer: int(answer.count))
 
     async def workflows(
         self,
@@ -313,7 +313,6 @@ class SharedReads:
         # a row also has a memo and attributes, which would fill the memory of a Pod
         return await self.ask(
             spec,
-            "list_workflow_executions",
             request,
             lambda answer: ([value(info) for info in answer.executions], bytes(answer.next_page_token)),
         )
@@ -329,57 +328,43 @@ class SharedReads:
             namespace=spec.temporal_namespace,
             execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
         )
-        return await self.ask(spec, "describe_workflow_execution", request, value, may_be_absent=True)
+        return await self.ask(spec, request, value, may_be_absent=True)
 
-
-class TemporalReader:
-    """Reads one worker from Temporal; every method raises StateUnavailable or OutOfTime."""
-
-    def __init__(self, spec: WorkerSpec, shared: SharedReads) -> None:
-        self._spec = spec
-        self._shared = shared
-
-    async def deployment(self, *, for_routing: bool = True) -> WorkerDeployment | None:
+    async def deployment(self, spec: WorkerSpec, *, for_routing: bool = True) -> WorkerDeployment | None:
         """The worker's routing and its list of versions; None: Temporal does not know it.
 
         Without `for_routing`, a look with a memory may know them from an earlier look.
         """
-        spec, shared = self._spec, self._shared
-        return await shared.look.deployment(
-            spec, lambda: shared.summaries(spec), self._described, for_routing=for_routing
-        )
-
-    async def _described(self) -> WorkerDeployment | None:
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
-        request = DescribeWorkerDeploymentRequest(
-            namespace=self._spec.temporal_namespace, deployment_name=self._spec.worker_deployment
-        )
-        method = "describe_worker_deployment"
-        return await self._shared.ask(
-            self._spec, method, request, answers.worker_deployment, may_be_absent=True
+        namespace, name = spec.temporal_namespace, spec.worker_deployment
+        request = DescribeWorkerDeploymentRequest(namespace=namespace, deployment_name=name)
+        return await self.look.deployment(
+            spec,
+            lambda: self.summaries(spec),
+            lambda: self.ask(spec, request, answers.worker_deployment, may_be_absent=True),
+            for_routing=for_routing,
         )
 
-    async def version(self, build_id: str, listed: Version | None) -> Version | None:
+    async def version(self, spec: WorkerSpec, build_id: str, listed: Version | None) -> Version | None:
         """One version by name, combined with its entry in the list; None: neither knows it."""
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
 
         request = DescribeWorkerDeploymentVersionRequest(
-            namespace=self._spec.temporal_namespace,
+            namespace=spec.temporal_namespace,
             deployment_version=WorkerDeploymentVersion(
-                deployment_name=self._spec.worker_deployment, build_id=build_id
+                deployment_name=spec.worker_deployment, build_id=build_id
             ),
         )
-        return await self._shared.ask(
-            self._spec,
-            "describe_worker_deployment_version",
+        return await self.ask(
+            spec,
             request,
             lambda answer: answers.described_version(answer, listed),
             may_be_absent=True,
         )
 
-    async def pollers(self, queue: TaskQueue) -> Polled:
+    async def pollers(self, spec: WorkerSpec, queue: TaskQueue) -> Polled:
         """The recent pollers of a task queue."""
         from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
         from temporalio.api.taskqueue.v1 import TaskQueue as Named
@@ -387,49 +372,45 @@ class TemporalReader:
 
         number = next(number for number, kind in TASK_QUEUE_TYPES.items() if kind is queue.type)
         request = DescribeTaskQueueRequest(
-            namespace=self._spec.temporal_namespace,
+            namespace=spec.temporal_namespace,
             task_queue=Named(name=queue.name),
             task_queue_type=TypeNumber.ValueType(number),
         )
-        return await self._shared.ask(self._spec, "describe_task_queue", request, answers.pollers)
+        return await self.ask(spec, request, answers.pollers)
 
-    async def has_tasks(self, build_id: str, queue: TaskQueue) -> bool:
+    async def has_tasks(self, spec: WorkerSpec, build_id: str, queue: TaskQueue) -> bool:
         """Tasks of a version wait in a task queue, or came recently: the same test as Temporal's."""
-        tasks = await self._shared.tasks(self._spec, queue.name, build_id)
+        tasks = await self.tasks(spec, queue.name, build_id)
         return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in tasks[queue.type])
 
-    async def gate_run(self, task_queue: str, workflow_id: str) -> GateRun | None:
+    async def gate_run(self, spec: WorkerSpec, task_queue: str, workflow_id: str) -> GateRun | None:
         """The latest run of a gate workflow, with the reason of its failure; None: there is no run."""
         value = partial(answers.gate_run, task_queue, workflow_id)
-        run, fails = await self._shared.describe_workflow(self._spec, workflow_id, "", value)
+        run, fails = await self.describe_workflow(spec, workflow_id, "", value)
         if run is None or not (fails or run.status.has_failed):
             return run
-        failure = await self._failure(workflow_id)
+        failure = await self._failure(spec, workflow_id)
         return replace(run, failure=failure or ("no failure is recorded" if fails else ""))
 
-    async def _failure(self, workflow_id: str) -> str:
+    async def _failure(self, spec: WorkerSpec, workflow_id: str) -> str:
         """The failure in the newest events of a workflow's latest run; empty: none."""
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 
         request = GetWorkflowExecutionHistoryReverseRequest(
-            namespace=self._spec.temporal_namespace,
+            namespace=spec.temporal_namespace,
             execution=WorkflowExecution(workflow_id=workflow_id),
             maximum_page_size=_EVENTS,
         )
-        method = "get_workflow_execution_history_reverse"
         try:
-            return await self._shared.ask(
-                self._spec, method, request, answers.last_failure, may_be_absent=True
-            )
+            return await self.ask(spec, request, answers.last_failure, may_be_absent=True)
         except StateUnavailable:
             # it only explains a decision
             return ""
 
-    async def auto_upgrade_workflows(self, build_id: str) -> int:
+    async def auto_upgrade_workflows(self, spec: WorkerSpec, build_id: str) -> int:
         """How many open auto-upgrade workflows run on a version."""
-        version = (self._spec.worker_deployment, build_id)
-        return await self._shared.count(self._spec, [version], "AutoUpgrade")
+        return await self.count(spec, [(spec.worker_deployment, build_id)], "AutoUpgrade")
 
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:

@@ -187,7 +187,7 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links
         "reason": status.reason,
         "says": status.message,
         "request": request_phrase(status, now),
-        "command": _command(status),
+        "command": command_of(verb, status.worker) if (verb := advised(status)) else "",
         "buttons": [(verb, _MEANING[verb].format(target=status.target)) for verb in verbs],
         "links": list(_links(worker, links)) if worker else [],
         "report": worker,
@@ -209,12 +209,6 @@ def _links(worker: WorkerReport, links: Links) -> Iterator[tuple[str, str]]:
         # Argo CD names an application of another namespace with an underscore between the two
         path = "/".join(quote(part, safe="") for part in application.partition("_") if part not in {"_", ""})
         yield "Argo CD", f"{links.argocd.rstrip('/')}/applications/{path}"
-
-
-def _command(status: RolloutStatus) -> str:
-    """The command with which a person continues the rollout; empty: none does."""
-    verb = advised(status)
-    return command_of(verb, status.worker) if verb else ""
 
 
 def _shares(worker: WorkerReport, target: str) -> Sequence[Share]:

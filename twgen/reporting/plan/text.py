@@ -54,7 +54,11 @@ def plan_text(plan: Plan, *, colour: bool, width: int, detailed: bool = True) ->
     plan = printable_copy(plan)
     lines: list[Text] = []
     if len(plan.workers) > 1 and not detailed:
-        by_urgency = sorted(plan.workers, key=_urgency, reverse=True)
+        by_urgency = sorted(
+            plan.workers,
+            key=lambda worker: urgency(worker.routing.phase, is_alarm=bool(worker.unserved)),
+            reverse=True,
+        )
         warned = sum(len([*folded_warnings(worker.each_version, worker.warnings)]) for worker in by_urgency)
         lines += workers_line([worker.routing.phase for worker in by_urgency], width, warned)
         lines += lines_of_rows([_cells(worker, plan.now) for worker in by_urgency], width)
@@ -66,10 +70,6 @@ def plan_text(plan: Plan, *, colour: bool, width: int, detailed: bool = True) ->
     return written(lines, colour=colour)
 
 
-def _urgency(worker: WorkerPlan) -> tuple[bool, int]:
-    return urgency(worker.routing.phase, is_alarm=bool(worker.unserved))
-
-
 def _cells(worker: WorkerPlan, now: datetime) -> list[Text]:
     """What one line says of a worker: its name, its phase, and what comes next and why."""
     look = sign_and_style(worker.routing.phase, worker.unserved)
@@ -77,9 +77,8 @@ def _cells(worker: WorkerPlan, now: datetime) -> list[Text]:
     actions = Counter(version.action for version in worker.versions.versions)
     del actions[VersionAction.KEEP]
     counts = ", ".join(f"{actions[action]} {action}" for action in _ACTIONS if actions[action])
-    name = name_cell(look, worker.spec.worker_deployment)
     return [
-        name,
+        name_cell(look, worker.spec.worker_deployment),
         Text(phase_with_reason(worker.routing.phase, worker.routing.reason), look[1]),
         Text(counts),
         Text(change),

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from twgen.errors import InvalidInput
-from twgen.executing.histories import Written, file_name, write_histories
+from twgen.executing.files import Written, file_name, write_histories
 from twgen.model.histories import Recorded, Sample
 
 SMALL, LARGE, GONE = (

@@ -1,18 +1,25 @@
-"""Reads and writes the files of a ledger."""
+"""Writes files for people: those of a ledger, and the histories of workflows."""
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from twgen.errors import InvalidInput
+from twgen.model.histories import Recorded, Sample
+from twgen.planning.histories import chosen
 from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
 from twgen.specs.kinds import LEDGER_FOLDER, is_file
 
 _ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"
+_LONGEST_NAME = 200
+"""Of a file name, without the run's ID; file systems allow 255 bytes."""
 
 ReadFile = Callable[[str], bytes]
 """The content of a file; raises InvalidInput."""
@@ -57,10 +64,14 @@ def alone_in(folders: Collection[Path]) -> Iterator[None]:
 
 def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: ReadFile) -> dict[Path, str]:
     """The text of every ledger file with the versions that it lacks."""
-    return {
-        file: updated_text(_text(str(file), read_file) if os.path.lexists(file) else "", entries, str(file))
-        for file, entries in changes.items()
-    }
+    texts = {}
+    for file, entries in changes.items():
+        try:
+            text = read_file(str(file)).decode() if os.path.lexists(file) else ""
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"{file}: this is not UTF-8 text: save the file as UTF-8") from error
+        texts[file] = updated_text(text, entries, str(file))
+    return texts
 
 
 def with_attributes(files: Mapping[Path, str]) -> dict[Path, str]:
@@ -100,8 +111,53 @@ def write_files(files: Mapping[Path, str]) -> None:
             raise InvalidInput(f"cannot write {file}: {error.strerror}") from error
 
 
-def _text(file: str, read_file: ReadFile) -> str:
+class Written(NamedTuple):
+    """The histories that were written into a folder."""
+
+    histories: tuple[Recorded, ...]
+    larger: tuple[Recorded, ...]
+    """Left out: each was larger than the remaining bytes."""
+    bytes: int
+
+
+async def write_histories(
+    folder: Path,
+    mode: int,
+    recorded: Sequence[Recorded],
+    sample: Sample,
+    history: Callable[[Recorded, int], Awaitable[str | None]],
+) -> Written:
+    """Write a sample of histories, one file each, into an empty folder.
+
+    `mode` is for each file. `history` returns the text of one: empty if it is no longer kept, None if it has
+    more than the given bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
+    would read all its files.
+    """
+    files: list[Recorded] = []
+    larger: list[Recorded] = []
+    size = 0
     try:
-        return read_file(file).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file}: this is not UTF-8 text: save the file as UTF-8") from error
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else runs meanwhile
+        if next(folder.iterdir(), None):  # noqa: ASYNC240
+            raise InvalidInput(f"{folder} is not empty: use an empty folder")
+        for workflow in chosen(recorded, sample.of_each_type):
+            text = await history(workflow, sample.most_bytes - size)
+            if text is None:
+                larger.append(workflow)
+            elif text:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+                opened = os.open(folder / file_name(workflow), flags, mode)
+                with os.fdopen(opened, "wb") as file:
+                    size += file.write(text.encode())
+                files.append(workflow)
+    except OSError as error:
+        raise InvalidInput(f"cannot write histories to {folder}: {error.strerror}") from error
+    return Written(tuple(files), tuple(larger), size)
+
+
+def file_name(recorded: Recorded) -> str:
+    """The name of its file: the ID of the workflow as a URL has it, shortened, and the ID of the run."""
+    escaped = re.sub("%.?$", "", quote(recorded.workflow_id, safe="")[:_LONGEST_NAME])
+    # a character of several bytes may have been cut in two
+    whole = quote(unquote(escaped, errors="ignore"), safe="")
+    return f"{whole}.{recorded.run_id}.json"

@@ -8,7 +8,7 @@ import pytest
 from urllib3.contrib.socks import SOCKSProxyManager
 
 from tests.clients.tls_server import authority, serving
-from twgen.clients.pools import NoProxy, pool_to, pool_trusting
+from twgen.clients.http import NoProxy, pool_to, pool_trusting
 from twgen.errors import StateUnavailable
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "request_method")

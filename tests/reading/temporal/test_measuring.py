@@ -1,8 +1,8 @@
-"""What a Prometheus says of a target, as points of its ramp."""
+"""The points that a Prometheus has of a target."""
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -22,9 +22,8 @@ from twgen.model.analysis import Analysis, Measurement, Metric, NoData, OnFailur
 from twgen.model.operator import PrometheusServer
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.world import World
-from twgen.reading.prometheus import PrometheusReader
-from twgen.reading.temporal.measuring import MakesPrometheusReaders
-from twgen.reading.temporal.reader import SharedReads
+from twgen.reading.temporal.measuring import points_of
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_world
 
 MINUTE = timedelta(minutes=1)
@@ -44,7 +43,7 @@ def served() -> Iterator[Served]:
 def read(served: Served, passed: timedelta, asked: PrometheusQuery = QUERY) -> tuple[Point, ...]:
     async def story() -> tuple[Point, ...]:
         servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
-        return await PrometheusReader(servers, Deadline(60)).points(asked, SPEC, SINCE, SINCE + passed)
+        return await points_of(servers, asked, SPEC, SINCE, SINCE + passed, Deadline(60))
 
     return asyncio.run(story())
 
@@ -149,14 +148,14 @@ class Temporal(TemporalClients):
 
 
 def measured(
-    spec: WorkerSpec, prometheus: MakesPrometheusReaders, *, for_routing: bool = True
+    spec: WorkerSpec, servers_of: Callable[[WorkerSpec], PrometheusServers], *, for_routing: bool = True
 ) -> tuple[Measurement, ...] | None:
     """What one look at the worker says of its target."""
     now = SINCE + 2 * MINUTE
 
     async def story() -> World:
-        temporal = SharedReads(Temporal(), Deadline(60))
-        reading = Reading(temporal, None, now, for_routing, now, prometheus=prometheus)
+        temporal = TemporalReader(Temporal(), Deadline(60))
+        reading = Reading(temporal, None, now, for_routing, now, prometheus_of=servers_of)
         return await asyncio.create_task(read_world([spec], reading))
 
     found = asyncio.run(story()).workers[spec.key].temporal
@@ -173,22 +172,19 @@ def test_look_has_the_points_of_the_target_and_tells_what_it_could_not_read(serv
     progressive = replace(spec, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
     served.answers([[FIRST.timestamp(), "0.5"]])
 
-    class Shared:
-        def reader(self, _: WorkerSpec, deadline: Deadline) -> PrometheusReader:
-            servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
-            return PrometheusReader(servers, deadline)
+    def shared(_: WorkerSpec) -> PrometheusServers:
+        return PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
 
-    assert measured(progressive, Shared()) == (
+    assert measured(progressive, shared) == (
         Measurement("errors", SINCE, points=(Point(FIRST, 0.5),)),
         Measurement("other", SINCE, problem="no Prometheus 'other' is available here: ask the operator"),
     )
 
 
 def test_look_that_needs_no_number_makes_nothing_that_asks_for_one() -> None:
-    class Unasked:
-        def reader(self, *_: object) -> PrometheusReader:
-            raise AssertionError
+    def unasked(_: WorkerSpec) -> PrometheusServers:
+        raise AssertionError
 
     progressive = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
-    assert measured(progressive, Unasked(), for_routing=False) is None
-    assert measured(with_policy(progressive, analysis=None), Unasked()) is None
+    assert measured(progressive, unasked, for_routing=False) is None
+    assert measured(with_policy(progressive, analysis=None), unasked) is None
