@@ -22,7 +22,7 @@ from twgen.model.analysis import (
 )
 from twgen.model.marks import MarkKey
 from twgen.model.spec import Rollout, RolloutStep, Strategy
-from twgen.planning.rollout import Mark, next_write
+from twgen.planning.rollout import WriteMarks, next_write
 from twgen.planning.sentences import spoken
 from twgen.simulating.simulate import NO_TIME, initial_state, usual_world
 from twgen.simulating.worker import Measuring, SimulatedWorker
@@ -129,7 +129,7 @@ def _most_that_pass(worker: SimulatedWorker, started: int, counts: Iterable[int]
         worker.measure = _counted(started, failed)
         plan = worker.plan()
         match next_write(plan):
-            case Mark(marks=marks) if MarkKey.ABORTED in marks:
+            case WriteMarks(marks=marks) if MarkKey.ABORTED in marks:
                 return True
             case _:
                 others.add((plan.routing.action, plan.routing.percentage, plan.routing.reason))
