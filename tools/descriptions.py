@@ -21,16 +21,17 @@ def described(schema: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
         marks = marks_of(declared)
         one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), {})
         for name, inner in one_of.items():
-            about = {"description": " ".join(inner.__doc__.split())}
-            schema = _changed(
-                schema, [name], lambda found, inner=inner, about=about: about | described(found, inner)
-            )
+            schema = _changed(schema, [name], partial(_described_choice, inner=inner))
         if Mark.INLINE in marks:
             schema = described(schema, get_args(declared)[0])
         elif attribute in names and not one_of:
             change = partial(_described_field, declared=declared, description=docstrings.get(attribute, ""))
             schema = _changed(schema, names[attribute].split("."), change)
     return schema
+
+
+def _described_choice(found: dict[str, Any], inner: type[Any]) -> dict[str, Any]:
+    return {"description": " ".join((inner.__doc__ or "").split())} | described(found, inner)
 
 
 def _described_field(found: dict[str, Any], declared: Any, description: str) -> dict[str, Any]:
