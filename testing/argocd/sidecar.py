@@ -1,4 +1,4 @@
-"""The plugin's server, in the surroundings that `deploy/` gives it in the Pod of Argo CD's repo-server."""
+"""The plugin's server, in the environment that `deploy/` gives it in the Pod of Argo CD's repo-server."""
 
 import json
 import os

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from twgen.cli.environment import environment
 from twgen.cli.main import twgen
-from twgen.cli.surroundings import surroundings
 from twgen.yaml.reader import read_documents
 
 STORIES = Path(__file__).parents[1] / "fixtures" / "cases"
@@ -30,7 +30,7 @@ def told(folder: Path) -> dict[str, str]:
     if (operator := folder / "operator.yaml").exists():
         common += ["--operator-config", str(operator)]
     runner = CliRunner(env=settings.get("environment"))
-    surroundings.cache_clear()
+    environment.cache_clear()
     commands = {
         "plan.txt": ["plan", *common],
         "plan.md": ["plan", *common, "-o", "markdown"],
@@ -38,7 +38,7 @@ def told(folder: Path) -> dict[str, str]:
         "manifests.yaml": ["render", *common],
     }
     texts = {name: _run(runner, arguments) for name, arguments in commands.items()}
-    surroundings.cache_clear()
+    environment.cache_clear()
     return texts
 
 

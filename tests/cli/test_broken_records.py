@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tests.broken_documents import broken_text, json_values, mutations
 from tests.schemas.documents import OPERATOR
+from twgen.cli.environment import environment
 from twgen.cli.main import twgen
 from twgen.cli.options import refuse_settings_of_operator
-from twgen.cli.surroundings import surroundings
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -62,9 +62,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / "specs" / f"{document['kind'].lower()}.json").write_text(json.dumps(document))
     (tmp_path / "snapshot.json").write_text(json.dumps(snapshot()))
     monkeypatch.chdir(tmp_path)
-    surroundings.cache_clear()
+    environment.cache_clear()
     yield tmp_path
-    surroundings.cache_clear()
+    environment.cache_clear()
 
 
 def ends_well(*arguments: str) -> None:
@@ -191,7 +191,7 @@ def test_no_broken_operator_configuration_is_a_bug(
 ) -> None:
     for name, value in {**PLUGIN, "TWGEN_OPERATOR_CONFIG": "operator.json"}.items():
         monkeypatch.setenv(name, value)
-    surroundings.cache_clear()
+    environment.cache_clear()
     (folder / "operator.json").write_text(json.dumps(document))
     ends_well("render", "specs", "--snapshot", "snapshot.json")
 
@@ -211,7 +211,7 @@ def test_no_broken_plugin_parameter_is_a_bug(
     assert folder
     for name, value in {**PLUGIN, "ARGOCD_APP_PARAMETERS": json.dumps(parameters)}.items():
         monkeypatch.setenv(name, value)
-    surroundings.cache_clear()
+    environment.cache_clear()
     try:
         refuse_settings_of_operator()
     except TwgenError:

@@ -5,14 +5,14 @@ from time import monotonic
 
 import pytest
 
-from twgen.cli.following import Patience, Standing
+from twgen.cli.following import Patience, RolloutState
 from twgen.errors import NegativeAnswer, OutOfTime
 from twgen.model.plan import Phase
 
-WAITS = Standing("shop/pay", Phase.WAITING, "it stays at 5%")
-MOVES = Standing("shop/ship", Phase.MOVING, "its pause has passed")
-BLOCKED = Standing("shop/bill", Phase.BLOCKED, "somebody has paused it")
-SETTLED = Standing("shop/mail", Phase.SETTLED, "it has all traffic")
+WAITS = RolloutState("shop/pay", Phase.WAITING, "it stays at 5%")
+MOVES = RolloutState("shop/ship", Phase.MOVING, "its pause has passed")
+BLOCKED = RolloutState("shop/bill", Phase.BLOCKED, "somebody has paused it")
+SETTLED = RolloutState("shop/mail", Phase.SETTLED, "it has all traffic")
 
 
 def test_rollouts_are_followed_while_one_goes_on_beside_one_that_is_blocked() -> None:

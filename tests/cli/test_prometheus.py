@@ -12,10 +12,10 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_argocd_settings import OPERATOR, plugin, refused
 from tests.strategies import a_spec
+from twgen.cli.environment import Terminal, environment
 from twgen.cli.in_cluster import mounted_prometheus
 from twgen.cli.live import CommonPrometheus
 from twgen.cli.settings import Settings, settings_of
-from twgen.cli.surroundings import Terminal, surroundings
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Application, Operator, PrometheusServer
 from twgen.records.intent import intent_of
@@ -29,7 +29,7 @@ METRIC = {
 
 def at_a_terminal(*given: PrometheusServer, operator: tuple[PrometheusServer, ...] = ()) -> Settings:
     settings = settings_of({"prometheus": given, "quiet": True})
-    return replace(settings, operator=Operator(prometheus=operator), surroundings=Terminal())
+    return replace(settings, operator=Operator(prometheus=operator), environment=Terminal())
 
 
 def measure(story: Path, metric: dict[str, Any]) -> None:
@@ -94,12 +94,12 @@ def test_project_of_argocd_asks_what_it_was_granted(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("ARGOCD_APP_NAME", "pay")
     for project, may in (("payments", (SHARED,)), ("shop", ()), ("", ())):
         monkeypatch.setenv("ARGOCD_APP_PROJECT_NAME", project)
-        surroundings.cache_clear()
-        assert surroundings().prometheus(operator) == may
+        environment.cache_clear()
+        assert environment().prometheus(operator) == may
         assert operator.prometheus_of(Application("pay", project)) == may
     remedy = "the operator must list Argo CD project '' in `prometheus` of /etc/twgen/operator.yaml"
-    assert surroundings().prometheus_remedy(operator) == remedy
-    surroundings.cache_clear()
+    assert environment().prometheus_remedy(operator) == remedy
+    environment.cache_clear()
 
 
 def test_application_of_argocd_cannot_name_a_server_itself(run: Run, story: Path) -> None:

@@ -13,12 +13,12 @@ from twgen.cli import in_cluster, rollouts_by_tick
 from twgen.cli.in_cluster import ClusterServers, JobPlace
 from twgen.cli.live import CommonPrometheus, Connections
 from twgen.cli.rolling import RolloutServers
-from twgen.cli.rollouts_by_tick import RolloutsByTick, glimpse_of
+from twgen.cli.rollouts_by_tick import RolloutsByTick, metadata_of
 from twgen.clients.prometheus import PrometheusServers
 from twgen.executing.ports import IntentPlace, IntentServers, Reported
 from twgen.model.operator import PrometheusServer
 from twgen.model.plan import WorkerPlan
-from twgen.model.rollout import Glimpse
+from twgen.model.rollout import RolloutMetadata
 from twgen.model.world import World
 from twgen.reading.rollouts import parse_intent
 from twgen.records.intent import Intent, intent_of, write_intent
@@ -62,8 +62,8 @@ class Process:
         self.intents: dict[str, Intent] = {}
 
     def see(self, *intents: Intent) -> None:
-        self.intents = {"/".join(glimpse_of(one).place): one for one in intents}
-        self.rollouts.see(map(glimpse_of, intents))
+        self.intents = {"/".join(metadata_of(one).place): one for one in intents}
+        self.rollouts.see(map(metadata_of, intents))
 
     async def _intent(self, place: JobPlace) -> Intent:
         return self.intents[place.name]
@@ -90,13 +90,13 @@ def test_no_rollout_begins_before_it_is_known_which_ones_an_earlier_process_has_
 ) -> None:
     async def after(_: ClusterServers) -> None: ...
 
-    async def glimpses(*_: object) -> list[Glimpse]:
-        return [glimpse_of(intent(0))]
+    async def listed(*_: object) -> list[RolloutMetadata]:
+        return [metadata_of(intent(0))]
 
     async def story() -> None:
         process = Process(monkeypatch, after)
         process.intents = {"shop/w0-rollout": intent(0)}
-        monkeypatch.setattr(rollouts_by_tick, "read_glimpses", glimpses)
+        monkeypatch.setattr(rollouts_by_tick, "list_rollouts", listed)
         following = asyncio.create_task(process.rollouts.follow())
         await settle()
         assert process.read == []
@@ -120,7 +120,7 @@ def test_status_is_read_once_after_somebody_has_changed_it(monkeypatch: pytest.M
         process = Process(monkeypatch, after)
         process.intents = {"shop/w0-rollout": intent(0)}
         for version, is_read in (("7", False), ("7", False), ("9", True), ("", True)):
-            process.rollouts.see([glimpse_of(intent(0))._replace(status_version=version)])
+            process.rollouts.see([metadata_of(intent(0))._replace(status_version=version)])
             before = sum(reads)
             await settle()
             assert sum(reads) - before == is_read
@@ -142,9 +142,9 @@ def test_eight_rollouts_that_wait_for_a_status_to_be_written_delay_no_request_to
 
     async def story() -> None:
         process = Process(monkeypatch, after)
-        asked = glimpse_of(intent(8))._replace(request="abort")
+        asked = metadata_of(intent(8))._replace(request="abort")
         process.see(*map(intent, range(9)))
-        process.rollouts.see([*map(glimpse_of, map(intent, range(8))), asked])
+        process.rollouts.see([*map(metadata_of, map(intent, range(8))), asked])
         await settle()
         assert process.read == [f"w{number}" for number in range(9)]
         process.rollouts.stop()
@@ -197,12 +197,12 @@ def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.Monke
 
     async def after(*_: object) -> None: ...
 
-    async def glimpses(*_: object) -> list[Any]:
+    async def listed(*_: object) -> list[Any]:
         nonlocal looks
         looks += 1
         if looks == 1:
             raise KeyError("secret-token")
-        return [glimpse_of(intent(0))]
+        return [metadata_of(intent(0))]
 
     async def sleep(_: object) -> None:
         await settle()
@@ -212,7 +212,7 @@ def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.Monke
     async def story() -> Process:
         process = Process(monkeypatch, after)
         process.intents = {"shop/w0-rollout": intent(0)}
-        monkeypatch.setattr(rollouts_by_tick, "read_glimpses", glimpses)
+        monkeypatch.setattr(rollouts_by_tick, "list_rollouts", listed)
         monkeypatch.setattr(rollouts_by_tick, "sleep", sleep)
         process.rollouts.remember((), {})
         with pytest.raises(asyncio.CancelledError):

@@ -8,9 +8,9 @@ import click
 import pytest
 
 from tests.cli.conftest import Run
+from twgen.cli.environment import Terminal, usual_kubeconfig
 from twgen.cli.main import twgen
 from twgen.cli.rollout import command as rollout
-from twgen.cli.surroundings import Terminal, usual_kubeconfig
 from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
 from twgen.reporting.printable import printable

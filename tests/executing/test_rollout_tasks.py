@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.planning.situations import NOW
 from twgen.errors import StateUnavailable
 from twgen.executing.rollout_tasks import RolloutTasks
-from twgen.model.rollout import Glimpse
+from twgen.model.rollout import RolloutMetadata
 
-V1 = Glimpse("shop", "pay-rollout", "hash-1", "uid", request="")
+V1 = RolloutMetadata("shop", "pay-rollout", "hash-1", "uid", request="")
 V2 = V1._replace(intent_hash="hash-2")
 OTHER = V1._replace(name="mail-rollout")
 
@@ -31,8 +31,8 @@ class Rollouts(RolloutTasks):
     def note(self, subject: str, error: Exception) -> None:
         self.bugs.append((subject, error))
 
-    async def carry_out(self, glimpse: Glimpse) -> None:
-        key = f"{glimpse.name} {glimpse.intent_hash}"
+    async def carry_out(self, metadata: RolloutMetadata) -> None:
+        key = f"{metadata.name} {metadata.intent_hash}"
         assert key not in self.held, "one at a time"
         self.begun.append(key)
         self.held[key] = asyncio.Event()
@@ -47,8 +47,8 @@ class Rollouts(RolloutTasks):
         self.held[key].set()
         await settle()
 
-    async def seeing(self, *glimpses: Glimpse) -> None:
-        self.see(glimpses)
+    async def seeing(self, *listed: RolloutMetadata) -> None:
+        self.see(listed)
         await settle()
 
 
@@ -133,8 +133,8 @@ def test_rollout_that_has_ended_begins_again_for_a_request_or_when_told() -> Non
 def test_rollout_that_has_ended_begins_once_for_each_request_however_long_it_waits() -> None:
     async def tell(rollouts: Rollouts) -> None:
         asked = V1._replace(request="retry")
-        for glimpse in (asked, asked, asked, V1, asked, asked, asked._replace(request="abort")):
-            await rollouts.seeing(glimpse)
+        for metadata in (asked, asked, asked, V1, asked, asked, asked._replace(request="abort")):
+            await rollouts.seeing(metadata)
             for key in list(rollouts.held):
                 await rollouts.end(key)
 
@@ -188,7 +188,7 @@ def test_whatever_is_seen_a_worker_has_one_rollout_and_the_newest_intent_is_not_
 ) -> None:
     async def tell(rollouts: Rollouts) -> None:
         seen = {"see 1": [V1], "see 2": [V2], "gone": [], "asked": [V2._replace(request="retry")]}
-        newest: list[Glimpse] = []
+        newest: list[RolloutMetadata] = []
         for deed in deeds:
             if deed in seen:
                 newest = seen[deed]
@@ -200,11 +200,11 @@ def test_whatever_is_seen_a_worker_has_one_rollout_and_the_newest_intent_is_not_
                 rollouts.begin_again(V1 if deed == "again 1" else V2)
                 await settle()
             assert len(rollouts.held) <= 1
-        for glimpse in newest:
+        for metadata in newest:
             for key in list(rollouts.held):
                 await rollouts.end(key)
-            await rollouts.seeing(glimpse._replace(request=""))
-            key = f"{glimpse.name} {glimpse.intent_hash}"
+            await rollouts.seeing(metadata._replace(request=""))
+            key = f"{metadata.name} {metadata.intent_hash}"
             assert key in rollouts.begun
 
     story(tell)

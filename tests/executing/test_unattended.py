@@ -19,7 +19,7 @@ from twgen.executing.ports import View
 from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.executing.unattended import carry_out
 from twgen.model.requests import AnswerState, Request, Verb
-from twgen.model.rollout import Glimpse
+from twgen.model.rollout import RolloutMetadata
 from twgen.model.status import RolloutStatus
 from twgen.reading.rollouts import read_rollout_status
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
@@ -54,13 +54,13 @@ class Unusable:
         request = Request(name, verb, SPEC.build_id, NOW, "ana")
         self.api.annotate(STATUS, **{REQUEST: write_request(request)})
 
-    def glimpse(self) -> Glimpse:
+    def metadata(self) -> RolloutMetadata:
         annotations = self.api.objects.get(STATUS, {}).get("metadata", {}).get("annotations", {})
-        return Glimpse("shop", "payments-rollout", "h", self.intent.uid, annotations.get(REQUEST, ""))
+        return RolloutMetadata("shop", "payments-rollout", "h", self.intent.uid, annotations.get(REQUEST, ""))
 
     async def see(self, tasks: RolloutTasks, minutes: int) -> None:
         for _ in range(minutes * 60 // 8):
-            tasks.see([self.glimpse()])
+            tasks.see([self.metadata()])
             for _ in range(30):
                 await asyncio.sleep(0)
             self.time += timedelta(seconds=8)
@@ -94,8 +94,8 @@ class Tasks(RolloutTasks):
         super().__init__(cluster.now, print, print)
         self.cluster = cluster
 
-    async def carry_out(self, glimpse: Glimpse) -> None:
-        await carry_out(self.cluster, glimpse.intent_hash, None)
+    async def carry_out(self, metadata: RolloutMetadata) -> None:
+        await carry_out(self.cluster, metadata.intent_hash, None)
 
 
 def test_intent_that_cannot_be_carried_out_is_reported_once_also_by_the_next_process() -> None:

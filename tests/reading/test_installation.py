@@ -13,7 +13,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.reading.installation.installed import read_tick
-from twgen.reading.installation.workloads import read_strays
+from twgen.reading.installation.workloads import read_orphans
 from twgen.reading.objects import objects_to_import
 from twgen.records.intent import intent_of
 
@@ -66,7 +66,7 @@ def test_deployment_speaks_for_no_worker_of_another_namespace(
     worker: str, namespace: str, number: int
 ) -> None:
     cluster = Cluster(deployments=[version_of(worker, namespace)])
-    assert len(asyncio.run(read_strays(cluster.client(), [""], (), Deadline(5)))) == number
+    assert len(asyncio.run(read_orphans(cluster.client(), [""], (), Deadline(5)))) == number
 
 
 def tick_of(namespace: str, looks_at: str) -> Mapping[str, Any]:

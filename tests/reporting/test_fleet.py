@@ -22,9 +22,9 @@ from twgen.reporting.page.pages import fleet_page
 from twgen.reporting.status.lines import (
     fleet_status,
     lines_without_details,
+    orphan_lines,
     request_phrase,
     status_lines,
-    stray_lines,
     when_answered,
 )
 from twgen.reporting.status.trees import Layout, status_text
@@ -67,7 +67,7 @@ def test_line_says_where_a_rollout_stands_for_how_long_and_why() -> None:
 
 
 def test_deployments_that_no_intent_names_any_more_are_told_of() -> None:
-    [line] = stray_lines({"shop/gone": ["gone-v1", "gone-v2"]})
+    [line] = orphan_lines({"shop/gone": ["gone-v1", "gone-v2"]})
     assert line.startswith("shop/gone: gone-v1 and gone-v2 are no longer rendered")
     assert "kubectl delete deployments,hpa,pdb -n shop -l temporal.io/deployment-name=gone" in line
     assert document_of(warnings=[line])["warnings"] == [line]

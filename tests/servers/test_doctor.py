@@ -388,12 +388,12 @@ def test_intent_that_was_edited_and_worker_that_nothing_renders_are_told(install
     assert "greeter-rollout was edited by hand" in edited["says"]
     assert edited["remedy"].startswith("apply it again")
     i.cluster.api.delete(intent)
-    [stray] = i.seen(code=0)
-    assert stray["says"] == "greeter-v1 is no longer rendered, but Argo CD does not prune it"
+    [orphan] = i.seen(code=0)
+    assert orphan["says"] == "greeter-v1 is no longer rendered, but Argo CD does not prune it"
     access = ("-n", i.namespace, "--kubeconfig", str(i.cluster.kubeconfig), *PATIENT)
     shown = run(i.folder, "status", "--from-cluster", options=access, takes_paths=False)
-    assert f"{stray['says']}: {stray['because']}" in shown.stdout, shown
-    i.mend([stray])
+    assert f"{orphan['says']}: {orphan['because']}" in shown.stdout, shown
+    i.mend([orphan])
     assert i.seen(code=0) == []
 
 

@@ -178,8 +178,8 @@ def deployment(namespace: str, name: str, **metadata: Any) -> Document:
 def test_deployment_of_a_worker_that_no_spec_names_is_warned_of_and_not_rendered(
     cluster: Cluster, specs: Path, namespace: str, tmp_path: Path
 ) -> None:
-    stray = deployment(namespace, "gone-v1", annotations={"twgen.io/identity": "twgen/me"})
-    cluster.kubectl("apply", "-f", "-", input=write_documents([stray]))
+    orphan = deployment(namespace, "gone-v1", annotations={"twgen.io/identity": "twgen/me"})
+    cluster.kubectl("apply", "-f", "-", input=write_documents([orphan]))
     rendered = live(cluster, specs, "render", "--identity", "twgen/me")
     assert f"no spec names {namespace}/gone, but its Deployment carries the identity" in rendered.stderr
     assert "gone-v1" not in rendered.stdout

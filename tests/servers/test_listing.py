@@ -12,11 +12,11 @@ from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.model.plan import Phase
-from twgen.model.rollout import Driver, Glimpse
+from twgen.model.rollout import Driver, RolloutMetadata
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.reading import listing
-from twgen.reading.listing import config_maps_path, read_glimpses, rollout_objects
+from twgen.reading.listing import config_maps_path, list_rollouts, rollout_objects
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import write_rollout_status
 from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT, rollout_labels
@@ -92,13 +92,13 @@ def test_look_for_requests_gets_metadata_alone_whatever_config_maps_hold(
             )
         return [budget.bytes for budget in budgets]
 
-    async def seen(client: KubernetesClient) -> list[Glimpse]:
-        return await read_glimpses(client, namespace, AnswerDeadline(20))
+    async def seen(client: KubernetesClient) -> list[RolloutMetadata]:
+        return await list_rollouts(client, namespace, AnswerDeadline(20))
 
     of_metadata, whole = ask(cluster, sizes)
     assert of_metadata < 10_000
     assert whole > 3 * MIB
-    assert [glimpse.name for glimpse in ask(cluster, seen)] == ["w0", "w1", "w2"]
+    assert [metadata.name for metadata in ask(cluster, seen)] == ["w0", "w1", "w2"]
 
 
 def test_namespace_with_config_maps_that_fill_an_answer_hides_no_rollout_of_another(

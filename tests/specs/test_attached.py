@@ -6,7 +6,7 @@ import pytest
 
 from tests.refused import bases, changed, documents, refusals, strictly
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
-from twgen.model.problem import MOST_TOLD, Document
+from twgen.model.problem import MOST_REPORTED, Document
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
@@ -165,25 +165,25 @@ def test_build_id_that_does_not_fit_where_a_template_asks_for_it_is_refused() ->
 
 @pytest.mark.parametrize("selector", [None, {}])
 def test_budget_that_selects_none_or_all_pods_is_warned_of(selector: object) -> None:
-    (doubt,) = strictly(changed(bases()["poddisruptionbudget"], {"spec.selector": selector}))
-    assert "matchLabels: {}" in doubt
+    (warning,) = strictly(changed(bases()["poddisruptionbudget"], {"spec.selector": selector}))
+    assert "matchLabels: {}" in warning
 
 
-def doubts(kind: str, changes: dict[str, Any]) -> list[str]:
+def warnings(kind: str, changes: dict[str, Any]) -> list[str]:
     found = parsed(changed(bases()[kind], changes))
     assert (found.problems, found.unknown_fields) == ((), ())
     return [f"{item.path}: {item.message}" for item in found.warnings]
 
 
 def test_metric_of_an_object_that_is_the_same_for_every_version_is_warned_of() -> None:
-    (doubt,) = doubts("horizontalpodautoscaler", {"spec.metrics[3].object.metric.name": "requests"})
-    assert doubt.startswith("spec.template.spec.metrics[3].object: does not select a version")
+    (warning,) = warnings("horizontalpodautoscaler", {"spec.metrics[3].object.metric.name": "requests"})
+    assert warning.startswith("spec.template.spec.metrics[3].object: does not select a version")
 
 
 def test_metric_whose_name_differs_only_by_temporal_namespace_is_that_of_all_versions() -> None:
     metric = {"name": "backlog-{{ .TemporalNamespace }}"}
-    (doubt,) = doubts("horizontalpodautoscaler", {"spec.metrics[1].external.metric": metric})
-    assert doubt.startswith("spec.template.spec.metrics[1].external.metric.selector: is missing")
+    (warning,) = warnings("horizontalpodautoscaler", {"spec.metrics[1].external.metric": metric})
+    assert warning.startswith("spec.template.spec.metrics[1].external.metric.selector: is missing")
 
 
 EXPRESSION = {"key": "app", "operator": "In", "values": ["payments"]}
@@ -191,8 +191,8 @@ EXPRESSION = {"key": "app", "operator": "In", "values": ["payments"]}
 
 def test_budget_that_selects_by_expressions_alone_is_the_same_for_every_version() -> None:
     selector = {"spec.selector": {"matchExpressions": [EXPRESSION]}}
-    (doubt,) = doubts("poddisruptionbudget", selector)
-    assert doubt == (
+    (warning,) = warnings("poddisruptionbudget", selector)
+    assert warning == (
         "spec.template.spec.selector: selects the same pods for every version, and a pod with"
         " two budgets cannot be evicted: write matchLabels: {} next to matchExpressions"
     )
@@ -208,12 +208,12 @@ def test_budget_that_selects_by_expressions_alone_is_the_same_for_every_version(
     ids=["labels", "build ID", "Deployment"],
 )
 def test_budget_that_selects_the_pods_of_each_version_is_in_order(selector: dict[str, Any]) -> None:
-    assert doubts("poddisruptionbudget", {"spec.selector": selector}) == []
+    assert warnings("poddisruptionbudget", {"spec.selector": selector}) == []
 
 
 def test_budget_that_says_the_same_of_each_namespace_is_the_same_for_every_version() -> None:
     selector = {"matchExpressions": [{**EXPRESSION, "values": ["{{ .TemporalNamespace }}"]}]}
-    assert len(doubts("poddisruptionbudget", {"spec.selector": selector})) == 1
+    assert len(warnings("poddisruptionbudget", {"spec.selector": selector})) == 1
 
 
 def test_share_of_a_budget_may_have_more_digits_than_anybody_can_count() -> None:
@@ -224,7 +224,7 @@ def test_share_of_a_budget_may_have_more_digits_than_anybody_can_count() -> None
 
 @pytest.mark.parametrize("limit", ["(removed)", None])
 def test_budget_without_a_limit_protects_no_pods(limit: str | None) -> None:
-    assert doubts("poddisruptionbudget", {"spec.maxUnavailable": limit}) == [
+    assert warnings("poddisruptionbudget", {"spec.maxUnavailable": limit}) == [
         "spec.template.spec: protects no pods: write minAvailable or maxUnavailable"
     ]
 
@@ -240,15 +240,15 @@ def test_selector_of_a_metric_that_is_not_filled_in_is_warned_of(selector: objec
     metric = {"name": "backlog", "selector": selector}
     source = {"metric": metric, "target": {"type": "Value", "value": "1"}}
     metrics = {"spec.metrics": [{"type": "External", "external": source}]}
-    (doubt,) = doubts("horizontalpodautoscaler", metrics)
-    assert doubt.startswith("spec.template.spec.metrics[0].external.metric.selector: is not filled in")
+    (warning,) = warnings("horizontalpodautoscaler", metrics)
+    assert warning.startswith("spec.template.spec.metrics[0].external.metric.selector: is not filled in")
 
 
 def test_external_metric_without_a_selector_is_warned_of() -> None:
     source = {"metric": {"name": "backlog"}, "target": {"type": "Value", "value": "1"}}
     metrics = {"spec.metrics": [{"type": "External", "external": source}]}
-    [doubt] = doubts("horizontalpodautoscaler", metrics)
-    assert doubt == (
+    [warning] = warnings("horizontalpodautoscaler", metrics)
+    assert warning == (
         "spec.template.spec.metrics[0].external.metric.selector: is missing, so each version"
         " scales on the total of all: write {matchLabels: {}} for its own total"
     )
@@ -265,7 +265,8 @@ def test_external_metric_without_a_selector_is_warned_of() -> None:
 def test_metric_that_is_chosen_by_its_author_is_not(metric: dict[str, Any]) -> None:
     source = {"metric": metric, "target": {"type": "Value", "value": "1"}}
     assert (
-        doubts("horizontalpodautoscaler", {"spec.metrics": [{"type": "External", "external": source}]}) == []
+        warnings("horizontalpodautoscaler", {"spec.metrics": [{"type": "External", "external": source}]})
+        == []
     )
 
 
@@ -305,7 +306,7 @@ def test_unknown_fields_are_never_rendered_however_many_are_told() -> None:
     many: dict[str, Any] = {"spec": base["spec"] | {f"u{number}": {"a": 1} for number in range(3000)}}
     found = parsed(base | many)
     assert template_of(found) == base
-    assert len(found.unknown_fields) == MOST_TOLD + 1
+    assert len(found.unknown_fields) == MOST_REPORTED + 1
     assert found.unknown_fields[-1].message == "there are more: only the first 100 are shown"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.specs.parsing import CONNECTION, budget, parsed, policy, scaler, told, worker
-from twgen.model.problem import MOST_TOLD, did_you_mean
+from twgen.model.problem import MOST_REPORTED, did_you_mean
 from twgen.specs.connections import local_addresses
 from twgen.specs.spec_document import NamespaceRule
 
@@ -62,7 +62,7 @@ def test_of_many_mistakes_in_one_document_the_first_are_told_and_that_there_are_
 ) -> None:
     found = parsed(*documents)
     doubts = [*found.problems, *found.unknown_fields]
-    assert MOST_TOLD < len(doubts) <= 2 * MOST_TOLD
+    assert MOST_REPORTED < len(doubts) <= 2 * MOST_REPORTED
     assert sum(problem.message.startswith("there are more") for problem in doubts) == 1
 
 
@@ -205,11 +205,11 @@ def test_document_of_a_worker_that_is_not_there_says_which_one_may_be_meant(
 ) -> None:
     metadata = {"name": "b", "namespace": namespace}
     message = f"there is no worker {name!r} in namespace {namespace!r} among the documents{hint}"
-    for stray, field in (
+    for orphan, field in (
         (budget(workerDeploymentRef={"name": name}), "workerDeploymentRef"),
         (policy(workerRef={"name": name}), "workerRef"),
     ):
-        found = parsed(worker(), CONNECTION, {**stray, "metadata": metadata})
+        found = parsed(worker(), CONNECTION, {**orphan, "metadata": metadata})
         assert told(found.problems) == [f"spec.{field}.name: {message}"]
         assert found.warnings == ()
 

@@ -35,7 +35,7 @@ def command(**params: Any) -> None:
     If the render fails, kubectl is not run.
     """
     settings = settings_of(params)
-    if settings.surroundings.is_plugin:
+    if settings.environment.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen diff` elsewhere")
     kubectl = program_on_path("kubectl")
     if not kubectl:

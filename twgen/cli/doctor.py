@@ -59,7 +59,7 @@ from twgen.reading.installation.api_server import (
     whoami,
 )
 from twgen.reading.installation.installed import read_argocd, read_tick
-from twgen.reading.installation.workloads import jobless_intents, read_carriers, read_strays, stuck_rollouts
+from twgen.reading.installation.workloads import jobless_intents, read_carriers, read_orphans, stuck_rollouts
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.records.intent import Intent
@@ -97,15 +97,15 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
     twgen doctor workers/ --operator-config operator.yaml
     """
     settings = settings_of(params)
-    if settings.surroundings.is_plugin:
+    if settings.environment.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen doctor` elsewhere")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
 
-    async def story(opened: Connections) -> Examined:
+    async def work(opened: Connections) -> Examined:
         return await Examination(opened, argocd_namespace).of(specs)
 
     with Servers(settings) as servers:
-        examined = servers.run(specs.workers if specs else (), story)
+        examined = servers.run(specs.workers if specs else (), work)
     diagnosis = Diagnosis(
         examined.plan.now,
         findings(examined.installation, examined.plan, examined.world, examined.operator),
@@ -161,7 +161,7 @@ class _Cluster(NamedTuple):
     stuck: Mapping[str, Seen] = {}
     jobless: Mapping[str, datetime] = {}
     """Both as in an Installation."""
-    strays: Mapping[str, tuple[str, ...]] = {}
+    orphans: Mapping[str, tuple[str, ...]] = {}
 
 
 @dataclass
@@ -231,7 +231,7 @@ class Examination:
                 for worker, intent in cluster.rollouts.intents.items()
                 if intent.application
             },
-            strays=cluster.strays,
+            orphans=cluster.orphans,
             worker_deployments=numbers,
             cluster_scoped=scoped,
             remembers=specs is not None,
@@ -291,12 +291,12 @@ class Examination:
             "Jobs of rollouts", self._without_progress(client, namespaces, rollouts), ({}, {})
         )
         known_workers = {spec.worker_deployment for spec in workers} | rollouts.intents.keys()
-        strays: Mapping[str, tuple[str, ...]] = await self._read_or(
+        orphans: Mapping[str, tuple[str, ...]] = await self._read_or(
             "objects that are no longer rendered",
-            read_strays(client, namespaces, known_workers, deadline),
+            read_orphans(client, namespaces, known_workers, deadline),
             {},
         )
-        return _Cluster(rollouts, argocd, tick, stuck, jobless, strays)
+        return _Cluster(rollouts, argocd, tick, stuck, jobless, orphans)
 
     async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> _Rollouts:
         intents: list[Intent] = []

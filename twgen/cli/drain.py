@@ -117,7 +117,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
     specs = () if in_cluster else load_specs(settings, or_name=True).workers
     with Servers(settings) as servers:
 
-        async def story(opened: Connections) -> DrainReport:
+        async def work(opened: Connections) -> DrainReport:
             workers: Sequence[WorkerSpec] = specs
             failures: list[str] = []
             if in_cluster:
@@ -134,7 +134,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
             report = await _drain_report(opened, workers, window)
             return replace(report, unread=(*failures, *report.unread))
 
-        return servers.run(specs, story)
+        return servers.run(specs, work)
 
 
 async def _drain_report(opened: Connections, specs: Sequence[WorkerSpec], window: timedelta) -> DrainReport:
@@ -201,7 +201,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
     [spec] = specs.workers
     build_id = params["of_version"]
 
-    async def story(opened: Connections) -> str:
+    async def work(opened: Connections) -> str:
         servers = WorkerServers(spec, opened)
 
         async def read_target() -> Target:
@@ -238,7 +238,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
         return _outcome(batch, state, await _started_later(servers.batches(clock()), batch, state))
 
     with Servers(settings) as servers:
-        write(f"{servers.run([spec], story)}\n")
+        write(f"{servers.run([spec], work)}\n")
 
 
 def _turns(change: str, *, waits: bool) -> "AsyncRetrying":

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.cli.display import layout_for, painted
-from twgen.cli.following import Patience, Standing, follow
+from twgen.cli.following import Patience, RolloutState, follow
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import is_terminal, wants_tree, warn, write
 from twgen.cli.settings import Settings, clock
@@ -16,18 +16,18 @@ from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import as_expected, overdue
-from twgen.reading.installation.workloads import read_strays
+from twgen.reading.installation.workloads import read_orphans
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
-from twgen.reporting.status.lines import fleet_status, lines_without_details, status_lines, stray_lines
+from twgen.reporting.status.lines import fleet_status, lines_without_details, orphan_lines, status_lines
 from twgen.reporting.status.metrics import openmetrics
 
 if TYPE_CHECKING:
     from twgen.reporting.status.trees import Layout
 
 Statuses = Sequence[RolloutStatus]
-_SHOWS_STRAYS = {"text", "json"}
+_SHOWS_ORPHANS = {"text", "json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class _Fleet:
     """The result of one read of rollouts."""
 
     statuses: Statuses
-    strays: Sequence[str]
+    orphans: Sequence[str]
     read_at: datetime
 
     def tree(self, now: datetime, layout: "Layout") -> str:
         """Their state at that time, a tree for each."""
         from twgen.reporting.status.trees import status_text
 
-        return status_text(fleet_status(self.statuses, now, self.strays), layout)
+        return status_text(fleet_status(self.statuses, now, self.orphans), layout)
 
 
 class _Printed:
@@ -64,7 +64,7 @@ class _Printed:
         news = [status for status in fleet.statuses if known.get(status.worker) != status]
         if news:
             statuses = fleet.statuses if self._output == "json" else news
-            _print(replace(fleet, statuses=statuses, strays=()), self._output, "never", detailed=True)
+            _print(replace(fleet, statuses=statuses, orphans=()), self._output, "never", detailed=True)
 
     def repaint(self) -> None:
         """Does nothing: printed lines stay."""
@@ -108,11 +108,11 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
         ]
         return as_expected(statuses_read, expected, asked_at) if expected else statuses_read
 
-    async def strays(opened: Connections) -> Sequence[str]:
+    async def orphans(opened: Connections) -> Sequence[str]:
         client, workers = opened.cluster_for("--from-cluster"), {status.worker for status in statuses}
         try:
-            return stray_lines(
-                await read_strays(client, namespaces[:1], workers, settings.reading_deadline())
+            return orphan_lines(
+                await read_orphans(client, namespaces[:1], workers, settings.reading_deadline())
             )
         except (StateUnavailable, OutOfTime) as error:  # without the right to list Deployments
             warn([f"twgen could not check for leftover Deployments: {error}"])
@@ -120,8 +120,8 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 
     with Servers(settings) as servers:
         statuses = servers.run((), read)
-        is_reported = output in _SHOWS_STRAYS and not (expected or worker)
-        fleet = _Fleet(statuses, servers.run((), strays) if is_reported else (), clock())
+        is_reported = output in _SHOWS_ORPHANS and not (expected or worker)
+        fleet = _Fleet(statuses, servers.run((), orphans) if is_reported else (), clock())
         if patience is None:
             _print(fleet, output, color, detailed=detailed)
         else:
@@ -134,7 +134,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
                     view,
                     patience,
                     lambda latest: [
-                        Standing(status.worker, status.phase, status.message) for status in latest.statuses
+                        RolloutState(each.worker, each.phase, each.message) for each in latest.statuses
                     ],
                 )
     if not statuses and not settings.quiet:
@@ -167,7 +167,7 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
 
 def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:
     if output == "json":
-        warnings = [*lines_without_details(fleet.statuses), *fleet.strays]
+        warnings = [*lines_without_details(fleet.statuses), *fleet.orphans]
         write(json_text(STATUS.write(fleet_status(fleet.statuses, clock(), warnings))))
     elif output == "openmetrics":
         write(openmetrics(fleet.statuses, clock(), {}))
@@ -178,5 +178,5 @@ def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:
     elif wants_tree(color):
         write(fleet.tree(clock(), layout_for(color, detailed=detailed)))
     else:
-        status = fleet_status(fleet.statuses, clock(), fleet.strays)
+        status = fleet_status(fleet.statuses, clock(), fleet.orphans)
         write("".join(f"{line.text}\n" for line in status_lines(status)))

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 ShownItem_contra = TypeVar("ShownItem_contra", contravariant=True)
 
 
-class Standing(NamedTuple):
+class RolloutState(NamedTuple):
     """A worker, the phase of its rollout, and the reason; its text is a clause of a sentence."""
 
     worker: str
@@ -26,7 +26,7 @@ class Standing(NamedTuple):
 
     @classmethod
     def of(cls, plan: WorkerPlan) -> Self:
-        """The standing in a plan."""
+        """The state in a plan."""
         return cls(plan.spec.worker_deployment, plan.routing.phase, plan.routing.because)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Patience:
         """When to read again, by the clock of `monotonic`; the last read is at the end."""
         return min(monotonic() + self._interval, self._end)
 
-    def goes_on(self, rollouts: Sequence[Standing]) -> bool:
+    def goes_on(self, rollouts: Sequence[RolloutState]) -> bool:
         """At least one of these rollouts continues by itself.
 
         Raises OutOfTime if that takes too long, and NegativeAnswer if none does and one is blocked.
@@ -78,7 +78,7 @@ def follow(
     read: Callable[[], Item],
     view: View[Item],
     patience: Patience,
-    standings: Callable[[Item], Sequence[Standing]],
+    states: Callable[[Item], Sequence[RolloutState]],
 ) -> None:
     """Show the `item`, then each new read, until no rollout continues by itself.
 
@@ -91,7 +91,7 @@ def follow(
             due = patience.next_read()
             view.show(item, failure)
             has_end = patience.has_end or not isinstance(view, Screen)
-            if has_end and not patience.goes_on(standings(item)):
+            if has_end and not patience.goes_on(states(item)):
                 return
             while (remaining := due - monotonic()) > 0:
                 sleep(min(FRAME_SECONDS, remaining))

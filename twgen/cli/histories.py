@@ -60,7 +60,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
     # no cluster is needed for them
     settings, worker = _settings_and_worker({**params, "no_cluster": True})
 
-    async def story(opened: Connections) -> Written:
+    async def work(opened: Connections) -> Written:
         reads = TemporalReader(opened.temporal, AnswerDeadline(settings.timeout))
         reads.require_credentials([worker])
         histories = Histories(worker, reads)
@@ -71,7 +71,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
         return await write_histories(Path(folder), mode, runs, Sample(sample, max_bytes), histories.history)
 
     with Servers(settings) as servers:
-        written = servers.run([worker], story)
+        written = servers.run([worker], work)
     if written.larger:
         number = counted(len(written.larger), "history")
         warn([f"{number} left out: too large for the rest of --max-bytes"])
@@ -89,7 +89,7 @@ def _settings_and_worker(params: Mapping[str, Any]) -> tuple[Settings, InTempora
     if params["paths"] or params["worker"]:
         raise InvalidInput("--deployment-name replaces PATHs and --worker: leave them out")
     settings = settings_of(params)
-    profiles = settings.surroundings.profiles(settings.operator, allow_unlisted=False).all
+    profiles = settings.environment.profiles(settings.operator, allow_unlisted=False).all
     profile = usual_profile(profiles, os.environ)
     if not profile:
         raise InvalidInput(

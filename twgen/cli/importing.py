@@ -55,7 +55,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     if not folder:
         raise InvalidInput("give --folder: the folder to write the specs to")
     settings = settings_of(params)
-    if settings.surroundings.is_plugin:
+    if settings.environment.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     documents = _from_cluster(settings, params["paths"]) if from_cluster else _from_files(settings)
     specs, not_imported = imported(documents, settings.namespace)
@@ -106,12 +106,12 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
             raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {name}")
     bare_names = [name.removeprefix(_DEPLOYMENT) for name in deployments]
 
-    async def story(opened: Connections) -> InCluster:
+    async def work(opened: Connections) -> InCluster:
         client = opened.cluster_for("--from-cluster")
         return await objects_to_import(client, namespace, bare_names, Deadline(settings.timeout))
 
     with Servers(settings) as servers:
-        in_cluster = servers.run((), story)
+        in_cluster = servers.run((), work)
     if in_cluster.absent and not settings.quiet:
         kinds = listed(in_cluster.absent)
         absence = f"the API server does not have {kinds} ({CONTROLLER_API})"

@@ -16,7 +16,7 @@ from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
-from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
+from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Problem
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
@@ -62,24 +62,24 @@ def load_specs(settings: Settings, *, needs_worker: bool = False, or_name: bool 
     documents = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
     specs = parse(settings, documents)
     specs = specs._replace(problems=(*specs.problems, *refused_manifests(specs.manifests)), manifests=())
-    doubts = specs.unknown_fields + specs.warnings
+    warnings = specs.unknown_fields + specs.warnings
     is_wrong = specs.problems or documents.unreadable or any(map(_is_of_policy, specs.unknown_fields))
-    if is_wrong or (doubts and settings.strict):
+    if is_wrong or (warnings and settings.strict):
         problems = all_problems(documents, specs) + (specs.warnings if settings.strict else ())
         if not settings.quiet:
             warn(_lines(specs.deprecations + (() if settings.strict else specs.warnings), settings.sources))
         raise InvalidDocuments([*documents.unreadable, *_lines(problems, settings.sources)])
     if not settings.quiet:
-        warn(_lines(specs.deprecations + doubts, settings.sources))
+        warn(_lines(specs.deprecations + warnings, settings.sources))
     # the last worker may have been removed; in Argo CD, a render continues with its remaining versions
-    is_refused = settings.strict and not settings.surroundings.is_plugin
+    is_refused = settings.strict and not settings.environment.is_plugin
     if not specs.workers and (needs_worker or is_refused):
         raise InvalidInput(no_worker(settings, specs))
     if not settings.quiet and not specs.workers:
         warn([no_worker(settings, specs)])
     # two Argo CDs with an Application of the same name would both count as the owner
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
-    if nameless and settings.surroundings.is_plugin and not settings.rendering_caller.identity:
+    if nameless and settings.environment.is_plugin and not settings.rendering_caller.identity:
         raise InvalidInput(
             f"{nameless[0]} has no manager identity: the operator must set `instance` in the file of"
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy must set spec.identity"
@@ -104,14 +104,14 @@ def parse(settings: Settings, documents: Documents) -> Specs:
         default_driver=operator.rollout.driver,
         some_are_missing=bool(documents.unreadable),
     )
-    context = settings.surroundings
+    context = settings.environment
     # its manifests run in a cluster; with strict, an address meant for a proxy in the pods would be an error
     if context.is_plugin and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if operator.file or context.is_plugin:
         remedy = context.prometheus_remedy(operator)
-        doubts = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
-        specs = specs._replace(warnings=(*specs.warnings, *doubts))
+        warnings = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
+        specs = specs._replace(warnings=(*specs.warnings, *warnings))
     if operator.file and not operator.rollout.image:
         specs = specs._replace(warnings=(*specs.warnings, *replays_without_image(specs.workers)))
     if not tracks_jobs(specs.workers, operator.rollout.image):
@@ -138,7 +138,7 @@ def all_problems(documents: Documents, specs: Specs) -> tuple[Problem, ...]:
         *specs.problems,
         *parse_ledgers(specs.ledgers)[1],
         *manifest_problems(specs.manifests),
-        *islice(records, MOST_TOLD_IN_ALL),
+        *islice(records, MOST_REPORTED_IN_ALL),
         *specs.unknown_fields,
     )
     # a required field that is misspelt, or one level too far out, is not also missing
@@ -267,7 +267,7 @@ class Memory:
             rule, kinds = settings.namespace_rule, settings.operator.attached.kinds
             sources, why_no_repository = (
                 SpecSources(settings.paths, rule, kinds),
-                settings.surroundings.why_no_repository,
+                settings.environment.why_no_repository,
             )
             self._histories[key] = read_history(spec, missing, sources, ends, why_no_repository)
         return self._histories[key]
@@ -275,12 +275,12 @@ class Memory:
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
     """How the cluster carries out the rollouts of a render; raises the errors of `driver_of_render`."""
-    operator, is_plugin = settings.operator, settings.surroundings.is_plugin
+    operator, is_plugin = settings.operator, settings.environment.is_plugin
     image = operator.rollout.image
     driver = driver_of_render(workers, settings.rendering_caller, operator, leaves_none_out=is_plugin)
     if not image and not operator.file and not settings.quiet:
         warn(_lines(tuple(replays_without_image(workers)), settings.sources))
-    prometheus = settings.surroundings.prometheus(operator)
+    prometheus = settings.environment.prometheus(operator)
     by_tick = operator.tick.rollouts
     return RolloutJobs(
         driver, image, operator.attached.kinds, operator.rollout, prometheus, is_tick_allowed=by_tick
@@ -346,16 +346,16 @@ def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]
 
     The first worker also gets the `general` ones, which are about none of these workers.
     """
-    doubts: defaultdict[tuple[str, int, str], list[Located]] = defaultdict(list)
-    for doubt in specs.unknown_fields + specs.warnings:
-        document = doubt.document
+    warnings: defaultdict[tuple[str, int, str], list[Located]] = defaultdict(list)
+    for warning in specs.unknown_fields + specs.warnings:
+        document = warning.document
         # without its line: a comment added above it would change the intent
-        doubts[document.source, document.index, document.path].append(Located(doubt, None))
+        warnings[document.source, document.index, document.path].append(Located(warning, None))
     repeated: dict[str, list[str]] = {}
     for worker in specs.workers:
         attached = (resource.document for resource in worker.attached)
         documents = (worker.document, worker.connection.document, worker.policy.document, *attached)
-        about = (doubts.get((document.source, document.index, document.path), ()) for document in documents)
+        about = (warnings.get((document.source, document.index, document.path), ()) for document in documents)
         lines = problem_lines(chain.from_iterable(about))
         more = [f"and {len(lines) - _MOST_REPEATED} more"] if len(lines) > _MOST_REPEATED else []
         repeated[worker.worker_deployment] = [

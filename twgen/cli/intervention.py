@@ -141,7 +141,7 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
     [spec] = specs.workers
     caller = settings.planning_caller
 
-    async def story(opened: Connections) -> World | None:
+    async def work(opened: Connections) -> World | None:
         rollout = Rollout(WorkerServers(spec, opened), caller, View(say))
         if asks or params["dry_run"]:
             target = rollout.target_of(await rollout.look())
@@ -164,7 +164,7 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
         return await rollout.look()
 
     with Servers(settings) as servers:
-        world = servers.run([spec], story)
+        world = servers.run([spec], work)
     if not world:
         return
     status = make_status(make_plan(specs.workers, world, clock(), caller), world, caller)
@@ -178,7 +178,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     Raises InvalidInput if there is no such worker, and in a plugin.
     """
     settings, name = settings_of(params), params["worker"] or ""
-    if settings.surroundings.is_plugin:
+    if settings.environment.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
     workers = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
+from twgen.cli.environment import usual_kubeconfig
 from twgen.cli.output import warn
 from twgen.cli.progress import counting
 from twgen.cli.settings import Settings, clock
-from twgen.cli.surroundings import usual_kubeconfig
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
@@ -88,8 +88,8 @@ class Connections:
                 raise unread_error(failed)
             unread += failed
             # a namespace that is not listed may have more of them
-            strays = cluster.strays(workers) if cluster and not failed else ()
-            return replace(world, workers={stray.key: stray for stray in strays} | {**world.workers})
+            orphans = cluster.orphans(workers) if cluster and not failed else ()
+            return replace(world, workers={orphan.key: orphan for orphan in orphans} | {**world.workers})
         # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
         # and an asyncio.timeout around it does not end with TimeoutError
         return await asyncio.create_task(read_world(workers, reading))
@@ -184,14 +184,14 @@ class Servers:
             )
 
     def run(
-        self, workers: Sequence[InTemporal], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
+        self, workers: Sequence[InTemporal], work: Callable[[Connections], Coroutine[Any, Any, Answer]]
     ) -> Answer:
         """The result of a coroutine that uses these workers' connections; a failure closes them."""
         self._connections = opened = self._connections or self._open(workers)
         self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
         self._is_reading = True
         try:
-            answer = opened.runner.run(story(opened))
+            answer = opened.runner.run(work(opened))
         except BaseException:
             self._is_reading = False
             self.close()
@@ -209,7 +209,7 @@ class Servers:
             )
 
         def profiles() -> Profiles:
-            return settings.surroundings.profiles(
+            return settings.environment.profiles(
                 settings.operator, allow_unlisted=settings.allow_unlisted_connections
             )
 
@@ -222,7 +222,7 @@ class Servers:
         else:
             # a command without workers reads the cluster, and can do nothing without it
             quiet = settings.quiet or not workers
-            access = settings.surroundings.cluster(settings.operator, quiet=quiet)
+            access = settings.environment.cluster(settings.operator, quiet=quiet)
         # the log lines of a library may quote credentials that it was sent
         logging.lastResort = logging.NullHandler()
         if access:
@@ -233,7 +233,7 @@ class Servers:
             self._clients.add(kubernetes)
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
         prometheus = CommonPrometheus(
-            settings.usable_prometheus(), settings.surroundings.prometheus_remedy(settings.operator)
+            settings.usable_prometheus(), settings.environment.prometheus_remedy(settings.operator)
         )
         return Connections(settings, asyncio.Runner(), temporal, kubernetes, prometheus)
 

@@ -8,8 +8,8 @@ from importlib import import_module
 import click
 
 from twgen.cli.boundary import exit_code_of, leave
+from twgen.cli.environment import environment
 from twgen.cli.output import write
-from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean, quoted
 
@@ -177,7 +177,7 @@ def _run() -> object:
     if asks_for_completion(name, sys.argv[1:]):
         write("".join(f"{line}\n" for line in completions(sys.argv[2:])))
         return None
-    if surroundings().settings_of_application:
+    if environment().settings_of_application:
         from twgen.cli.options import refuse_settings_of_operator
 
         refuse_settings_of_operator()

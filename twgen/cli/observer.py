@@ -96,11 +96,11 @@ class Observer:
             return {}
         from twgen.reading.objects import read_attached
 
-        async def story(opened: "Connections") -> Mapping[str, AttachedRead]:
+        async def work(opened: "Connections") -> Mapping[str, AttachedRead]:
             deadline = self._settings.reading_deadline()
             return await read_attached(opened.cluster_for("status"), kinds, deadline)
 
-        return self._servers.run((), story)
+        return self._servers.run((), work)
 
 
 def observe(settings: Settings, unread: "list[Unread] | None" = None) -> Observation:

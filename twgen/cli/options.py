@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from twgen.cli.environment import environment
 from twgen.cli.option_forms import (
     ADDRESSES,
     BYTES,
@@ -33,7 +34,6 @@ from twgen.cli.option_forms import (
     Choice,
     Form,
 )
-from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean, quoted
 from twgen.model.values import dataclass
@@ -91,7 +91,7 @@ class _Scoped(click.Option):
     """In Argo CD, the application's own setting overrides the operator's variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        setting = surroundings().settings_of_application.get(_long_name(self.opts))
+        setting = environment().settings_of_application.get(_long_name(self.opts))
         return (setting and setting.value) or super().resolve_envvar_value(ctx)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
@@ -103,7 +103,7 @@ class _Scoped(click.Option):
             name = _long_name(self.opts)
             place = f"--{name}"
             if ctx.get_parameter_source(self.name or "") is click.core.ParameterSource.ENVIRONMENT:
-                setting = surroundings().settings_of_application.get(name)
+                setting = environment().settings_of_application.get(name)
                 place = f"{setting.source if setting else self.envvar}:"
             raise InvalidInput(f"{place} {mistake}") from error
 
@@ -406,7 +406,7 @@ def refuse_settings_of_operator() -> None:
     """Raise InvalidInput if the application sets an operator's option, an unknown one, or not a text."""
     options = {option.name: option for option in OPTIONS.values()}
     parameters = sorted(option.parameter for option in options.values() if option.of_application)
-    for name, setting in surroundings().settings_of_application.items():
+    for name, setting in environment().settings_of_application.items():
         if name not in options:
             raise InvalidInput(
                 f"{setting.source}: no such setting{did_you_mean(name, parameters) or ';'}"

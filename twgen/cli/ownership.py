@@ -70,7 +70,7 @@ def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *
     settings, specs = the_worker(params)
     [spec] = specs.workers
 
-    async def story(opened: Connections) -> str:
+    async def work(opened: Connections) -> str:
         servers = WorkerServers(spec, opened)
         worker = worker_world(spec, await servers.read(for_routing=False))
         name, identity = spec.worker_deployment, acting_identity(spec, worker, settings.planning_caller)
@@ -84,4 +84,4 @@ def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *
         return change
 
     with Servers(settings) as servers:
-        write(f"{servers.run([spec], story)}\n")
+        write(f"{servers.run([spec], work)}\n")

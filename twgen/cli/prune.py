@@ -41,7 +41,7 @@ def command(output: str, keep: int | None, **params: Any) -> None:
     [spec] = specs.workers
     kept = keep or spec.policy.keep_records or KEPT
 
-    async def story(opened: Connections) -> Pruned:
+    async def work(opened: Connections) -> Pruned:
         worker = WorkerServers(spec, opened)
 
         async def read() -> tuple[tuple[OldRecord, ...], str]:
@@ -66,7 +66,7 @@ def command(output: str, keep: int | None, **params: Any) -> None:
         return await delete_records(writer, [record for record in records if record.build_id in still_old])
 
     with Servers(settings) as servers:
-        deleted, refused = servers.run([spec], story)
+        deleted, refused = servers.run([spec], work)
     if output == "json":
         write(json_text({"worker": spec.worker_deployment, "deleted": deleted, "refused": refused}))
     elif not params["dry_run"]:

@@ -32,7 +32,7 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.cli.signals import hold_signals
 from twgen.errors import InvalidInput
 from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
-from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
+from twgen.planning.plan import VersionsPlan, plan_versions, with_pod_warnings
 from twgen.reading.documents import HELM
 from twgen.rendering.jobs import Manifest
 from twgen.rendering.manifests import FORMATS, render_manifests
@@ -52,7 +52,7 @@ def command(output: str, **params: Any) -> None:
     twgen render . --offline | kubeconform -strict -ignore-missing-schemas -
     """
     settings = settings_of(params)
-    if settings.surroundings.is_plugin:
+    if settings.environment.is_plugin:
         for name, objects in (("no_hooks", "rollouts"), ("offline", "older versions")):
             if params[name]:
                 why = f"is only for terminals: Argo CD would prune the {objects} that it leaves out"
@@ -85,18 +85,18 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         keep(world)
         drivers = drivers_with_objects(settings.operator) if jobs else ()
         refuse_collisions(settings, specs, plan.workers, drivers)
-    if settings.surroundings.is_plugin:
+    if settings.environment.is_plugin:
         # other warnings about the world are in the intents: a version that is left behind must not prevent
         # the render of others, and a reached cap must not prevent the renders that get below it Argo CD shows
         # a plugin's stderr only if the plugin fails
         stopped = [item for item in plan.workers if item.not_deployed]
         refuse_warnings([f"{item.spec.worker_deployment}: {item.not_deployed}" for item in stopped])
     elif settings.strict:
-        refuse_warnings(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
+        refuse_warnings(plan_warnings(map(with_pod_warnings, plan.workers), plan.warnings))
     if jobs:
         jobs = replace(jobs, warnings=intent_warnings(specs, plan.warnings))
     passthrough = specs.passthrough
-    if settings.input.kind == HELM and not settings.surroundings.is_plugin:
+    if settings.input.kind == HELM and not settings.environment.is_plugin:
         # `kubectl apply` would run objects that Argo CD leaves to `helm test`
         passthrough = tuple(item for item in passthrough if not is_test_of_helm(item.value))
     manifests = render_manifests(plan.workers, passthrough, caller.of, jobs, settings.operator.links)

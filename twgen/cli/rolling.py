@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from twgen.cli.following import Standing
+from twgen.cli.following import RolloutState
 from twgen.cli.live import Connections
 from twgen.cli.settings import clock
 from twgen.clients.deadline import monotonic
@@ -109,7 +109,7 @@ def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
             raise outcome
     plans = [plan for plan in outcomes if isinstance(plan, WorkerPlan)]
     blocked = [plan for plan in plans if plan.routing.phase is Phase.BLOCKED]
-    sentence = "; ".join(str(Standing.of(plan)) for plan in blocked)
+    sentence = "; ".join(str(RolloutState.of(plan)) for plan in blocked)
     if any(plan.routing.reason is RoutingReason.FOREIGN_MANAGER for plan in blocked):
         raise OwnedBySomebodyElse(sentence)
     if blocked:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from twgen.cli.display import FRAME_SECONDS, Log, Screen, display
-from twgen.cli.following import Standing, not_settled
+from twgen.cli.following import RolloutState, not_settled
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
@@ -61,7 +61,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     """
     gc.enable()  # it runs for hours
     settings = settings_of(params)
-    if settings.surroundings.is_plugin:
+    if settings.environment.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render: run `twgen rollout` elsewhere")
     if place := params["intent"]:
         from twgen.cli.in_cluster import roll_out_intent
@@ -77,7 +77,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     ):
         view = _AllWorkers(specs, screen)
 
-        async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
+        async def work(opened: Connections) -> list[WorkerPlan | BaseException]:
             async with asyncio.timeout(within):
                 # a rollout that fails does not stop the others
                 rollouts = (
@@ -90,7 +90,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
             return work.result()
 
         try:
-            outcomes = servers.run(specs.workers, story)
+            outcomes = servers.run(specs.workers, work)
         except TimeoutError as error:
             # a settled rollout still waits until the change has reached every task queue
             if unsettled := view.unsettled():
@@ -147,6 +147,6 @@ class _AllWorkers(View):
         for spec in self._specs.workers:
             plan, failure = self._plans.get(spec.key), self._failures.get(spec.key, "")
             if failure or not plan or plan.routing.phase is not Phase.SETTLED:
-                sentence = str(Standing.of(plan)) if plan else f"{spec.worker_deployment} was not read"
+                sentence = str(RolloutState.of(plan)) if plan else f"{spec.worker_deployment} was not read"
                 sentences.append(f"{sentence}; {failure}" if failure else sentence)
         return sentences

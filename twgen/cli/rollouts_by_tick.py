@@ -18,13 +18,13 @@ from twgen.errors import TwgenError
 from twgen.executing.ports import Reported, View
 from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.executing.unattended import carry_out
-from twgen.model.rollout import EndedJob, Glimpse, JobReference
+from twgen.model.rollout import EndedJob, JobReference, RolloutMetadata
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.rollout import needs_a_rollout
 from twgen.planning.shards import Shard
-from twgen.reading.listing import read_glimpses
+from twgen.reading.listing import list_rollouts
 from twgen.reading.rollouts import specs_of
 from twgen.records.intent import Intent, UnusableIntent
 from twgen.records.rollout_status import is_of
@@ -33,7 +33,7 @@ from twgen.versioning.names import rollout_name
 if TYPE_CHECKING:
     from twgen.clients.prometheus import PrometheusServers
 
-_BETWEEN_GLIMPSES = timedelta(seconds=8)
+_BETWEEN_LISTS = timedelta(seconds=8)
 """The longest time until tick sees a new intent, or a request."""
 _LOOKS_AT_ONCE = 8
 """Rollouts on one Temporal server: more at once would only make each of its answers later."""
@@ -65,7 +65,7 @@ class RolloutsByTick(RolloutTasks):
             deadline = AnswerDeadline(self._settings.timeout)
             try:
                 client = self._opened.cluster_for("tick")
-                glimpses = await read_glimpses(client, self._settings.namespace, deadline)
+                listed = await list_rollouts(client, self._settings.namespace, deadline)
             except TwgenError as error:
                 self._renew(str(error))
             except Exception as error:  # noqa: BLE001 - it must not end the rollouts that run
@@ -75,11 +75,11 @@ class RolloutsByTick(RolloutTasks):
                     # a certificate may have been renewed since they were begun
                     self.stop()
                     self._failure = ""
-                self.see(glimpses)
-            await sleep(_BETWEEN_GLIMPSES)
+                self.see(listed)
+            await sleep(_BETWEEN_LISTS)
 
     def _renew(self, failure: str) -> None:
-        """Use new connections for the next glimpse, and for all rollouts once it succeeds."""
+        """Use new connections for the next list, and for all rollouts once it succeeds."""
         if failure != self._failure:
             self._failure = failure
             warn([f"rollouts cannot be seen: {failure}"])
@@ -94,18 +94,18 @@ class RolloutsByTick(RolloutTasks):
                 continue
             if not needs_a_rollout(status.phase, status.reason):
                 ended_for = max(timedelta(), clock() - status.since)
-                self.note_end(glimpse_of(intent), steady() - ended_for)
+                self.note_end(metadata_of(intent), steady() - ended_for)
         self._has_remembered.set()
 
     def ended(self, intent: Intent) -> EndedJob | None:
         """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""
-        at = self.ended_at(glimpse_of(intent)) if intent.is_by_tick else None
+        at = self.ended_at(metadata_of(intent)) if intent.is_by_tick else None
         return EndedJob(JobReference("", ""), clock() - (steady() - at)) if at else None
 
-    async def carry_out(self, glimpse: Glimpse) -> None:
+    async def carry_out(self, metadata: RolloutMetadata) -> None:
         """Carry out an intent of this shard."""
-        place = _Place(self, self._opened, glimpse)
-        plan = await carry_out(place, glimpse.intent_hash, None)
+        place = _Place(self, self._opened, metadata)
+        plan = await carry_out(place, metadata.intent_hash, None)
         if place.is_own:
             self.say(f"{place.name}: {how_it_ended(plan)}")
 
@@ -123,9 +123,9 @@ class _Named(Prometheus):
 class _Place(JobPlace):
     """The ConfigMap of an intent; that of another shard does not exist."""
 
-    def __init__(self, rollouts: RolloutsByTick, opened: Connections, glimpse: Glimpse) -> None:
-        super().__init__(opened, glimpse.place, View(rollouts.say))
-        self._rollouts, self._glimpse = rollouts, glimpse
+    def __init__(self, rollouts: RolloutsByTick, opened: Connections, metadata: RolloutMetadata) -> None:
+        super().__init__(opened, metadata.place, View(rollouts.say))
+        self._rollouts, self._metadata = rollouts, metadata
         self.is_own = False
 
     async def read_intent(self, intent_hash: str) -> Intent | None:
@@ -141,18 +141,18 @@ class _Place(JobPlace):
         return intent if self.is_own else None
 
     def servers(self, intent: Intent) -> ClusterServers:
-        return _SharedServers(self._rollouts, self._glimpse, self._opened, intent)
+        return _SharedServers(self._rollouts, self._metadata, self._opened, intent)
 
 
 class _SharedServers(ClusterServers):
     """The servers of one of many rollouts: a look waits for its turn; a status that changed is read."""
 
     def __init__(
-        self, rollouts: RolloutsByTick, glimpse: Glimpse, opened: Connections, intent: Intent
+        self, rollouts: RolloutsByTick, metadata: RolloutMetadata, opened: Connections, intent: Intent
     ) -> None:
         super().__init__(replace(opened, prometheus=_Named(opened.prometheus, intent)), intent)
-        self._rollouts, self._glimpse = rollouts, glimpse
-        self._read_version = glimpse.status_version
+        self._rollouts, self._metadata = rollouts, metadata
+        self._read_version = metadata.status_version
 
     async def read(self, *, for_routing: bool = True) -> World:
         # a turn ends with the read: if a status or an Event cannot be written, no other rollout waits
@@ -160,8 +160,8 @@ class _SharedServers(ClusterServers):
             return await super().read(for_routing=for_routing)
 
     async def reported(self) -> Reported:
-        is_asked = self._rollouts.is_asked(self._glimpse)
-        version = self._rollouts.status_version(self._glimpse)
+        is_asked = self._rollouts.is_asked(self._metadata)
+        version = self._rollouts.status_version(self._metadata)
         if not is_asked and version == self._read_version:
             return Reported()
         reported = await super().reported()
@@ -169,6 +169,6 @@ class _SharedServers(ClusterServers):
         return reported._replace(is_news=is_asked)
 
 
-def glimpse_of(intent: Intent) -> Glimpse:
+def metadata_of(intent: Intent) -> RolloutMetadata:
     """The same of an intent that was read as a whole."""
-    return Glimpse(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid)
+    return RolloutMetadata(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid)

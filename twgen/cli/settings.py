@@ -8,10 +8,10 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twgen.cli.environment import RunContext, environment
 from twgen.cli.option_forms import release_name
 from twgen.cli.options import MEASURING, OPTIONS, given_options, mistyped_variables
 from twgen.cli.output import warn
-from twgen.cli.surroundings import RunContext, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
@@ -49,7 +49,7 @@ class Settings:
     The fields with a default are the options and the argument of the same name.
     """
 
-    surroundings: RunContext
+    environment: RunContext
     sources: Sources
     operator: Operator
     input: Input
@@ -60,7 +60,7 @@ class Settings:
     ca_files: Mapping[str, str]
     """The file with the certificates of a Secret, by the name of the Secret."""
     allow_unlisted_connections: bool | None
-    """Whether a connection without credentials needs no profile; None: the default of the surroundings."""
+    """Whether a connection without credentials needs no profile; None: the default of the environment."""
     paths: tuple[str, ...] = (".",)
     now: datetime | None = None
     snapshot: str | None = None
@@ -80,7 +80,7 @@ class Settings:
     @property
     def namespace_rule(self) -> "NamespaceRule":
         """The rule that gives a document its namespace."""
-        return self.surroundings.namespace_rule(self.namespace)
+        return self.environment.namespace_rule(self.namespace)
 
     def reading_deadline(self) -> "Deadline":
         """The deadline of a read that a command waits for, from now on.
@@ -90,31 +90,31 @@ class Settings:
         """
         from twgen.clients.deadline import AnswerDeadline, Deadline
 
-        return Deadline(self.timeout) if self.surroundings.is_plugin else AnswerDeadline(self.timeout, inf)
+        return Deadline(self.timeout) if self.environment.is_plugin else AnswerDeadline(self.timeout, inf)
 
     def usable_prometheus(self, mounted: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
         """The Prometheus servers that a command may ask.
 
         Of two servers with one name, an option's overrides the operator's, and that a `mounted` one.
         """
-        servers = (*mounted, *self.surroundings.prometheus(self.operator), *self.prometheus)
+        servers = (*mounted, *self.environment.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
 
     @property
     def rendering_caller(self) -> Caller:
         """The caller of a render."""
-        return self.surroundings.rendering_caller(self.identity, self.operator)
+        return self.environment.rendering_caller(self.identity, self.operator)
 
     @property
     def planning_caller(self) -> Caller:
         """The caller of a plan: at a terminal, the person."""
-        return self.surroundings.planning_caller(self.identity, self.operator)
+        return self.environment.planning_caller(self.identity, self.operator)
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
     """The Settings of a command: its parameters, where it runs, and the operator's file."""
     sources = Sources()
-    context = surroundings()
+    context = environment()
     ca_files = dict(params.get("ca_file") or ())
     files = [(name, params.get(name)) for name in ("operator_config", "kubeconfig")]
     files.append(("snapshot", os.environ.get(OPTIONS["snapshot"].variable)))
@@ -144,7 +144,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     return Settings(
         **{
             **fields,
-            "surroundings": context,
+            "environment": context,
             "sources": sources,
             "operator": operator,
             "input": _input_of(params, context),

@@ -81,7 +81,7 @@ def _selection(
 
 
 def _follow(settings: Settings, output: str, color: str, patience: "Patience", *, verbose: bool) -> None:
-    from twgen.cli.following import Standing, follow
+    from twgen.cli.following import RolloutState, follow
 
     # without a worker, a script would continue as if its rollout had ended
     shown_as = display(output, color, detailed=verbose)
@@ -91,7 +91,7 @@ def _follow(settings: Settings, output: str, color: str, patience: "Patience", *
             observer.observe,
             view,
             patience,
-            lambda observation: [Standing.of(plan) for plan in observation.plan.workers],
+            lambda observation: [RolloutState.of(plan) for plan in observation.plan.workers],
         )
 
 

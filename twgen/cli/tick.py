@@ -16,7 +16,7 @@ from twgen.cli.live import CommonPrometheus, Connections, Prometheus, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.rolling import WorkerServers, sleep
-from twgen.cli.rollouts_by_tick import RolloutsByTick, glimpse_of
+from twgen.cli.rollouts_by_tick import RolloutsByTick, metadata_of
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of, steady
 from twgen.clients.argocd import ArgoCD
@@ -116,13 +116,13 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         raise InvalidInput("tick.rollouts of the OperatorConfig needs --every: a rollout takes many checks")
     with Servers(settings) as servers, served, closing(refreshes) if refreshes else nullcontext():
 
-        async def story(opened: Connections) -> list[str]:
+        async def work(opened: Connections) -> list[str]:
             checks = _Checks(servers, opened, refreshes, exposed, every)
             if every is None:
                 return await checks.check()
             return await _check_for_ever(checks, every)
 
-        if failures := servers.run((), story):
+        if failures := servers.run((), work):
             raise StateUnavailable("; ".join(failures))
 
 
@@ -248,7 +248,7 @@ class _Checks(TickServers):
 
     def begin_again(self, intent: Intent) -> bool:
         if self.rollouts:
-            self.rollouts.begin_again(glimpse_of(intent))
+            self.rollouts.begin_again(metadata_of(intent))
         return self.rollouts is not None
 
     def report_bug(self, subject: str, error: Exception) -> None:

@@ -85,8 +85,8 @@ def command(output: str, **params: Any) -> None:
     if is_missed and settings.strict:
         raise NegativeAnswer(no_worker(settings, specs))
     if not settings.quiet:
-        doubts = len(validation.warnings) + len(validation.deprecations)
-        warnings = f", {counted(doubts, 'warning')}" if doubts else ""
+        number = len(validation.warnings) + len(validation.deprecations)
+        warnings = f", {counted(number, 'warning')}" if number else ""
         say(f"{_summary(documents, specs)}; no problems{warnings}")
 
 
@@ -105,16 +105,16 @@ def _report(validation: Validation, settings: Settings, output: str, failed: str
 def _validation(settings: Settings, documents: Documents, specs: Specs) -> Validation:
     """The problems of the specs, each with its line."""
     sources = settings.sources
-    doubts = [*specs.warnings, *_drivers_left_out(settings, specs)]
+    warnings = [*specs.warnings, *_drivers_left_out(settings, specs)]
     return Validation(
         files=tuple(dict.fromkeys(document.source for document in documents.documents)),
         unreadable=documents.unreadable,
         problems=located(all_problems(documents, specs), sources),
         warnings=located(
-            [*([] if settings.strict else doubts), *ledgers_without_spec(settings, specs)], sources
+            [*([] if settings.strict else warnings), *ledgers_without_spec(settings, specs)], sources
         ),
         deprecations=located(specs.deprecations, sources),
-        refused=located(doubts, sources) if settings.strict else (),
+        refused=located(warnings, sources) if settings.strict else (),
     )
 
 

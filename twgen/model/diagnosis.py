@@ -204,7 +204,7 @@ class Installation:
     """The workers whose intent no Job has worked on, and when the intent last changed."""
     applications: Mapping[str, str] = field(default_factory=dict)
     """The Argo CD application that tracks a worker's intent, by worker."""
-    strays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    orphans: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The Deployments that an Argo CD application tracks and whose worker has no intent, by worker."""
     worker_deployments: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """The number of Worker Deployments, by address and Temporal namespace."""

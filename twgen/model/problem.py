@@ -47,9 +47,9 @@ _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
 _MOST_COMPARED = 60
 """At most so many names are compared to find a similar one: more are no fields, and take too long."""
 
-MOST_TOLD = 100
+MOST_REPORTED = 100
 """The most findings of one kind in one document. People fix these first."""
-MOST_TOLD_IN_ALL = 10_000
+MOST_REPORTED_IN_ALL = 10_000
 """The most findings of one kind in all documents of a run."""
 
 
@@ -105,9 +105,9 @@ def path_in_file(document: Document, path: str) -> str:
     return f"{document.path}{joint}{path}"
 
 
-def most_told(documents: int) -> int:
+def most_reported(documents: int) -> int:
     """The most findings of one kind in each of so many documents, so that all fit into memory."""
-    return max(2, min(MOST_TOLD, MOST_TOLD_IN_ALL // max(1, documents)))
+    return max(2, min(MOST_REPORTED, MOST_REPORTED_IN_ALL // max(1, documents)))
 
 
 def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:

@@ -48,7 +48,7 @@ class EndedJob(NamedTuple):
     """It is older than its intent: the intent that it ran for was deleted."""
 
 
-class Glimpse(NamedTuple):
+class RolloutMetadata(NamedTuple):
     """A rollout that `twgen tick` carries out, by the metadata of its ConfigMaps only."""
 
     namespace: str
@@ -67,7 +67,7 @@ class Glimpse(NamedTuple):
         """The namespace and the name of the intent."""
         return self.namespace, self.name
 
-    def is_of(self, other: "Glimpse") -> bool:
+    def is_of(self, other: "RolloutMetadata") -> bool:
         """Both are about the same intent."""
         return (self.intent_hash, self.uid) == (other.intent_hash, other.uid)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import (
-    MOST_TOLD,
+    MOST_REPORTED,
     Finding,
     Place,
     counted,
@@ -56,7 +56,7 @@ class Findings:
     Of each list, at most `most` findings are shown. One more is kept, so that a reader knows of the rest.
     """
 
-    def __init__(self, most: int = MOST_TOLD) -> None:
+    def __init__(self, most: int = MOST_REPORTED) -> None:
         self.most = most
         self.problems: list[Finding] = []
         self.unknown: list[Finding] = []
@@ -251,15 +251,15 @@ def duration(least: timedelta = timedelta(), most: timedelta = timedelta.max, wh
             findings.problem(path, f"{value} is shorter than {int(least.total_seconds())}s")
         elif length > most:
             findings.problem(path, f"is longer than {write_duration(most)}{why}")
-        elif doubt := _doubt_of(value, length):
-            findings.warning(path, doubt)
+        elif warning := _warning_of(value, length):
+            findings.warning(path, warning)
         return length
 
     schema = {"type": "string", "maxLength": LONGEST_DURATION, "pattern": DURATION_PATTERN}
     return Shape(read, write_duration, schema, none="0")
 
 
-def _doubt_of(written: str, length: timedelta) -> str:
+def _warning_of(written: str, length: timedelta) -> str:
     """Why nobody means a duration; empty: it is a usual one."""
     if timedelta() < length < timedelta(seconds=1):
         number = written.strip("+").rstrip("nuµμms")

@@ -61,7 +61,7 @@ def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
         )
 
 
-def doubts_about_cluster(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
+def cluster_warnings(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
     """The warning about a cluster that has no Deployment of a worker, although the worker has traffic."""
     routed = sorted(filter(may_be_ours, routed_build_ids(world.temporal)))
     if world.deployments == () and routed:

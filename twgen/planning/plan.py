@@ -19,7 +19,7 @@ from twgen.planning.routing.table import plan_worker_routing, rollback_warnings,
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.attached import rival_autoscalers
 from twgen.planning.versions.plan import plan_worker_versions
-from twgen.planning.versions.warnings import doubts_about_pods, stray_patches, uncounted_versions
+from twgen.planning.versions.warnings import uncounted_versions, unused_patches, warnings_about_pods
 
 
 class VersionsPlan(NamedTuple):
@@ -59,7 +59,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
     target = Target(spec, world, now, identity, versions.not_created)
     of_traffic = (*rollback_warnings(target), *queue_warnings(target))
     of_records = full_warnings(spec, world, now)
-    of_pods = (*doubts_about_pods(versions.versions), *rival_autoscalers(versions, world.autoscalers))
+    of_pods = (*warnings_about_pods(versions.versions), *rival_autoscalers(versions, world.autoscalers))
     warnings = (*of_traffic, *versions.warnings, *of_pods, *of_records)
     return WorkerPlan(
         versions=replace(versions, warnings=warnings),
@@ -75,12 +75,12 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
     )
 
 
-def with_doubts(worker: WorkerVersions) -> WorkerVersions:
+def with_pod_warnings(worker: WorkerVersions) -> WorkerVersions:
     """The versions, with warnings about live pod templates that only their own hash can confirm.
 
     Without a field manager this costs as much as the whole render, so only a strict render asks for it.
     """
-    return replace(worker, warnings=(*worker.warnings, *doubts_about_pods(worker.versions)))
+    return replace(worker, warnings=(*worker.warnings, *warnings_about_pods(worker.versions)))
 
 
 def _with_warnings(
@@ -98,7 +98,7 @@ def _with_warnings(
         ]
     warnings = left_behind([worker.spec for worker in workers], world, caller)
     # a Job knows only its own worker, and a policy may be for other workers too
-    of_patches = () if caller.drives else stray_patches(workers)
+    of_patches = () if caller.drives else unused_patches(workers)
     return VersionsPlan(tuple(workers), (*warnings, *of_patches))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
-from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, shortened
+from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Place, Problem, shortened
 from twgen.model.validation import Located
 from twgen.specs.kinds import (
     CHART_FILE,
@@ -257,7 +257,7 @@ def located(
     If a message refers to another place, it ends with that place: `the other is at pay.yaml:14`. Of very many
     problems only the first are kept, with one that says that there are more.
     """
-    problems = tuple(shortened(tuple(problems), MOST_TOLD_IN_ALL))
+    problems = tuple(shortened(tuple(problems), MOST_REPORTED_IN_ALL))
     places: dict[str, set[tuple[int, str]]] = {}
     for item in problems:
         for place in (item, item.other):

@@ -75,7 +75,7 @@ class ClusterReader:
             found += [scaler for item in items if (scaler := _autoscaler(kind, item))]
         return found, "; ".join(failures)
 
-    def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
+    def orphans(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
         """The workers that have Deployments in a listed namespace, but no spec."""
         labels_of_specs = {(spec.namespace, _label(spec)) for spec in specs}
         by_worker: dict[WorkerKey, list[LiveDeployment]] = defaultdict(list)

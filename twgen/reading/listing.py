@@ -11,7 +11,7 @@ from twgen.clients.http import Unreadable
 from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, Part, listed
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
-from twgen.model.rollout import Driver, Glimpse
+from twgen.model.rollout import Driver, RolloutMetadata
 from twgen.records.requests import written_requests
 from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT
 from twgen.yaml.limits import Budget, Limits
@@ -122,7 +122,9 @@ def _namespace(item: Mapping[str, Any]) -> str:
     return str(item["metadata"]["namespace"])
 
 
-async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[Glimpse]:
+async def list_rollouts(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> list[RolloutMetadata]:
     """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
     intents: list[Mapping[str, Any]] = []
     requests: dict[tuple[str, str], str] = {}
@@ -138,7 +140,7 @@ async def read_glimpses(client: KubernetesClient, namespace: str, deadline: Dead
         if written := written_requests(item["metadata"]):
             requests[_worker_of(item)] = written
     return [
-        Glimpse(
+        RolloutMetadata(
             item["metadata"]["namespace"],
             item["metadata"]["name"],
             str(item["metadata"]["annotations"].get(INTENT_HASH, "")),

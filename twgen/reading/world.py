@@ -73,8 +73,8 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
         failure = first_failure(failures)
         raise failure from failure.__cause__
     workers = [task.result() for task in tasks]
-    strays = cluster.strays(specs) if cluster else ()
-    return World(reading.now, {worker.key: worker for worker in [*strays, *workers]})
+    orphans = cluster.orphans(specs) if cluster else ()
+    return World(reading.now, {worker.key: worker for worker in [*orphans, *workers]})
 
 
 async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[Unread]]:

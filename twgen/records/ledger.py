@@ -13,7 +13,7 @@ from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.cluster.marks import recorded_annotations
 from twgen.errors import InvalidInput
 from twgen.model.paths import Path, parse_path
-from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, path_in_file
+from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Place, Problem, path_in_file
 from twgen.model.record_shapes import Each, Field, Mark, Name, document_of, excerpt, fields_of, record_of
 from twgen.model.shapes import (
     AS_WRITTEN,
@@ -219,7 +219,7 @@ def parse_ledgers(
     places: dict[tuple[str, str], LedgerPlace] = {}
     problems: list[Problem] = []
     for document in documents:
-        if len(problems) > MOST_TOLD_IN_ALL:
+        if len(problems) > MOST_REPORTED_IN_ALL:
             break
         findings = Findings(MOST_OF_A_RECORD)
         ledger = LEDGER.read(document.value, None, findings)

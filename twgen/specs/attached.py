@@ -11,9 +11,9 @@ from twgen.model.problem import Finding
 from twgen.model.record_shapes import Mark, Named
 from twgen.model.spec import AttachedResource
 from twgen.model.values import dataclass
-from twgen.specs.doubts import entries, warn_of_hidden_characters
 from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
+from twgen.specs.pod_warnings import entries, warn_of_hidden_characters
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -266,8 +266,8 @@ def _warn_of_budget(spec: Fields) -> None:
     # any other field has one of these two names, or is reported as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
         spec.warning("", "protects no pods: write minAvailable or maxUnavailable")
-    if doubt := doubt_of_limit(spec.value):
-        spec.warning(*doubt)
+    if warning := warning_of_limit(spec.value):
+        spec.warning(*warning)
     selector = spec.value.get("selector")
     if is_sentinel(selector):
         whose = "no pods" if selector is None else "every pod of the namespace"
@@ -282,7 +282,7 @@ def _warn_of_budget(spec: Fields) -> None:
         spec.warning("selector", f"{why}: write matchLabels: {{}} next to matchExpressions")
 
 
-def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
+def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
     """Why a budget protects no pod or allows no eviction, for any number of pods; and the field."""
     for field, none, nothing in (
         ("maxUnavailable", EVICTS_NONE, PROTECTS_NONE),

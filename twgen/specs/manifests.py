@@ -9,7 +9,7 @@ from typing import Any
 
 from twgen.model.operator import GroupKind, Operator
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Document, Finding, Problem, most_told
+from twgen.model.problem import Document, Finding, Problem, most_reported
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import KINDS
 from twgen.specs.deployments import RESOURCE_POLICY, why_not_of_versions
@@ -41,7 +41,7 @@ _TESTS = {"test", "test-success"}
 
 def manifest_problems(documents: Sequence[Document]) -> Iterator[Problem]:
     """The problems that an API server would find in the manifests, as far as twgen knows their fields."""
-    most = most_told(len(documents))
+    most = most_reported(len(documents))
     for document in documents:
         kind = document.value["kind"]
         for path, struct in _known_parts(document.value):

@@ -14,8 +14,8 @@ from twgen.model.reasons.versions import VersionReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import BUDGET, HPA, KINDS
-from twgen.specs.doubts import selects
 from twgen.specs.kinds import WORKER_KINDS
+from twgen.specs.pod_warnings import selects
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     DEPLOYMENT_NAME_LABEL,

@@ -13,15 +13,15 @@ from typing import NamedTuple
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import Policy
-from twgen.model.problem import Document, Problem, did_you_mean, most_told, quoted
+from twgen.model.problem import Document, Problem, did_you_mean, most_reported, quoted
 from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import ATTACHED, parse_attached
 from twgen.specs.connections import parse_connection
-from twgen.specs.doubts import warn_of_claims
 from twgen.specs.manifests import hooks_on_versions, marks_on_versions, requests_in
 from twgen.specs.neighbours import collisions, target_objects, warnings_of_neighbours
+from twgen.specs.pod_warnings import warn_of_claims
 from twgen.specs.policies import check_steps, default_policy, parse_policy, warn_of_idle_replicas
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.together import may_meet, parse_when, warn_of_attached
@@ -155,7 +155,7 @@ def refused_manifests(manifests: Iterable[Document]) -> list[Problem]:
 
 
 def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
-    result, most = _Sorted(), most_told(len(documents))
+    result, most = _Sorted(), most_reported(len(documents))
     for document in documents:
         value = document.value
         if kind := kinds.kind_of(value):
@@ -220,7 +220,7 @@ def _workers(
         if not spec.fields.findings.problems
     ]
     check_steps(of_kind[kinds.POLICY], right)
-    _note_strays(
+    _note_orphans(
         documents.specs, documents.uncertain, {(worker.namespace, worker.name) for worker in workers}
     )
     return workers
@@ -319,7 +319,7 @@ def _left_out(documents: _Sorted) -> Iterable[Problem]:
             yield Problem.at(document, "", f"{kinds.why_left_out(document.value)}{helm}")
 
 
-def _note_strays(
+def _note_orphans(
     specs: Iterable[SpecDocument], uncertain: AbstractSet[str], workers: Collection[tuple[str, str]]
 ) -> None:
     """Note each template and policy that names no worker; `workers` are pairs of namespace and name.

@@ -18,8 +18,8 @@ from twgen.model.problem import Problem, did_you_mean, quoted
 from twgen.model.shapes import TEXT, Findings, Shape, listing
 from twgen.model.spec import AttachedWhile, Strategy, WorkerSpec
 from twgen.specs.deployments import marks_of_versions
-from twgen.specs.doubts import doubts_of_container, warn_of_hidden_characters
 from twgen.specs.fields import Fields, spec_shape
+from twgen.specs.pod_warnings import warn_of_hidden_characters, warnings_of_container
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_image, tag_can_move
 from twgen.specs.validation.walk import refusals
@@ -135,8 +135,8 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
     whole = {"image": "image", **stored.template}
     fields.refused(refusals(whole, _CONTAINER, fields.path, most))
     if not fields.findings.unknown:
-        for place, doubt in doubts_of_container(stored.template):
-            fields.warning(place, doubt)
+        for place, warning in warnings_of_container(stored.template):
+            fields.warning(place, warning)
     warn_of_hidden_characters(fields)
     text = template_json({"spec": {"containers": [stored.template]}})
     container: dict[str, Any] = json.loads(text)["spec"]["containers"][0]

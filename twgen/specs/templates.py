@@ -12,8 +12,8 @@ from twgen.model.problem import Finding, quoted
 from twgen.model.shapes import UNFILLED
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
-from twgen.specs.doubts import doubts_beside_others, doubts_of_pod, warn_of_hidden_characters
 from twgen.specs.fields import Fields
+from twgen.specs.pod_warnings import warn_of_hidden_characters, warnings_beside_others, warnings_of_pod
 from twgen.specs.together import unmeasured
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.build_ids import image_tag, is_image
@@ -41,7 +41,7 @@ Values = Mapping[str, str | None]
 
 
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
-    """Note the problems and doubts about the worker's pods, with what an API server would refuse.
+    """Note the problems and warnings about the worker's pods, with what an API server would refuse.
 
     `problems` are in its stored form: only the rest is checked.
     """
@@ -65,10 +65,10 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     spec.refused(
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
     )
-    # a doubt next to an error may follow from the error
-    doubts = chain(doubts_of_pod(pod), doubts_beside_others(worker))
-    for place, doubt in () if refused or problems else doubts:
-        path.warning(place, doubt)
+    # a warning next to an error may follow from the error
+    warnings = chain(warnings_of_pod(pod), warnings_beside_others(worker))
+    for place, warning in () if refused or problems else warnings:
+        path.warning(place, warning)
     _warn_of_references(path, pod, injected)
     warn_of_hidden_characters(spec.mapping("template"))
     # names that do not fit into the placeholders of an attached template
@@ -78,8 +78,8 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         for finding in refusals_of_version(resource.template, fill):
             wrong = f"its spec.template.{finding.path} {finding.message}"
             spec.refused([Finding(spec.path, f"{resource.name} cannot be attached: {wrong}")])
-        for place, doubt in unmeasured(resource, pod) if resource.autoscales else ():
-            path.warning(place, doubt)
+        for place, warning in unmeasured(resource, pod) if resource.autoscales else ():
+            path.warning(place, warning)
     _warn_of_moving_tag(path, pod, worker)
 
 
@@ -111,8 +111,8 @@ def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injectio
                     why = f"{f'twgen sets {name}' if name in added else f'{name} is set'} after it"
                 elif name in injected.names:
                     why = f"twgen does not set {name} in init containers"
-                doubt = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
-                path.warning(f"{field}[{index}].{place}", doubt)
+                warning = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
+                path.warning(f"{field}[{index}].{place}", warning)
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:
@@ -120,9 +120,9 @@ def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec
     image = (containers[0] or {}).get("image") or ""
     tag = image_tag(image)
     if image and re.search(FILLED, image) and tag_can_move(image) and not worker.has_custom_build_id:
-        doubt_of_tag = f"the tag {tag!r} can move" if tag else "there is no tag"
-        doubt = f"{doubt_of_tag}: a changed image keeps its build ID, so nothing would be deployed"
-        path.warning("containers[0].image", doubt)
+        why = f"the tag {tag!r} can move" if tag else "there is no tag"
+        warning = f"{why}: a changed image keeps its build ID, so nothing would be deployed"
+        path.warning("containers[0].image", warning)
 
 
 def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:

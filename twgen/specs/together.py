@@ -13,11 +13,11 @@ from twgen.specs.attached import (
     PROTECTS_NONE,
     SCALED_OBJECT,
     VPA,
-    doubt_of_limit,
     share_of,
+    warning_of_limit,
 )
-from twgen.specs.doubts import running_containers
 from twgen.specs.keda import warn_of_servers
+from twgen.specs.pod_warnings import running_containers
 from twgen.specs.spec_document import SpecDocument
 from twgen.versioning.names import WHEN
 
@@ -36,7 +36,7 @@ _IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
 
 
 def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note in each template the doubts about it beside its worker and the other attached templates."""
+    """Note in each template the warnings about it beside its worker and the other attached templates."""
     owners = {id(resource.document): (resource, worker) for worker in workers for resource in worker.attached}
     for document in templates:
         if id(document.document) not in owners:
@@ -46,16 +46,16 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
         kind = GroupKind.of(template.value)
         if kind.group == SCALED_OBJECT.group:
             warn_of_servers(template.mapping("spec"), worker)
-        elif kind == BUDGET and (doubt := next(_doubts_of_budget(resource, worker), None)):
-            template.warning(f"spec.{doubt[0]}", doubt[1])
-        elif kind == VPA and resource.template and (why := _doubt_of_vpa(resource, worker)):
+        elif kind == BUDGET and (warning := next(_warnings_of_budget(resource, worker), None)):
+            template.warning(f"spec.{warning[0]}", warning[1])
+        elif kind == VPA and resource.template and (why := _warning_of_vpa(resource, worker)):
             template.warning("spec", why)
 
 
-def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
+def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
     """Why a budget fits no number of pods that its versions can have, and the field that is wrong."""
     spec = value_at(budget.template, "spec")
-    if not isinstance(spec, dict) or doubt_of_limit(spec):
+    if not isinstance(spec, dict) or warning_of_limit(spec):
         return
     for words in (_WITH_TRAFFIC, _DRAINING):
         pods = _pods(worker, words) if may_meet(budget.when, words) else None
@@ -95,7 +95,7 @@ def _of(limit: Any, pods: int) -> int:
     return limit if isinstance(limit, int) else -(-pods * share // 100) if share is not None else 0
 
 
-def _doubt_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
+def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
     """https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/known-limitations.md."""
     if value_at(vpa.template, "spec", "updatePolicy", "updateMode") == "Off":
         return ""

@@ -171,8 +171,8 @@ def parse_worker(
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a valid label value: {cleaned}")
     is_sound = all(finding.path != options.at("temporalNamespace") for finding in spec.findings.problems)
     address, name = worker.connection.host_port, worker.connection.tls_server_name
-    if is_sound and (doubt := why_not_of_cloud(address, name, worker.temporal_namespace)):
-        options.warning("temporalNamespace", doubt)
+    if is_sound and (warning := why_not_of_cloud(address, name, worker.temporal_namespace)):
+        options.warning("temporalNamespace", warning)
     _warn_of_no_effect(spec, options, worker)
     check_template(spec, worker, wrong)
     return worker

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import MOST_TOLD, Finding, noun, unknown_field, wrong_type
+from twgen.model.problem import MOST_REPORTED, Finding, noun, unknown_field, wrong_type
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
 
@@ -28,7 +28,7 @@ class Stored(NamedTuple):
     unknown: tuple[Finding, ...]
 
 
-def stored_template(template: object, path: str, most: int = MOST_TOLD) -> Stored:
+def stored_template(template: object, path: str, most: int = MOST_REPORTED) -> Stored:
     """Return the stored form of the pod template at `path`, and all its problems.
 
     It follows structural schemas (k8s.io/apiextensions-apiserver): unknown fields are dropped, a default is
@@ -39,7 +39,7 @@ def stored_template(template: object, path: str, most: int = MOST_TOLD) -> Store
     return stored_struct(template, POD_TEMPLATE, path, "a pod template", most)
 
 
-def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_TOLD) -> Stored:
+def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_REPORTED) -> Stored:
     """As stored_template, for another struct of the table; messages call it, or its whole, `kind`."""
     walk = _Walk(path, kind, most, [], [])
     stored = _storer(struct)(value, None, walk)

@@ -23,7 +23,7 @@ OLD, NEW = "settings-hf678c7m2b", "settings-47668c6k28"
 CONTAINER: dict[str, Any] = {"envFrom": [{"configMapRef": {"name": OLD}}]}
 
 
-def strays(identity: str | None, caller: Caller) -> tuple[str, ...]:
+def orphans(identity: str | None, caller: Caller) -> tuple[str, ...]:
     """What is said of a Deployment of a worker that no spec names."""
     manifest = live("v1")
     if identity:
@@ -36,7 +36,7 @@ def strays(identity: str | None, caller: Caller) -> tuple[str, ...]:
 
 
 def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
-    (warning,) = strays("me", Caller("me"))
+    (warning,) = orphans("me", Caller("me"))
     assert warning == (
         "no spec names shop/refunds, but its Deployment carries the identity me: twgen no longer renders it"
         " and the objects attached to it; payments-v1 stays because of prune protection"
@@ -44,7 +44,7 @@ def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
 
 
 def test_what_a_renamed_worker_left_behind_is_told_of_to_a_person() -> None:
-    (warning,) = strays("twgen/prod/shop", Caller("twgen/anna@laptop", is_person=True))
+    (warning,) = orphans("twgen/prod/shop", Caller("twgen/anna@laptop", is_person=True))
     assert warning.startswith("no spec names shop/refunds")
 
 
@@ -106,11 +106,11 @@ def test_deployment_that_the_last_worker_left_behind_is_told_of_to_a_person() ->
 
 @pytest.mark.parametrize("identity", [None, "somebody else"])
 def test_deployment_of_no_spec_that_is_not_ours_is_none_of_our_business(identity: str | None) -> None:
-    assert strays(identity, Caller("me")) == ()
+    assert orphans(identity, Caller("me")) == ()
 
 
 def test_nobody_in_particular_owns_no_stray() -> None:
-    assert strays(None, Caller("")) == ()
+    assert orphans(None, Caller("")) == ()
 
 
 @pytest.mark.parametrize(

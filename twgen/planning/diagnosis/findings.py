@@ -72,7 +72,7 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
             for warning in plan.warnings
         ),
         *_without_tick(plan, installation, world),
-        *findings_of_strays(installation.strays),
+        *findings_of_orphans(installation.orphans),
     ]
     return tuple(
         sorted(dict.fromkeys(all_findings), key=lambda finding: finding.severity is not Severity.PROBLEM)
@@ -340,9 +340,9 @@ def _lacking_for(
         )
 
 
-def findings_of_strays(strays: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+def findings_of_orphans(orphans: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     """A finding for each worker that has Deployments but no intent, by worker."""
-    for worker, names in sorted(strays.items()):
+    for worker, names in sorted(orphans.items()):
         namespace, _, name = worker.partition("/")
         are, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
         yield Finding(

@@ -19,7 +19,7 @@ from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.drivers import is_applied_by_hook
-from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
+from twgen.planning.ownership import cluster_warnings, deleted_with_others
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import may_have_work
 from twgen.planning.versions.attached import (
@@ -51,7 +51,7 @@ def plan_worker_versions(
     """
     decided = [(version, decide(version)) for version in version_facts(spec, world, now)]
     not_created = _why_not_created(spec, decided)
-    plans, warnings = [], [*doubts_about_cluster(spec, world), *deleted_with_others(world)]
+    plans, warnings = [], [*cluster_warnings(spec, world), *deleted_with_others(world)]
     not_deployed = "".join(why_not_deployed(version) for version, _ in decided)
     for version, decision in decided:
         if decision.reason is Reason.NOT_NEEDED:

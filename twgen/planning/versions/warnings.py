@@ -148,7 +148,7 @@ def versions_of_others(versions: Iterable[VersionPlan]) -> Iterator[str]:
         )
 
 
-def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
+def warnings_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
     """Warnings about live pod templates that are not recorded and no longer match their hash."""
     for version in versions:
         if version.is_doubtful and version.live and not fits_its_hash(version.live):
@@ -160,7 +160,7 @@ def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
             )
 
 
-def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
+def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
     """Warnings about patches for versions that no worker of their policy has, or more than one."""
     by_policy: dict[tuple[str, str], list[WorkerVersions]] = {}
     for worker in workers:

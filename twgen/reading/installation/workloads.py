@@ -160,7 +160,7 @@ def _changed_at(manifest: Object) -> datetime | None:
     return parse_time(changed) if changed else None
 
 
-async def read_strays(
+async def read_orphans(
     client: KubernetesClient, namespaces: Iterable[str], known_workers: Collection[str], deadline: Deadline
 ) -> Mapping[str, tuple[str, ...]]:
     """The Deployments of versions that an Argo CD Application tracks, by worker, except known workers."""
@@ -176,10 +176,10 @@ async def read_strays(
             is_tracked = live.tracked_by and live.identity and live.protected
             if is_tracked and is_its_own and worker not in known_workers:
                 names_by_worker[worker].append(live.name)
-    strays = {}
+    orphans = {}
     for worker, names in names_by_worker.items():
         namespace, _, name = worker.partition("/")
         # an intent counts even if it cannot be parsed
         if not await read_config_map(client, namespace, rollout_name(name), deadline):
-            strays[worker] = tuple(names)
-    return strays
+            orphans[worker] = tuple(names)
+    return orphans

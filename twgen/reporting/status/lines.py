@@ -25,7 +25,7 @@ from twgen.model.status import (
 )
 from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.model.values import dataclass
-from twgen.planning.diagnosis.findings import findings_of_strays
+from twgen.planning.diagnosis.findings import findings_of_orphans
 from twgen.planning.requests import has_ended
 from twgen.planning.sentences import (
     clock_time,
@@ -146,11 +146,11 @@ def _request(status: RolloutStatus) -> ReportedRequest | None:
     )
 
 
-def stray_lines(strays: Mapping[str, Sequence[str]]) -> list[str]:
+def orphan_lines(orphans: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each worker that no intent names any more, with its remaining Deployments."""
     return [
         printable(f"{finding.about}: {finding.says}: {finding.because}; {finding.remedy}")
-        for finding in findings_of_strays(strays)
+        for finding in findings_of_orphans(orphans)
     ]
 
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import MOST_TOLD, Finding, quoted
+from twgen.model.problem import MOST_REPORTED, Finding, quoted
 from twgen.specs.validation.checks import Check, Range, Steps, Wrong, not_empty, one_of, when_filled
 from twgen.specs.validation.rules import FIELDS, STRUCTS
 from twgen.versioning.kubernetes_types import LIST, struct_fields
@@ -29,7 +29,7 @@ def refusals(
     stored: Mapping[str, Any],
     struct: str,
     path: str,
-    most: int = MOST_TOLD,
+    most: int = MOST_REPORTED,
     problems: Sequence[Finding] = (),
 ) -> list[Finding]:
     """The problems that an API server would find in a value of `stored_form`, one for each path.

@@ -38,20 +38,20 @@ _HASH = "pod-template-hash"
 _UNTIL = " until it is drained"
 
 
-def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The doubts about a pod as an API server stores it, each with its path in the pod."""
+def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The warnings about a pod as an API server stores it, each with its path in the pod."""
     grace = pod.get("terminationGracePeriodSeconds") or 0
     if grace >= _LONG_GRACE:
         why = f"a node waits {grace // 86_400} days for such a pod to end"
         yield "terminationGracePeriodSeconds", f"{why}: check the number of seconds"
     for field in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(field) or ()):
-            for place, doubt in doubts_of_container(container):
-                yield f"{field}[{index}].{place}", doubt
+            for place, warning in warnings_of_container(container):
+                yield f"{field}[{index}].{place}", warning
 
 
-def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The doubts about one container as an API server stores it, each with its path in the container."""
+def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The warnings about one container as an API server stores it, each with its path in the container."""
     resources = container.get("resources") or {}
     for field in ("limits", "requests"):
         amounts = resources.get(field) or {}
@@ -113,7 +113,7 @@ def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | i
             yield from entries(item, (path, key))
 
 
-def doubts_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
+def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
     """The rules that keep new versions off the nodes of old ones, each with its path in the pod."""
     pod = worker.template.content.get("spec") or {}
     for index, term in enumerate(value_at(pod, "affinity", "podAntiAffinity", _REQUIRED) or ()):
@@ -185,8 +185,8 @@ def warn_of_claims(
                 why = f"{_OF_ONE_NODE}, {so}"
             if why:
                 place = f"template.spec.volumes[{index}].persistentVolumeClaim.claimName"
-                doubt = f"claim {name} is {why}: use a ReadWriteMany claim"
-                fields[id(worker.document)].warning(place, doubt)
+                warning = f"claim {name} is {why}: use a ReadWriteMany claim"
+                fields[id(worker.document)].warning(place, warning)
 
 
 def _is_on_one_node(pod: Mapping[str, Any]) -> bool:

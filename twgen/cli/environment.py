@@ -1,4 +1,4 @@
-"""The surroundings of twgen, a terminal or a plugin of Argo CD, and the settings that follow from them."""
+"""The environment of twgen, a terminal or a plugin of Argo CD, and the settings that follow from them."""
 
 import os
 import re
@@ -188,8 +188,8 @@ RunContext = Terminal | Plugin
 
 
 @cache
-def surroundings() -> RunContext:
-    """The surroundings of this process; raises InvalidInput if Argo CD's parameters cannot be read."""
+def environment() -> RunContext:
+    """The environment of this process; raises InvalidInput if Argo CD's parameters cannot be read."""
     return Plugin() if is_plugin() else Terminal()
 
 

@@ -8,8 +8,8 @@ import pytest
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Part
 from twgen.errors import StateUnavailable
-from twgen.model.rollout import Glimpse
-from twgen.reading.listing import read_glimpses
+from twgen.model.rollout import RolloutMetadata
+from twgen.reading.listing import list_rollouts
 from twgen.versioning.names import rollout_labels
 
 
@@ -41,8 +41,8 @@ class Client:
         return 200, {"kind": "PartialObjectMetadataList", "items": page, "metadata": {"continue": token}}
 
 
-def seen(client: Any, namespace: str = "") -> list[Glimpse]:
-    return asyncio.run(read_glimpses(client, namespace, Deadline(9)))
+def seen(client: Any, namespace: str = "") -> list[RolloutMetadata]:
+    return asyncio.run(list_rollouts(client, namespace, Deadline(9)))
 
 
 def test_intents_by_tick_are_seen_with_their_requests_from_any_page() -> None:
@@ -51,7 +51,7 @@ def test_intents_by_tick_are_seen_with_their_requests_from_any_page() -> None:
     status = config_map("pay-rollout-status", request="{}")
     client = Client([intent, by_job], [status])
     assert seen(client) == [
-        Glimpse("shop", "pay-rollout", "abc", "uid of pay-rollout", "twgen.io/request: {}", "7")
+        RolloutMetadata("shop", "pay-rollout", "abc", "uid of pay-rollout", "twgen.io/request: {}", "7")
     ]
     assert client.asked == [
         ("GET", "/api/v1/configmaps", "", Part.METADATA),
@@ -70,14 +70,14 @@ def test_abort_is_seen_and_a_request_that_a_manifest_has_is_not() -> None:
 
 def test_status_that_is_not_there_has_no_version() -> None:
     intent = config_map("pay-rollout", intent_hash="abc", driver="Tick")
-    assert [glimpse.status_version for glimpse in seen(Client([intent]))] == [""]
+    assert [metadata.status_version for metadata in seen(Client([intent]))] == [""]
 
 
 def test_request_to_another_worker_is_not_this_ones() -> None:
     intent = config_map("pay-rollout", intent_hash="abc", driver="Tick")
     client = Client([intent, config_map("mail-rollout-status", "mail", request="{}")])
-    [glimpse] = seen(client, "shop")
-    assert glimpse.request == ""
+    [metadata] = seen(client, "shop")
+    assert metadata.request == ""
     assert client.asked[0][1] == "/api/v1/namespaces/shop/configmaps"
 
 

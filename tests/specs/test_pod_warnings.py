@@ -8,7 +8,7 @@ from tests.specs.parsing import CONNECTION, parsed, told, worker
 from twgen.specs.spec_document import NamespaceRule
 
 
-def doubts(**container: Any) -> list[str]:
+def warnings(**container: Any) -> list[str]:
     template = {"spec": {"containers": [{"name": "w", "image": "payments:v3", **container}]}}
     found = parsed(worker(template=template), CONNECTION)
     assert found.problems == found.unknown_fields == ()
@@ -18,29 +18,29 @@ def doubts(**container: Any) -> list[str]:
 @pytest.mark.parametrize(("written", "told"), [("512m", "512m"), (512, "512"), ("1000", "1k")])
 @pytest.mark.parametrize("field", ["limits", "requests"])
 def test_memory_of_a_few_bytes_is_warned_of(field: str, written: str | int, told: str) -> None:
-    [doubt] = doubts(resources={field: {"memory": written}})
+    [warning] = warnings(resources={field: {"memory": written}})
     place = f"spec.template.spec.containers[0].resources.{field}.memory"
     why = "is less than a mebibyte, too little for any container: write Mi or Gi"
-    assert doubt == f"{place}: {told} {why}"
+    assert warning == f"{place}: {told} {why}"
 
 
 @pytest.mark.parametrize("amount", ["1Mi", "512M", "0", 2**20, "1.5Gi"])
 def test_memory_that_holds_a_program_is_not(amount: str | int) -> None:
-    assert doubts(resources={"limits": {"memory": amount, "cpu": "500m"}}) == []
+    assert warnings(resources={"limits": {"memory": amount, "cpu": "500m"}}) == []
 
 
 @pytest.mark.parametrize("probe", ["livenessProbe", "readinessProbe", "startupProbe"])
 def test_probe_of_a_port_that_is_not_there_is_warned_of(probe: str) -> None:
     asked = {probe: {"httpGet": {"port": "health"}}}
     said = "there is no port named 'health': the probe always fails"
-    assert doubts(**asked) == [f"spec.template.spec.containers[0].{probe}.httpGet.port: {said}"]
-    assert doubts(**asked, ports=[{"name": "health", "containerPort": 8080}]) == []
-    assert doubts(**{probe: {"tcpSocket": {"port": 8080}}}) == []
+    assert warnings(**asked) == [f"spec.template.spec.containers[0].{probe}.httpGet.port: {said}"]
+    assert warnings(**asked, ports=[{"name": "health", "containerPort": 8080}]) == []
+    assert warnings(**{probe: {"tcpSocket": {"port": 8080}}}) == []
 
 
 @pytest.mark.parametrize("field", ["limits", "requests"])
 @pytest.mark.parametrize(
-    ("amounts", "doubt"),
+    ("amounts", "warning"),
     [
         ({"cpu": 500}, "cpu: is 500 whole cores: write 500m for thousandths of a core"),
         (
@@ -54,9 +54,11 @@ def test_probe_of_a_port_that_is_not_there_is_warned_of(probe: str) -> None:
         ({"cpu": "500", "memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
     ],
 )
-def test_resources_of_a_mistaken_unit_are_warned_of(field: str, amounts: dict[str, Any], doubt: str) -> None:
-    assert doubts(resources={field: amounts}) == [
-        f"spec.template.spec.containers[0].resources.{field}.{doubt}"
+def test_resources_of_a_mistaken_unit_are_warned_of(
+    field: str, amounts: dict[str, Any], warning: str
+) -> None:
+    assert warnings(resources={field: amounts}) == [
+        f"spec.template.spec.containers[0].resources.{field}.{warning}"
     ]
 
 
@@ -64,7 +66,7 @@ def test_resources_of_a_mistaken_unit_are_warned_of(field: str, amounts: dict[st
     "amounts", [{"cpu": "64", "memory": "1Ti"}, {"cpu": "180", "memory": "1900Gi"}, {"cpu": "99999m"}]
 )
 def test_resources_of_a_whole_machine_are_not(amounts: dict[str, str]) -> None:
-    assert doubts(resources={"limits": amounts}) == []
+    assert warnings(resources={"limits": amounts}) == []
 
 
 LABELS = {"app": "payments", "tier": "back"}
