@@ -301,15 +301,20 @@ def test_signal_ends_a_rollout_within_a_second_also_in_the_middle_of_a_write(
 
 
 @side_by_side
-def test_write_whose_answer_is_lost_is_found_made_and_not_repeated(story: Story) -> None:
+def test_write_whose_answer_is_lost_is_found_made_recorded_and_not_repeated(story: Story) -> None:
     is_about_to_ramp(story)
     with forwarding(story.worker.server.address, Trouble(lost_body=A_WRITE)) as losing:
         story.describe("v2", steps=(25,), address=losing.address)
         with story.rolling() as process:
             lines = until(process, "it stays at 25%")
     assert any("; trying again" in line for line in lines)
-    assert (losing.lost, losing.bodies) == (1, 1), "the one write that was lost, and none after it"
+    assert (losing.lost, losing.bodies) == (1, 2), "the one write that was lost, and the record of it"
     assert story.shares() == {"v1": 75, "v2": 25}
+    story.describe("v2", steps=(25,))
+    [versions] = [
+        worker["versions"] for worker in json.loads(story.run("status", "-o", "json").stdout)["workers"]
+    ]
+    assert versions[0]["movedBy"]["identity"] == MANAGER
 
 
 @side_by_side
