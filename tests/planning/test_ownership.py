@@ -7,10 +7,12 @@ import pytest
 
 from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
 from tests.strategies import with_policy
-from twgen.errors import OwnedBySomebodyElse
+from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
-from twgen.planning.plan import VersionsPlan, make_plan, plan_versions
+from twgen.model.world import WorkerWorld
+from twgen.planning.ownership import claimed, released
+from twgen.planning.plan import VersionsPlan, make_plan, plan_versions, worker_world
 
 OURS = Caller("twgen/prod/shop", application="shop")
 
@@ -116,3 +118,26 @@ def test_deployments_without_an_owner_are_rendered_in_argo_cd_without_a_word_abo
     found = situation(TWO_VERSIONS, [live("v3"), live("v1", ownerReferences=None)])
     [worker] = plan_versions([SPEC], found, NOW, OURS).workers
     assert "ownerReferences" not in " ".join(worker.warnings)
+
+
+def owned_by(manager: str) -> WorkerWorld:
+    return worker_world(SPEC, situation(temporal(version("v3"), manager_identity=manager), None))
+
+
+def test_manager_is_claimed_from_the_owner_that_was_named_and_released_by_itself_alone() -> None:
+    assert claimed(owned_by(""), "me", "") == claimed(owned_by("you"), "me", "you") == "me"
+    assert released(owned_by("me"), "me") == ""
+    with pytest.raises(NegativeAnswer, match="its manager is already me"):
+        claimed(owned_by("me"), "me", "")
+    for owner, named in (("you", ""), ("", "you"), ("you", "they")):
+        with pytest.raises(OwnedBySomebodyElse):
+            claimed(owned_by(owner), "me", named)
+    with pytest.raises(OwnedBySomebodyElse, match="you act as me"):
+        released(owned_by("you"), "me")
+
+
+def test_worker_that_temporal_does_not_know_is_nobodys_to_claim_or_release() -> None:
+    unknown = worker_world(SPEC, situation(None))
+    for change in (claimed, released):
+        with pytest.raises(NegativeAnswer, match="none of its workers has polled"):
+            change(unknown, *(("me", "") if change is claimed else ("me",)))
