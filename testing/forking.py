@@ -156,7 +156,7 @@ def _serve(asked: socket) -> None:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-    # whoever asked has ended, perhaps by SIGKILL: what it has started, and did not stop, ends too
+    # the process that asked has ended, perhaps by SIGKILL: what it started and did not stop ends too
     os.killpg(0, signal.SIGKILL)
 
 

@@ -120,7 +120,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
             checks = _Checks(servers, opened, refreshes, exposed, every)
             if every is None:
                 return await checks.check()
-            return await _check_for_ever(checks, every)
+            return await _check_for_ever(checks)
 
         if failures := servers.run((), work):
             raise StateUnavailable("; ".join(failures))
@@ -139,7 +139,7 @@ class _Checks(TickServers):
     ) -> None:
         self.settings = settings = opened.settings
         self.servers, self.refreshes, self.exposed = servers, refreshes, exposed
-        self._every, goes_on = every or 0, every is not None
+        self.every, goes_on = every or 0, every is not None
         self.shard = Shard(settings.shard, settings.shards)
         self.opened = replace(opened, prometheus=ProjectPrometheus(settings, refreshes))
         """The connections of the next check."""
@@ -147,8 +147,8 @@ class _Checks(TickServers):
         """The rollouts that this process carries out; None: it may carry out none."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors, self.has_failed = 0, 0, False
-        self._ended_well = True
-        """The check before, if there was one."""
+        self.ended_well = True
+        """The newest check that has ended, if there was one."""
         self.tick = Tick(self, _print, settings.operator.tick, goes_on=goes_on)
         # the first look describes every worker, and one alone needs no memory
         self._looks = Memory() if goes_on else None
@@ -158,15 +158,15 @@ class _Checks(TickServers):
         """Check all rollouts, do everything that is due, and return the failures."""
         if self.has_failed:
             self._renew()
-        done_before = self.done
+        ended_well = False
         try:
             failures = await self._check()
-            self.done += 1
+            self.done, ended_well = self.done + 1, True
         except TwgenError as error:
             failures = [str(error)]
         except Exception as error:  # noqa: BLE001 - it must not end the rollouts of this process
             failures = [Bug.of("a check", error)]
-        self._ended_well = self.done > done_before
+        self.ended_well = ended_well
         self.errors += len(failures)
         self.has_failed = not all(isinstance(failure, Bug) for failure in failures)
         return failures
@@ -218,7 +218,7 @@ class _Checks(TickServers):
         self, workers: Sequence[WorkerSpec], *, for_routing: bool
     ) -> tuple[World, Sequence[Unread]]:
         found = await self.opened.read_each(workers, for_routing=for_routing, look=self._look)
-        if self._ended_well:
+        if self.ended_well:
             self.stay_healthy()
         return found
 
@@ -269,7 +269,7 @@ class _Checks(TickServers):
     def stay_healthy(self, seconds: float = 0) -> None:
         """Count as healthy for the time of some more checks, the last of which took `seconds`."""
         longest = max(seconds, self.settings.timeout)
-        until = time.monotonic() + _MISSED * (self._every + longest)
+        until = time.monotonic() + _MISSED * (self.every + longest)
         self.exposed.healthy_until = max(until, self.exposed.healthy_until)
 
     def metrics(self, seconds: float) -> bytes:
@@ -279,30 +279,30 @@ class _Checks(TickServers):
         return openmetrics(self.statuses, clock(), counts, seconds, self.shard)
 
 
-async def _check_for_ever(checks: _Checks, every: float) -> NoReturn:
+async def _check_for_ever(checks: _Checks) -> NoReturn:
     """Check again and again, and carry out rollouts meanwhile."""
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
             checks.rollouts = RolloutsByTick(checks.servers, checks.opened, _print, checks.report_bug)
             group.create_task(checks.rollouts.follow())
         while True:
-            await _check_and_report(checks, every)
-            await sleep(timedelta(seconds=every))
+            await _check_and_report(checks)
+            await sleep(timedelta(seconds=checks.every))
 
 
-async def _check_and_report(checks: _Checks, every: float) -> None:
+async def _check_and_report(checks: _Checks) -> None:
     """Check once, print the failures, and update the metrics and the page."""
-    began, done_before, exposed = time.monotonic(), checks.done, checks.exposed
+    began, exposed = time.monotonic(), checks.exposed
     failures = await checks.check()
     seconds = time.monotonic() - began
-    if checks.done > done_before:
+    if checks.ended_well:
         checks.stay_healthy(seconds)
     checks.warn(failures)
-    if seconds > every:
+    if seconds > checks.every:
         warn([f"a check took {seconds:.0f} s, longer than --every: changes are noticed that much later"])
     try:
         exposed.metrics = checks.metrics(seconds)
-        if checks.done > done_before:
+        if checks.ended_well:
             exposed.board.show(checks.statuses, clock())
         else:
             exposed.board.failure = "; ".join(failures)

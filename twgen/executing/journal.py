@@ -133,8 +133,7 @@ class Journal:
 
     async def restore(self, entries: Mapping[str, str], place: IntentPlace) -> None:
         """Write the newest status again if these entries of the cluster are not those that were written."""
-        written = ((name, without_credentials(text)) for name, text in self._entries.items())
-        is_lost = any(entries.get(name) != text for name, text in written)
+        is_lost = any(entries.get(name) != text for name, text in self._entries.items())
         # a newer rollout writes a status of its own
         if self._current and is_lost and await is_current(place, self.intent):
             await self._write(self._current)
@@ -209,7 +208,8 @@ class Journal:
         complete = replace(status, message=message, failing=failures, permits=permits)
         document = write_rollout_status(complete)
         if is_written := await self._is_written(self._writer.record(document)):
-            self._written, self._written_failures, self._entries = status, failures, document
+            self._written, self._written_failures = status, failures
+            self._entries = {name: without_credentials(text) for name, text in document.items()}
         return is_written
 
     async def _is_written(self, writing: Awaitable[None]) -> bool:

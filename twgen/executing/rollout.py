@@ -98,13 +98,14 @@ class Rollout:
             write: Write | None = None
             try:
                 world = await self.look()
-                if await self._recorded_late(worker_world(self.spec, world).temporal):
+                worker = worker_world(self.spec, world)
+                if await self._recorded_late(worker.temporal):
                     continue
                 now = self.servers.now()
                 planned = make_plan([self.spec], world, now, self.caller)
                 await self.show(planned, world)
                 [plan] = planned.workers
-                worker, is_first = worker_world(self.spec, world), False
+                is_first = False
                 if await self._answered(plan, world):
                     await self.servers.sleep(_AFTER_A_CHANGE)
                     continue

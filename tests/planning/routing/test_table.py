@@ -210,7 +210,7 @@ def test_version_of_a_known_worker_is_kept_out_by_no_limit_of_its_namespace() ->
         pytest.param(UpdateState.IN_PROGRESS, MINUTE, WAITS, id="is waited for"),
         pytest.param(UpdateState.IN_PROGRESS, 2 * MINUTE - SECOND, WAITS, id="is waited for to its limit"),
         pytest.param(UpdateState.IN_PROGRESS, 2 * MINUTE, CURRENT, id="is not waited for at its limit"),
-        pytest.param(UpdateState.IN_PROGRESS, None, WAITS, id="that began nobody knows when is waited for"),
+        pytest.param(UpdateState.IN_PROGRESS, None, WAITS, id="of unknown age is waited for"),
         pytest.param(UpdateState.COMPLETED, MINUTE, CURRENT, id="that is complete is not waited for"),
         pytest.param(None, MINUTE, CURRENT, id="of an older server is not waited for"),
     ],
