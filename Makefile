@@ -11,6 +11,8 @@ INSTALLED := .venv/.installed
 TESTERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # marks of the tests that need servers, packages or minutes
 SLOW := (server or packaging or heavy)
+# the fast tests once more, on the Python of the image; they keep all processors busy by themselves
+NEWER_PYTHON := tests/packaging/test_debian_python.py
 
 .PHONY: help demo demo-live demo-rollout stack test test-servers test-all lint servers bench bench-fleet cases docs documentation example schemas lock package workflows clean
 
@@ -44,8 +46,9 @@ test: $(INSTALLED) lint docs ## Check the code and the documentation, and run th
 
 test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers, in about 28 minutes
 	@$(BIN)/pytest -n $(TESTERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
+	@$(BIN)/pytest --tb=short $(NEWER_PYTHON)
 	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
-		$$(grep -rlE "mark\.(server|packaging|heavy)" --include="test_*.py" tests)
+		$$(grep -rlE "mark\.(server|packaging|heavy)" --include="test_*.py" tests | grep -vxF $(NEWER_PYTHON))
 
 test-all: test test-servers ## Run both
 

@@ -31,7 +31,6 @@ settings.load_profile("twgen")
 # what waits for long turn about
 _LONG = (
     *(
-        "debian_python",
         "image",
         "make_targets",
         "argocd_hooks",

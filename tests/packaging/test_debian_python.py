@@ -37,7 +37,7 @@ def test_fast_tests_pass_on_it(image: Image, tmp_path: Path) -> None:
     checkout, scratch = tmp_path / "checkout", tmp_path / "scratch"
     scratch.mkdir()
     copy_checkout(checkout)
-    pytest_inside = ["pytest", "-q", "-n", "2", "--dist", "worksteal", "--tb=short", *FAST]
+    pytest_inside = ["pytest", "-q", "-n", "3", "--dist", "worksteal", "--tb=short", *FAST]
     mounts = [
         Mount(checkout, "/twgen", read_only=False),
         Mount(installed(KUSTOMIZE), "/usr/local/bin/kustomize", read_only=True),
