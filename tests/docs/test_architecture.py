@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -87,3 +88,40 @@ def test_order_of_the_routing_table_is_the_order_of_its_rows() -> None:
 def test_table_of_marks_has_every_mark_of_the_code_and_no_other() -> None:
     rows = [line.split("|")[1] for line in section("Marks").splitlines() if line.startswith("| `")]
     assert {key for row in rows for key in re.findall("`(.+?)`", row)} == set(marks_of_the_code())
+
+
+def test_packages_are_listed_from_the_top_layer_to_the_lowest() -> None:
+    [layers] = (
+        contract["layers"]
+        for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+            "contracts"
+        ]
+        if contract["type"] == "layers"
+    )
+    place = {name: number for number, layer in enumerate(layers) for name in layer.split(" | ")}
+    listed = re.findall(r"^\| `(\w+)` \|", section("Packages"), re.MULTILINE)
+    assert sorted(listed) == sorted(place.keys() - {"__main__"})
+    assert listed == sorted(listed, key=lambda name: place[name])
+
+
+def test_no_command_is_longer_than_the_page_says() -> None:
+    [most] = re.findall(r"click commands of (\d+) lines at most", section("Packages"))
+    lines = {}
+    for file in (ROOT / "twgen/cli").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef) and any(
+                ast.unparse(decorator).split("(")[0].endswith(".command") for decorator in node.decorator_list
+            ):
+                first, *_, last = node.body if len(node.body) > 1 else node.body * 2
+                # the docstring is the text of --help
+                begin = first.end_lineno if ast.get_docstring(node) else first.lineno - 1
+                lines[f"{file.stem}:{node.name}"] = (last.end_lineno or 0) - (begin or 0)
+    assert len(lines) > 15
+    assert {name: length for name, length in lines.items() if length > int(most)} == {}
+
+
+def test_only_one_module_sends_requests() -> None:
+    """The library's own names of what opens a pool."""
+    opens = re.compile(r"\b(?:PoolManager|ProxyManager|SOCKSProxyManager|HTTPSConnection)\(")
+    found = {file.name for file in (ROOT / "twgen").rglob("*.py") if opens.search(file.read_text())}
+    assert found == {"http.py"}
