@@ -5,7 +5,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from twgen.cli import progress
+from twgen.cli import output
 
 
 class Terminal(io.StringIO):
@@ -17,14 +17,14 @@ class Terminal(io.StringIO):
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said, of which there is something at each item."""
     said: list[str] = []
-    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
-    monkeypatch.setattr(progress, "say_for_now", said.append)
+    monkeypatch.setattr(output, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(output, "say_for_now", said.append)
     monkeypatch.setenv("TERM", "xterm")
     return said
 
 
 def counted(where: io.StringIO, *, quiet: bool = False) -> list[str]:
-    with redirect_stderr(where), progress.progress("workers are simulated", quiet=quiet) as steps:
+    with redirect_stderr(where), output.progress("workers are simulated", quiet=quiet) as steps:
         return list(steps(["a", "b"]))
 
 
@@ -34,7 +34,7 @@ def test_terminal_is_told_how_many_items_are_done_and_the_line_goes_in_the_end(t
 
 
 def test_nobody_is_told_before_a_second_is_over(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_LINE_SECONDS", 3600.0)
+    monkeypatch.setattr(output, "_LINE_SECONDS", 3600.0)
     assert (counted(Terminal()), told) == (["a", "b"], [""])
 
 
@@ -44,7 +44,7 @@ def test_file_and_who_wants_it_quiet_are_told_nothing(told: list[str]) -> None:
 
 
 def test_work_that_is_done_at_the_same_time_is_counted_too(told: list[str]) -> None:
-    with redirect_stderr(Terminal()), progress.counting("workers are read", 2, quiet=False) as items:
+    with redirect_stderr(Terminal()), output.counting("workers are read", 2, quiet=False) as items:
         for _ in range(3):
             next(items, None)
     assert told == ["0 of 2 workers are read", "1 of 2 workers are read", ""]

@@ -13,8 +13,8 @@ from tests.cli.conftest import Run
 from tests.cli.test_argocd_settings import OPERATOR, plugin, refused
 from tests.strategies import a_spec
 from twgen.cli.environment import Terminal, environment
-from twgen.cli.in_cluster import mounted_prometheus
 from twgen.cli.live import CommonPrometheus
+from twgen.cli.rollout import mounted_prometheus
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Application, Operator, PrometheusServer
@@ -160,7 +160,7 @@ def test_job_reads_the_secret_that_its_pod_has_of_a_server() -> None:
 
 def test_command_without_such_metrics_imports_nothing_that_asks() -> None:
     program = (
-        "import sys; import twgen.cli.in_cluster, twgen.cli.plan, twgen.cli.tick, twgen.rendering.manifests;"
+        "import sys; import twgen.cli.rollout, twgen.cli.plan, twgen.cli.tick, twgen.rendering.manifests;"
         " print(sorted(name for name in sys.modules if name in ('prometheus_client', 'urllib3',"
         " 'twgen.clients.prometheus')))"
     )

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import SPEC, situation
-from twgen.cli import in_cluster, rollouts_by_tick
-from twgen.cli.in_cluster import ClusterServers, JobPlace
+from twgen.cli import rollout, rollouts_by_tick
 from twgen.cli.live import CommonPrometheus, Connections
 from twgen.cli.rolling import RolloutServers
+from twgen.cli.rollout import ClusterServers, JobPlace
 from twgen.cli.rollouts_by_tick import RolloutsByTick, metadata_of
 from twgen.clients.prometheus import PrometheusServers
 from twgen.executing.ports import IntentPlace, IntentServers, Reported
@@ -54,7 +54,7 @@ class Process:
         monkeypatch.setattr(RolloutServers, "read", lambda servers, **_: self._read(servers))
         monkeypatch.setattr(ClusterServers, "reported", self._reported)
         monkeypatch.setattr(rollouts_by_tick, "carry_out", self._carry_out)
-        for module in (in_cluster, rollouts_by_tick):
+        for module in (rollout, rollouts_by_tick):
             monkeypatch.setattr(module, "specs_of", lambda _: SimpleNamespace(workers=(SPEC,)))
         self.rollouts = RolloutsByTick(
             unused, opened, print, lambda subject, error: self.bugs.append(f"{subject}: {error!r}")

@@ -30,7 +30,7 @@ from temporalio.api.workflowservice.v1 import (
 
 from twgen.model.marks import MarkKey
 from twgen.model.temporal import Drainage, GateRun, GateStatus, UpdateState, Version, VersionStatus
-from twgen.simulating.temporal import TemporalModel
+from twgen.simulating.servers import TemporalModel
 
 _WORKER = "shop/payments"
 _STATUSES = {

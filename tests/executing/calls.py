@@ -25,7 +25,7 @@ from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.problem import Document
 from twgen.records.intent import intent_of, write_intent
-from twgen.simulating.temporal import TemporalModel, server_of
+from twgen.simulating.servers import TemporalModel, server_of
 from twgen.versioning.names import INTENT_HASH
 
 STORIES = Path(__file__).parents[1] / "fixtures" / "rollouts"
@@ -127,7 +127,7 @@ class Recorded:
             patch("twgen.cli.live.clock", self.now),
             patch("twgen.cli.rolling.clock", lambda: self.now() + self.ahead),
             patch("twgen.cli.rolling.monotonic", lambda: self.loop.at),
-            patch("twgen.cli.in_cluster.clock", self.now),
+            patch("twgen.cli.rollout.clock", self.now),
         ):
             return CliRunner().invoke(twgen, ["rollout", *arguments])
 

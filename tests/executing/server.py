@@ -16,7 +16,7 @@ from twgen.model.plan import WorkerPlan
 from twgen.model.temporal import GateStatus, WorkerDeployment
 from twgen.model.times import format_time
 from twgen.planning.version_status import stay_began
-from twgen.simulating.temporal import TemporalModel, server_of
+from twgen.simulating.servers import TemporalModel, server_of
 
 ELSE = "somebody/else"
 _LONGEST = 72 * HOUR

@@ -21,7 +21,7 @@ from twgen.model.reasons.routing import RoutingReason
 from twgen.model.temporal import UpdateState, WorkerDeployment
 from twgen.records.intent import write_intent
 from twgen.records.rollout_status import parse_rollout_status
-from twgen.simulating.temporal import TemporalModel
+from twgen.simulating.servers import TemporalModel
 from twgen.versioning.names import IDENTITY, INTENT_HASH
 from twgen.yaml.writer import write_documents
 

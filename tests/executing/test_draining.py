@@ -23,8 +23,8 @@ from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.draining.actions import due_actions
 from twgen.planning.plan import worker_world
+from twgen.planning.reads import Unread
 from twgen.planning.routing.target import Target
-from twgen.planning.unread import Unread
 
 ENDED = BatchState(is_running=False, has_failed=False, total=0, done=0, failed=0, started_at=NOW)
 

@@ -20,8 +20,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.pruning import OldRecord
+from twgen.planning.reads import Unread
 from twgen.planning.routing.target import Target
-from twgen.planning.unread import Unread
 from twgen.records.intent import intent_of
 
 KEPT = 2

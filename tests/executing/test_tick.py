@@ -28,9 +28,9 @@ from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import make_plan, plan_versions
 from twgen.planning.pruning import NextTry
+from twgen.planning.reads import Unread
 from twgen.planning.refresh import RERUN_PAUSE_OF_TICK, plan_hash
 from twgen.planning.rollout import not_begun
-from twgen.planning.unread import Unread
 from twgen.planning.worker_status import AttachedRead
 from twgen.records.intent import Intent, intent_of
 from twgen.records.rollout_status import parse_rollout_status

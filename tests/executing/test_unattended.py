@@ -12,11 +12,11 @@ import pytest
 from tests.executing.api_server import INTENT, STATUS, ApiServer
 from tests.planning.situations import SPEC
 from tests.strategies import NOW
+from twgen.cli.rollouts_by_tick import RolloutTasks
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.ports import View
-from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.executing.unattended import carry_out
 from twgen.model.requests import AnswerState, Request, Verb
 from twgen.model.rollout import RolloutMetadata

@@ -1,7 +1,7 @@
 """Which histories are taken."""
 
 from twgen.model.histories import Recorded
-from twgen.planning.histories import chosen, left_out_altogether
+from twgen.planning.routing.gates import chosen, left_out_altogether
 
 
 def run(number: int, workflow_type: str = "Order", *, is_open: bool = True, build_id: str = "") -> Recorded:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.planning.situations import SPEC
 from twgen.model.spec import WorkerSpec
-from twgen.planning.shards import Shard
+from twgen.planning.drivers import Shard
 
 
 def of_namespace(namespace: str, name: str = "pay") -> WorkerSpec:

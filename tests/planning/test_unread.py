@@ -1,7 +1,7 @@
 """The lines about workers that were not read."""
 
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.planning.unread import Unread, unread_error, unread_lines
+from twgen.planning.reads import Unread, unread_error, unread_lines
 
 LATE = "did not answer within 20 s"
 

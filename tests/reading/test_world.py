@@ -25,16 +25,16 @@ from twgen.model.spec import Gate, Rollout, Strategy
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.world import World
 from twgen.planning.interventions import retry
+from twgen.planning.reads import unread_lines
 from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.table import wanted_change
 from twgen.planning.routing.target import Target
-from twgen.planning.unread import unread_lines
 from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.looks import Look
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each, read_world
 from twgen.reporting.bugs import Bug
-from twgen.simulating.temporal import TemporalModel, server_of
+from twgen.simulating.servers import TemporalModel, server_of
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
 

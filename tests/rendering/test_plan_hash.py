@@ -13,8 +13,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
-from twgen.rendering.attached import attached_manifests
-from twgen.rendering.deployments import version_deployment
+from twgen.rendering.deployments import attached_manifests, version_deployment
 
 ME = Caller("me", forced=True)
 

@@ -11,8 +11,7 @@ from twgen.model.problem import Document
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.rendering.attached import attached_manifest
-from twgen.rendering.deployments import target_deployment
+from twgen.rendering.deployments import attached_manifest, target_deployment
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.versioning.names import versioned_deployment_name

@@ -19,7 +19,7 @@ from tools.monitoring import ALERTS
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.status import RolloutStatus
-from twgen.planning.shards import ALL, Shard
+from twgen.planning.drivers import ALL, Shard
 from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents

@@ -20,7 +20,7 @@ from tests.servers.terminal import Story, becomes_current, on_both_servers
 from tests.servers.workflows import events_of, start
 from twgen.clients.deadline import Deadline
 from twgen.model.spec import NamedWorker
-from twgen.planning.histories import chosen
+from twgen.planning.routing.gates import chosen
 from twgen.reading.temporal.histories import Histories
 from twgen.reading.temporal.reader import TemporalReader
 

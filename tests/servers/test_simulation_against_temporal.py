@@ -18,7 +18,7 @@ from tests.servers.specs import worker_spec
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER
-from twgen.simulating.temporal import TemporalModel, server_of
+from twgen.simulating.servers import TemporalModel, server_of
 
 pytestmark = pytest.mark.server
 

@@ -8,7 +8,7 @@ from tests.strategies import BUDGET
 from twgen.model.operator import GroupKind
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.planning.cluster_changes import AttachedInCluster, left_over, swaps, unowned
-from twgen.rendering.attached import attached_manifest
+from twgen.rendering.deployments import attached_manifest
 from twgen.versioning.names import NOT_PRUNED
 
 

@@ -15,7 +15,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.plan import make_plan
 from twgen.rendering.manifests import render_manifests
-from twgen.simulating.cluster import synced
+from twgen.simulating.servers import synced
 
 
 def applied(manifest: dict[str, Any], live: LiveDeployment | None) -> dict[str, Any]:

@@ -28,8 +28,8 @@ from twgen.planning import interventions
 from twgen.planning.draining.actions import is_due
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import next_write
+from twgen.simulating.servers import server_of
 from twgen.simulating.simulate import initial_state
-from twgen.simulating.temporal import server_of
 
 MOMENT = timedelta(seconds=10)
 """Between what two people do: what happens within five seconds is one change to a server that tells less."""

@@ -12,7 +12,7 @@ from tests.strategies import NOW
 from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
 from twgen.model.times import FOREVER, later
 from twgen.planning.version_status import shares
-from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
+from twgen.simulating.servers import NEWEST, TemporalModel, server_of
 
 QUEUE = TaskQueue("main", TaskQueueType.WORKFLOW)
 

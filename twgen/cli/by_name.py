@@ -8,8 +8,7 @@ from uuid import uuid4
 
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import confirm, say, write
-from twgen.cli.settings import Settings, clock, settings_of
-from twgen.cli.worker_name import KIND, Named, named_worker
+from twgen.cli.settings import KIND, Named, Settings, clock, named_worker, settings_of
 from twgen.clients.kubernetes import Conflict
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime
 from twgen.executing.cluster import restart_job, send

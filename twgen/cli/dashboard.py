@@ -24,8 +24,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.serving import Answer, Board, Request, serving
-from twgen.cli.settings import Settings, clock, settings_of
-from twgen.cli.worker_name import Named
+from twgen.cli.settings import Named, Settings, clock, settings_of
 from twgen.clients.deadline import monotonic
 from twgen.errors import NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
 from twgen.model.diagnosis import Account, Need, Right, Severity

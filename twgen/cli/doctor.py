@@ -49,8 +49,8 @@ from twgen.planning.diagnosis.rights import (
     service_account,
 )
 from twgen.planning.plan import make_plan
+from twgen.planning.reads import unread_lines
 from twgen.planning.rollout import overdue
-from twgen.planning.unread import unread_lines
 from twgen.reading.installation.api_server import (
     absent_accounts,
     clock_ahead,

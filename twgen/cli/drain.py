@@ -16,8 +16,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, OPTIONS, READING, Grouped, given_options, options, output_option
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.rolling import WorkerServers
-from twgen.cli.settings import clock, settings_of
-from twgen.cli.worker_name import paths_or_name_argument
+from twgen.cli.settings import clock, paths_or_name_argument, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
@@ -30,13 +29,12 @@ from twgen.model.shapes import fits
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
-from twgen.planning.draining.actions import batch_of, begun_mark, in_words, scheduled_as
+from twgen.planning.draining.actions import batch_of, begun_mark, in_words, scheduled_as, still_open
 from twgen.planning.draining.drain_report import versions_without_traffic, worker_in_use
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import plan_versions, worker_world
+from twgen.planning.reads import unread_lines
 from twgen.planning.routing.target import Target
-from twgen.planning.unread import unread_lines
-from twgen.planning.visibility import still_open
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import TemporalReader

@@ -20,7 +20,7 @@ from twgen.executing.files import Written, write_histories
 from twgen.model.histories import Sample
 from twgen.model.problem import counted, quoted
 from twgen.model.spec import Connection, InTemporal, NamedWorker
-from twgen.planning.histories import left_out_altogether
+from twgen.planning.routing.gates import left_out_altogether
 from twgen.planning.sentences import listed
 from twgen.reading.temporal.histories import Histories
 from twgen.reading.temporal.reader import TemporalReader

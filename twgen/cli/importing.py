@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from twgen.cli.lock import record_targets
 from twgen.cli.options import Grouped, options, paths_argument
 from twgen.cli.output import say, warn
+from twgen.cli.recording import record_targets
 from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput

@@ -10,8 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from twgen.cli.output import warn
-from twgen.cli.settings import Settings, clock
-from twgen.cli.worker_name import named_worker
+from twgen.cli.settings import Settings, clock, named_worker
 from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at

@@ -1,6 +1,6 @@
-"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: a person changes one worker.
+"""The commands with which a person changes one worker: of its rollout, of its manager and of its old records.
 
-With PATHs, they change Temporal themselves. With `worker/NAME`, they request it of the rollout's Job.
+With PATHs, they change Temporal themselves. With `worker/NAME`, those about a rollout request it of its Job.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,21 +12,25 @@ import click
 from twgen.cli import by_name
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
+from twgen.cli.options import INPUT, MEASURING, READING, Grouped, options, output_option
 from twgen.cli.output import confirm, say, write
 from twgen.cli.rolling import WorkerServers
-from twgen.cli.settings import Settings, clock, settings_of
-from twgen.cli.worker_name import paths_or_name_argument
-from twgen.errors import InvalidInput
+from twgen.cli.settings import Settings, clock, paths_or_name_argument, settings_of
+from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.cluster import restart_job
 from twgen.executing.ports import View
 from twgen.executing.rollout import Rollout
+from twgen.executing.temporal import Pruned, delete_records
+from twgen.model.problem import counted
 from twgen.model.requests import Verb
-from twgen.model.world import World
+from twgen.model.world import WorkerWorld, World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
-from twgen.planning.plan import make_plan
+from twgen.planning.ownership import acting_identity, claimed, manager_of, released
+from twgen.planning.plan import make_plan, worker_world
+from twgen.planning.pruning import KEPT, OldRecord, old_records
 from twgen.planning.routing.target import Target
+from twgen.planning.sentences import in_days
 from twgen.planning.worker_status import make_status
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
@@ -188,3 +192,129 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     if not workers:
         raise InvalidInput(f"there is no worker {name!r}; the workers are: {names}")
     raise InvalidInput(f"there are several workers: choose one with --worker: {names}")
+
+
+_of_ownership = options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
+
+
+@click.group()
+def ownership() -> None:
+    """Show the manager of a Worker Deployment, claim it, or release it.
+
+    Once it has a manager, only that manager can change its traffic.
+    """
+
+
+@ownership.command(cls=Grouped)
+@paths_or_name_argument
+@_of_ownership
+def show(**params: Any) -> None:
+    """Show the manager of a worker.
+
+    \b
+    twgen ownership show .
+    twgen ownership show worker/payments -n shop
+    """
+    _manage(params, lambda worker, _: manager_of(worker), yes=True)
+
+
+@ownership.command(cls=Grouped, short_help="Become the manager of a worker.")
+@paths_or_name_argument
+@options("owner", "yes")
+@_of_ownership
+def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
+    """Become the manager of a worker that has no manager, or whose manager is the one in --from.
+
+    \b
+    twgen ownership claim . --from temporal-worker-controller/prod
+    """
+    _manage(params, lambda worker, identity: claimed(worker, identity, owner or ""), yes=yes)
+
+
+@ownership.command(cls=Grouped, short_help="Stop managing a worker.")
+@paths_or_name_argument
+@options("yes")
+@_of_ownership
+def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
+    """Stop managing a worker: after that, anyone may change its traffic or claim it.
+
+    \b
+    twgen ownership release .
+    """
+    _manage(params, released, yes=yes)
+
+
+def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *, yes: bool) -> None:
+    """Set the manager that `decide` returns for the worker and the own identity; empty: no manager."""
+    settings, specs = the_worker(params)
+    [spec] = specs.workers
+
+    async def work(opened: Connections) -> str:
+        servers = WorkerServers(spec, opened)
+        worker = worker_world(spec, await servers.read(for_routing=False))
+        name, identity = spec.worker_deployment, acting_identity(spec, worker, settings.planning_caller)
+        manager, new_manager = manager_of(worker), decide(worker, identity)
+        if not worker.temporal or new_manager == manager:
+            owner = f"managed by {manager}" if manager else "no manager"
+            return f"{name}: {owner}; your identity is {identity}"
+        change = f"{name}: manager changes from {manager or 'none'} to {new_manager or 'none'}"
+        confirm(change, yes=yes)
+        await servers.temporal(identity).set_manager(new_manager, worker.temporal.conflict_token)
+        return change
+
+    with Servers(settings) as servers:
+        write(f"{servers.run([spec], work)}\n")
+
+
+@click.command(cls=Grouped)
+@paths_or_name_argument
+@output_option("text", "json")
+@options("keep", "dry_run", "yes", "worker", *READING, *INPUT)
+@options("identity", "namespace", "operator_config", "quiet")
+def prune(output: str, keep: int | None, **params: Any) -> None:
+    """Delete the records of old versions in Temporal: drained, without pods, pollers and open workflows.
+
+    \b
+    twgen prune worker/payments -n shop
+    twgen prune . --keep 10 --dry-run
+
+    Temporal keeps at most 100 versions of a worker, and refuses new ones after that. A version is old if it
+    has been drained for longer than scaledownDelay and deleteDelay together. The target and the newest
+    drained versions always stay. It shows the versions and asks for confirmation.
+    """
+    settings, specs = the_worker(params)
+    [spec] = specs.workers
+    kept = keep or spec.policy.keep_records or KEPT
+
+    async def work(opened: Connections) -> Pruned:
+        worker = WorkerServers(spec, opened)
+
+        async def read() -> tuple[tuple[OldRecord, ...], str]:
+            world = worker_world(spec, await worker.read(for_routing=False))
+            unneeded = await worker.without_open_workflows(old_records(spec, world, clock(), kept))
+            return unneeded, acting_identity(spec, world, settings.planning_caller)
+
+        records, identity = await read()
+        if not records:
+            say(f"{spec.worker_deployment}: no version is old enough to delete its record")
+            return Pruned([], [])
+        for record in records:
+            say(f"{spec.worker_deployment} {record.build_id}: drained for {in_days(record.drained_for)}")
+        change = f"{spec.worker_deployment}: delete the {counted(len(records), 'record')} of these versions"
+        if params["dry_run"]:
+            say(f"would {change.partition(': ')[2]}")
+            return Pruned([], [])
+        confirm(change, yes=params["yes"])
+        # the person may have taken long to answer
+        still_old = {record.build_id for record in (await read())[0]}
+        writer = worker.temporal(identity)
+        return await delete_records(writer, [record for record in records if record.build_id in still_old])
+
+    with Servers(settings) as servers:
+        deleted, refused = servers.run([spec], work)
+    if output == "json":
+        write(json_text({"worker": spec.worker_deployment, "deleted": deleted, "refused": refused}))
+    elif not params["dry_run"]:
+        write(f"{spec.worker_deployment}: deleted {counted(len(deleted), 'record')}\n")
+    if refused:
+        raise NegativeAnswer(f"{spec.worker_deployment}: not all were deleted: {refused[0]}")

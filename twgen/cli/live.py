@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
 from twgen.cli.environment import usual_kubeconfig
-from twgen.cli.output import warn
-from twgen.cli.progress import counting
+from twgen.cli.output import counting, warn
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubeconfig import ClusterAccess
@@ -23,7 +22,7 @@ from twgen.model.operator import PrometheusServer
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.unread import Unread, unread_error
+from twgen.planning.reads import Unread, unread_error
 from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.looks import Look
 from twgen.reading.temporal.reader import TemporalReader

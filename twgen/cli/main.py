@@ -59,7 +59,14 @@ _SAY_INSTEAD = {
     "delete": "remove the worker's spec from Git: docs/remove.md",
 }
 """What people type who know kubectl or Argo Rollouts, and what they mean."""
-_OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire"), "intervention")
+_OF_ONE_FILE = {
+    "completion": "version",
+    "diff": "render",
+    **dict.fromkeys(("lock", "snapshot"), "recording"),
+    **dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire"), "intervention"),
+    **dict.fromkeys(("ownership", "prune"), "intervention"),
+}
+"""The files of commands that share one with another command."""
 _RENAMED = {"import": "importing"}
 """A keyword of Python cannot be the name of a module."""
 
@@ -184,3 +191,8 @@ def _run() -> object:
     # not click's own main: it ends differently after an interrupt or a closed pipe
     with twgen.make_context(name, sys.argv[1:]) as context:
         return twgen.invoke(context)
+
+
+def complete_for_kubectl() -> None:
+    """Answer kubectl, which starts `kubectl_complete-twgen` with the words after `kubectl twgen`."""
+    write("".join(f"{line}\n" for line in completions(sys.argv[1:])))

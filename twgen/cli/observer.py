@@ -19,7 +19,7 @@ from twgen.planning.worker_status import AttachedRead, attached_to_read, make_st
 
 if TYPE_CHECKING:
     from twgen.cli.live import Connections, Servers
-    from twgen.planning.unread import Unread
+    from twgen.planning.reads import Unread
     from twgen.reporting.status.trees import Layout
 
 

@@ -1,11 +1,13 @@
-"""Writing text: data to stdout in one piece, messages for people to stderr, a safe line at a time."""
+"""Writing text: data to stdout in one piece, messages and progress to stderr, a safe line at a time."""
 
 import errno
 import io
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.reporting.printable import printable
@@ -128,3 +130,48 @@ def confirm(change: str, *, yes: bool, always: bool = True) -> None:
         ask(change, abort=True, err=True)
     elif always:
         raise InvalidInput(f"{change}? There is no terminal to ask at: -y confirms")
+
+
+_LINE_SECONDS = 1.0
+"""Seconds from one line to the next, and until the first: most runs end before it."""
+
+
+@contextmanager
+def progress(noun: str, *, quiet: bool) -> Iterator[Callable[[Sequence[Any]], Sequence[Any]]]:
+    """Makes a sequence show, during its iteration, how many of its items are done.
+
+    `noun` names the items. Only a terminal on stderr gets the line, which is removed at the end.
+    """
+    is_shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not quiet
+    try:
+        yield (lambda items: _Counted(items, noun)) if is_shown else lambda items: items
+    finally:
+        if is_shown:
+            say_for_now("")
+
+
+@contextmanager
+def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Iterator[object]]:
+    """The same for work that is done at the same time: each `next` counts one of its `total` items."""
+    with progress(noun, quiet=quiet) as shown:
+        yield iter(shown(range(total)))
+
+
+class _Counted(Sequence[Any]):
+    def __init__(self, items: Sequence[Any], noun: str) -> None:
+        self._items = items
+        self._noun = noun
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._items[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        last = monotonic()
+        for number, item in enumerate(self._items):
+            if monotonic() >= last + _LINE_SECONDS:
+                last = monotonic()
+                say_for_now(f"{number} of {len(self)} {self._noun}")
+            yield item

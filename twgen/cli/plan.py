@@ -18,8 +18,7 @@ from twgen.cli.inputs import (
 )
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
-from twgen.cli.settings import settings_of
-from twgen.cli.worker_name import paths_or_name_argument
+from twgen.cli.settings import paths_or_name_argument, settings_of
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
 from twgen.planning.drivers import warned_of_drivers

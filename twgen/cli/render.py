@@ -1,4 +1,4 @@
-"""`twgen render`."""
+"""`twgen render`, and `twgen diff`, which compares the render with the cluster."""
 
 import sys
 from dataclasses import replace
@@ -30,7 +30,9 @@ from twgen.cli.options import (
 from twgen.cli.output import keep, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.cli.signals import hold_signals
-from twgen.errors import InvalidInput
+from twgen.clients.programs import program_on_path
+from twgen.errors import InvalidInput, StateUnavailable
+from twgen.model.paths import value_at
 from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
 from twgen.planning.plan import VersionsPlan, plan_versions, with_pod_warnings
 from twgen.reading.documents import HELM
@@ -105,3 +107,49 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
     if not settings.quiet:
         warn(warnings)
     return manifests
+
+
+_SIGNALLED = 128
+
+
+@click.command(cls=Grouped)
+@paths_argument
+@options("snapshot", "now", *READING, *INPUT, "identity", "namespace", "operator_config")
+@options("no_hooks", "field_manager", "strict", "quiet")
+def diff(**params: Any) -> None:
+    """Show what applying the manifests would change in the cluster. Changes nothing.
+
+    It runs `kubectl diff --server-side`. Objects that are no longer rendered are not shown: `twgen plan`
+    lists them.
+
+    \b
+    twgen diff .
+    twgen diff . --no-hooks
+
+    Exits as kubectl does: with 0 if there is no difference, 1 if there is one, 2 or more after an error.
+    If the render fails, kubectl is not run.
+    """
+    import subprocess
+
+    settings = settings_of(params)
+    if settings.environment.is_plugin:
+        raise InvalidInput("the Argo CD plugin can only render: run `twgen diff` elsewhere")
+    kubectl = program_on_path("kubectl")
+    if not kubectl:
+        raise StateUnavailable("kubectl, which compares the manifests, is not on PATH: install it")
+    manifests = rendered(settings, with_rollouts=not params["no_hooks"])
+    text = FORMATS["yaml"](manifests)
+    # a field that Argo CD or a controller has set is a difference, not a conflict; a diff takes no ownership
+    arguments = ["diff", "--server-side", "--force-conflicts", f"--field-manager={params['field_manager']}"]
+    arguments += [f"--{name}={params[name]}" for name in ("kubeconfig", "context") if params[name]]
+    # kubectl rejects objects in another namespace than the given one
+    if params["namespace"] and not all(value_at(item, "metadata", "namespace") for item in manifests):
+        arguments.append(f"--namespace={params['namespace']}")
+    try:
+        ended = subprocess.run(  # noqa: S603 - by its full name
+            [kubectl, *arguments, "--filename=-"], input=text, stderr=sys.stderr, check=False
+        )
+    except OSError as error:
+        raise StateUnavailable(f"cannot run {kubectl}: {error.strerror}") from error
+    code = ended.returncode
+    raise click.exceptions.Exit(code if code >= 0 else _SIGNALLED - code)

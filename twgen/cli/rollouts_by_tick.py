@@ -1,29 +1,29 @@
 """The rollouts that `twgen tick` carries out, in place of Jobs."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
 
-from twgen.cli.in_cluster import ClusterServers, JobPlace, how_it_ended
 from twgen.cli.live import Connections, Prometheus, Servers
 from twgen.cli.output import warn
 from twgen.cli.rolling import sleep
+from twgen.cli.rollout import ClusterServers, JobPlace, how_it_ended
 from twgen.cli.settings import clock, steady
 from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import TwgenError
 from twgen.executing.ports import Reported, View
-from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.executing.unattended import carry_out
 from twgen.model.rollout import EndedJob, JobReference, RolloutMetadata
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
+from twgen.planning.drivers import Shard
 from twgen.planning.rollout import needs_a_rollout
-from twgen.planning.shards import Shard
 from twgen.reading.listing import list_rollouts
 from twgen.reading.rollouts import specs_of
 from twgen.records.intent import Intent, UnusableIntent
@@ -33,10 +33,112 @@ from twgen.versioning.names import rollout_name
 if TYPE_CHECKING:
     from twgen.clients.prometheus import PrometheusServers
 
+
 _BETWEEN_LISTS = timedelta(seconds=8)
 """The longest time until tick sees a new intent, or a request."""
 _LOOKS_AT_ONCE = 8
 """Rollouts on one Temporal server: more at once would only make each of its answers later."""
+
+
+Place = tuple[str, str]
+"""The namespace and the name of an intent."""
+
+
+class _Ended(NamedTuple):
+    """The end of a rollout."""
+
+    intent: RolloutMetadata
+    at: datetime
+
+
+class RolloutTasks(ABC):
+    """Begins the rollout of each intent once, and again when it is told to.
+
+    The cluster has all that a rollout must remember, so a process that begins them again loses nothing.
+    """
+
+    def __init__(
+        self,
+        steady: Callable[[], datetime],
+        say: Callable[[str], None],
+        report_bug: Callable[[str, Exception], None],
+    ) -> None:
+        """A rollout that has ended keeps its time by `steady`; `say` gets every change and every end."""
+        self._steady, self.say, self.report_bug = steady, say, report_bug
+        self._seen: dict[Place, RolloutMetadata] = {}
+        self._running: dict[Place, asyncio.Task[None]] = {}
+        self._ended: dict[Place, _Ended] = {}
+
+    @abstractmethod
+    async def carry_out(self, metadata: RolloutMetadata) -> None:
+        """Carry out an intent until nothing is left to do, or until it is another one."""
+
+    def see(self, listed: Iterable[RolloutMetadata]) -> None:
+        """Begin the rollouts of the intents that are new, and again once for each request.
+
+        If the intent of a running rollout is another one now, that rollout finds it out, and ends first.
+        """
+        self._seen = {metadata.place: metadata for metadata in listed}
+        self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
+        for place, metadata in self._seen.items():
+            ended = self._ended.get(place)
+            if place in self._running:
+                continue
+            if ended and ended.intent.is_of(metadata) and metadata.request in {"", ended.intent.request}:
+                self._ended[place] = ended._replace(intent=metadata)
+            else:
+                self._begin(metadata)
+
+    def note_end(self, metadata: RolloutMetadata, at: datetime) -> None:
+        """Another process has carried out this intent, unless this one has begun to."""
+        if metadata.place not in self._running and metadata.place not in self._ended:
+            self._ended[metadata.place] = _Ended(metadata, at)
+
+    def ended_at(self, metadata: RolloutMetadata) -> datetime | None:
+        """When the rollout of an intent ended; None: it runs, or has not begun."""
+        ended = self._ended.get(metadata.place)
+        return ended.at if ended and ended.intent.is_of(metadata) else None
+
+    def begin_again(self, metadata: RolloutMetadata) -> None:
+        """Begin a rollout that has ended."""
+        if metadata.place not in self._running:
+            seen = self._seen.get(metadata.place)
+            self._begin(seen if seen and seen.is_of(metadata) else metadata)
+
+    def stop(self) -> None:
+        """Stop all rollouts; those that are still there begin again when they are seen next."""
+        for task in self._running.values():
+            task.cancel()
+
+    def is_asked(self, metadata: RolloutMetadata) -> bool:
+        """A person requests something of a running rollout, or its intent has other content now.
+
+        The rollout itself finds out, a little later, that its intent is gone. If the same intent was made
+        again, it goes on with that one.
+        """
+        seen = self._seen.get(metadata.place)
+        return seen is not None and (bool(seen.request) or seen.intent_hash != metadata.intent_hash)
+
+    def status_version(self, metadata: RolloutMetadata) -> str:
+        """The resource version of its status when that was seen last; empty: there was none."""
+        seen = self._seen.get(metadata.place)
+        return seen.status_version if seen else ""
+
+    def _begin(self, metadata: RolloutMetadata) -> None:
+        self._ended.pop(metadata.place, None)
+        self._running[metadata.place] = asyncio.create_task(self._run(metadata))
+
+    async def _run(self, metadata: RolloutMetadata) -> None:
+        try:
+            await self.carry_out(metadata)
+        except TwgenError as error:
+            self.say(f"{'/'.join(metadata.place)}: its rollout has ended: {error}")
+        except Exception as error:  # noqa: BLE001 - it must not end the rollouts of the other workers
+            self.report_bug("/".join(metadata.place), error)
+        finally:
+            del self._running[metadata.place]
+        # not after a stop: then it is to begin again
+        self._ended[metadata.place] = _Ended(metadata, self._steady())
 
 
 class RolloutsByTick(RolloutTasks):

@@ -1,26 +1,29 @@
 """The settings of the command line, in the program's own types."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
 
 from twgen.cli.environment import RunContext, environment
-from twgen.cli.option_forms import release_name
+from twgen.cli.option_forms import Form, release_name
 from twgen.cli.options import MEASURING, OPTIONS, given_options, mistyped_variables
 from twgen.cli.output import warn
-from twgen.errors import InvalidInput
+from twgen.errors import InvalidInput, TwgenError
 from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
+from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.reading.documents import DIRECTORY, HELM, Input, Sources
 
 if TYPE_CHECKING:
     from twgen.clients.deadline import Deadline
-    from twgen.executing.clock import SteadyClock
     from twgen.specs.spec_document import NamespaceRule
 
 
@@ -30,16 +33,19 @@ def clock() -> datetime:
 
 
 @cache
-def _steady() -> "SteadyClock":
-    from twgen.clients.deadline import monotonic
-    from twgen.executing.clock import SteadyClock
+def _began() -> tuple[datetime, float]:
+    """The first moment for which a pause was measured, by the machine's clock and by an even one."""
+    from twgen.clients import deadline
 
-    return SteadyClock(clock, monotonic)
+    return clock(), deadline.monotonic()
 
 
 def steady() -> datetime:
     """A moment for pauses of this process; no change of the machine's clock moves it."""
-    return _steady()()
+    from twgen.clients import deadline
+
+    (began, at), now = _began(), deadline.monotonic()
+    return later(began, timedelta(seconds=now - at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +185,84 @@ def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
         context.namespace_rule(params.get("namespace") or "").default if kind == HELM else "",
         context.checkout,
     )
+
+
+KIND = "worker/"
+"""The beginning of the name of a worker in place of PATHs."""
+_COMPLETES_WITHIN = 2.0
+"""Seconds; a person waits for it in the middle of a line."""
+_NOT_BY_NAME = ("input", "release", "value_files", "values", "operator_config", "worker", "identity")
+
+
+class Named(NamedTuple):
+    """A worker by its name in a cluster."""
+
+    namespace: str
+    worker: str
+
+
+def named_worker(settings: Settings) -> Named | None:
+    """The worker that `worker/NAME` means; None: PATHs are given. Raises InvalidInput for a mixture."""
+    paths = settings.paths
+    names = [path for path in paths if path.startswith(KIND) and not Path(path).exists()]
+    if not names:
+        return None
+    if len(paths) > 1:
+        raise InvalidInput(f"give one {KIND}NAME, and no PATHs beside it")
+    name = names[0].removeprefix(KIND)
+    if not _is_worker_name(name):
+        raise InvalidInput(f"{names[0]} is neither a file nor the name of a worker, such as worker/payments")
+    if odd := given_options(_NOT_BY_NAME):
+        raise InvalidInput(f"{', '.join(odd)} is for PATHs: leave it out with {names[0]}")
+    if settings.no_cluster:
+        raise InvalidInput(f"{names[0]} is read from the cluster: leave out --no-cluster")
+    if not (namespace := settings.namespace_rule.default):
+        raise InvalidInput(f"choose the namespace of {names[0]} with -n NAMESPACE")
+    return Named(namespace, name)
+
+
+def _is_worker_name(text: str) -> bool:
+    return re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", text) is not None
+
+
+def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
+    """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
+
+    It is asked only if the person has begun to write `worker/`. A login program gets no terminal: it would
+    ask the person in the middle of a line, and go on reading what is typed after that.
+    """
+    if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
+        return []
+    from twgen.cli.live import Connections, Servers
+    from twgen.reading.rollouts import names_of_rollouts
+
+    try:
+        settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
+        namespace = settings.namespace_rule.default
+
+        async def read(opened: Connections) -> list[str]:
+            client = opened.cluster_for(f"{KIND}NAME")
+            names = await names_of_rollouts(client, namespace, opened.deadline())
+            # a shell inserts them as they are
+            return list(filter(_is_worker_name, names))
+
+        with Servers(settings, asks=False) as servers:
+            names = servers.run((), read) if namespace else []
+    except (TwgenError, click.ClickException):
+        return []
+    return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
+
+
+class _PathsOrName(Form):
+    """PATHs, or `worker/NAME`, of which a shell completes the names in the cluster."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """The names, and the request that the shell completes file names."""
+        from click.shell_completion import CompletionItem
+
+        names = _names_in_cluster(ctx.params, incomplete)
+        return [*map(CompletionItem, names), *super().shell_complete(ctx, param, incomplete)]
+
+
+paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PathsOrName("PATH"))
+"""Files and folders, `.` by default, `-` for stdin; or `worker/NAME`."""

@@ -9,8 +9,7 @@ from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_time
 from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
-from twgen.cli.output import wants_colour, warn, width, write
-from twgen.cli.progress import progress
+from twgen.cli.output import progress, wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.model.timeline import Assumptions, Timeline, Traffic

@@ -11,11 +11,10 @@ from twgen.cli.inputs import load_specs
 from twgen.cli.observer import Observer, observe
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import wants_tree, write
-from twgen.cli.settings import Settings, settings_of
-from twgen.cli.worker_name import Named, named_worker, paths_or_name_argument
+from twgen.cli.settings import Named, Settings, named_worker, paths_or_name_argument, settings_of
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
-from twgen.planning.unread import Unread, unread_error
+from twgen.planning.reads import Unread, unread_error
 from twgen.planning.worker_status import rollout_status
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text

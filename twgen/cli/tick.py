@@ -31,11 +31,11 @@ from twgen.model.operator import Application, GroupKind
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
+from twgen.planning.drivers import Shard
 from twgen.planning.pruning import OldRecord
+from twgen.planning.reads import Unread
 from twgen.planning.rollout import overdue
 from twgen.planning.routing.target import Target
-from twgen.planning.shards import Shard
-from twgen.planning.unread import Unread
 from twgen.planning.worker_status import AttachedRead, with_refusals
 from twgen.reading.objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents

@@ -1,8 +1,9 @@
-"""`twgen version`."""
+"""`twgen version` and `twgen completion`."""
 
 import click
 
 import twgen
+from twgen.cli.option_forms import Choice
 from twgen.cli.options import Grouped, output_option
 from twgen.cli.output import write
 
@@ -27,3 +28,21 @@ def command(output: str) -> None:
     built_from = commit()
     commit_json = f'"{built_from}"' if built_from else "null"
     write(f'{{"twgen": "{twgen.__version__}", "commit": {commit_json}}}\n')
+
+
+@click.command(cls=Grouped)
+@click.argument("shell", metavar="SHELL", type=Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script for shell completion. SHELL: bash, zsh, fish.
+
+    \b
+    bash: twgen completion bash > ~/.local/share/bash-completion/completions/twgen
+    zsh:  twgen completion zsh > "${fpath[1]}/_twgen"
+    fish: twgen completion fish > ~/.config/fish/completions/twgen.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from twgen.cli.main import COMPLETION, twgen
+
+    if script := get_completion_class(shell):
+        write(f"{script(twgen, {}, 'twgen', COMPLETION).source()}\n")

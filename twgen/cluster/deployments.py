@@ -1,7 +1,11 @@
-"""A version's Deployment, live or recorded: reading its manifest's facts about the version."""
+"""A version's Deployment, live or recorded: reading its manifest's facts about the version.
+
+And Jobs: whether they have ended, and which is the newest.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from twgen.cluster.field_managers import (
     DEFAULT_REPLICAS,
@@ -200,3 +204,56 @@ def _why_stalled(status: Mapping[str, Any]) -> str:
             parts = (item.get("reason") or item["type"], item.get("message") or "")
             return " ".join(": ".join(filter(None, parts)).split())
     return ""
+
+
+Job = Mapping[str, Any]
+
+_ENDS = ("Complete", "Failed")
+
+
+class JobEnd(NamedTuple):
+    """How a Job has ended, and when."""
+
+    type: str
+    """`Complete` or `Failed`."""
+    why: str
+    at: datetime
+
+
+def end_of_job(job: Job) -> JobEnd | None:
+    """How a Job has ended; None: it has not ended.
+
+    A status written by others may lack the time of the end: then it is the time of the Job's creation.
+    """
+    conditions = value_at(job, "status", "conditions") or ()
+    ends = (item for item in conditions if item["type"] in _ENDS and item["status"] == "True")
+    if not (end := next(ends, None)):
+        return None
+    why = " ".join(filter(None, (end.get("reason"), end.get("message"))))
+    try:
+        at = parse_time(end.get("lastTransitionTime") or "")
+    except ValueError:
+        at = parse_time(job["metadata"]["creationTimestamp"])
+    return JobEnd(end["type"], why, at)
+
+
+def is_older(job: Job, than: Mapping[str, Any]) -> bool:
+    """The Job was created before another object; False if one of them has no time."""
+    try:
+        created, other = (
+            parse_time(value_at(item, "metadata", "creationTimestamp") or "") for item in (job, than)
+        )
+    except ValueError:
+        return False
+    return created < other
+
+
+def oldest_first(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs by creation time; two of the same second always get the same order."""
+    return sorted(
+        jobs,
+        key=lambda job: (
+            str(value_at(job, "metadata", "creationTimestamp")),
+            str(value_at(job, "metadata", "uid")),
+        ),
+    )

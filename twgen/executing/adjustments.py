@@ -21,7 +21,7 @@ from twgen.planning.cluster_changes import (
     unowned,
 )
 from twgen.planning.drivers import is_applied_by_hook
-from twgen.rendering.attached import attached_manifest
+from twgen.rendering.deployments import attached_manifest
 
 _Result = TypeVar("_Result")
 _MOST_TRIES = 60

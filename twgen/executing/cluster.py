@@ -15,8 +15,8 @@ from twgen.clients.kubernetes import (
     error_of,
     jobs_path,
 )
+from twgen.cluster.deployments import end_of_job, oldest_first
 from twgen.cluster.field_managers import ARGO_CD, KUBECTL, ROLLOUT
-from twgen.cluster.jobs import end_of_job, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind

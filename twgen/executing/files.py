@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from twgen.errors import InvalidInput
 from twgen.model.histories import Recorded, Sample
-from twgen.planning.histories import chosen
+from twgen.planning.routing.gates import chosen
 from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
 from twgen.specs.kinds import LEDGER_FOLDER, is_file
 

@@ -16,8 +16,8 @@ from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.pruning import OldRecord
+from twgen.planning.reads import Unread
 from twgen.planning.routing.target import Target
-from twgen.planning.unread import Unread
 from twgen.planning.worker_status import AttachedRead
 from twgen.records.intent import Intent
 

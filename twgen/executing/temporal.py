@@ -12,11 +12,10 @@ from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.problem import counted
 from twgen.model.spec import WorkerSpec
-from twgen.planning.draining.actions import announced_mark, batch_of, begun_mark, in_words
+from twgen.planning.draining.actions import announced_mark, batch_of, begun_mark, in_words, still_open
 from twgen.planning.pruning import OldRecord
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.target import Target
-from twgen.planning.visibility import still_open
 
 if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload

@@ -31,11 +31,11 @@ from twgen.planning.draining.actions import (
 )
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
+from twgen.planning.reads import Unread, unread_lines
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.requests import refused_without_job
 from twgen.planning.rollout import brought_up_to_date, is_news, since_its_hook, since_when
 from twgen.planning.routing.target import Target
-from twgen.planning.unread import Unread, unread_lines
 from twgen.planning.worker_status import AttachedRead, attached_to_read, make_status, rollout_status
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status

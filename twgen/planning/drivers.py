@@ -1,7 +1,12 @@
-"""The driver of the rollouts of a render: one kind of Job for all workers, since a hook delays the sync."""
+"""Who carries out the rollouts of a render: one kind of Job for all workers, since a hook delays the sync.
+
+And which of several ticks looks after a worker.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
+from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator
@@ -127,3 +132,29 @@ def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
     Such an object is deleted only together with its owner.
     """
     return resource.autoscales and spec.policy.owner_references is OwnerReferences.RENDER
+
+
+class Shard(NamedTuple):
+    """One of the ticks that share the workers of a cluster, by their Temporal namespaces.
+
+    A namespace limits the calls to it, so all of its workers have the same tick.
+    """
+
+    number: int
+    """From 0."""
+    total: int
+
+    def has(self, spec: WorkerSpec) -> bool:
+        """It looks after this worker; each worker has exactly one of them."""
+        place = f"{spec.connection.host_port}/{spec.temporal_namespace}"
+        digest = sha256(place.encode()).digest()
+        return int.from_bytes(digest[:8], "big") % self.total == self.number
+
+    @property
+    def is_first(self) -> bool:
+        """It also tells of workers whose Temporal namespace is unknown."""
+        return self.number == 0
+
+
+ALL = Shard(0, 1)
+"""The only tick, which has every worker."""

@@ -10,8 +10,7 @@ from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, config_map_path, jobs_path, listed
-from twgen.cluster.deployments import live_deployments
-from twgen.cluster.jobs import end_of_job, oldest_first
+from twgen.cluster.deployments import end_of_job, live_deployments, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import value_at

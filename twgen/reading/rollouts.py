@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, Part, config_map_path, jobs_path
-from twgen.cluster.jobs import JobEnd, end_of_job, is_older, oldest_first
+from twgen.cluster.deployments import JobEnd, end_of_job, is_older, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at

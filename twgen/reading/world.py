@@ -13,10 +13,9 @@ from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import GateRun, TaskQueue
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.reads import further_reads, gate_runs_to_read, versions_to_describe
+from twgen.planning.reads import Unread, further_reads, gate_runs_to_read, versions_to_describe
 from twgen.planning.routing.polling import may_be_called
 from twgen.planning.routing.target import Target
-from twgen.planning.unread import Unread
 from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring

@@ -1,6 +1,7 @@
-"""The Deployment of one version, from the spec or from its record, and the versions for the ledger."""
+"""The Deployment and the attached objects of one version, and the versions for the ledger."""
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,21 +10,33 @@ from twgen.cluster.marks import (
     own_annotations,
     own_labels,
     own_pace,
+    protection,
     recorded_annotations,
 )
 from twgen.cluster.patches import patch_text, patched_template
 from twgen.cluster.pods import as_written
 from twgen.cluster.server_defaults import without_server_fields
+from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
-from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
+from twgen.model.policy import OwnerReferences
 from twgen.model.reasons.versions import VersionReason
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment, RecordedDeployment
+from twgen.planning.drivers import is_applied_by_hook
 from twgen.versioning.names import (
     DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
+    HOOK,
+    IGNORE_HEALTH,
+    MANAGED_BY,
+    METRIC_LABELS,
     PATCHED,
+    SKIP,
+    attached_resource_name,
+    filled,
+    placeholders,
     selector_labels,
     versioned_deployment_name,
 )
@@ -140,3 +153,131 @@ def versions_to_record(
             f"{spec.worker_deployment}: Deployment {deployment.name} is not recorded: {why}; {_LASTS}"
         )
     return versions, skipped
+
+
+_MOST_COPIED = 48 * 2**20
+_PER_VALUE = 16
+"""Characters for each item of a list or a mapping: even a short one takes memory."""
+# KEDA's: no other attachable kind scales from zero
+_PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
+
+
+def limit_copies(workers: Iterable[WorkerVersions]) -> None:
+    """Raise InvalidInput if the copies of attached resources would take too much memory in one render."""
+    room = _MOST_COPIED
+    for worker in workers:
+        spec = worker.spec
+        versions = [version for version in worker.versions if version.attached or version.leaving]
+        if not versions or not spec.attached:
+            continue
+        text = json.dumps([resource.template for resource in spec.attached])
+        room -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
+        room -= text.count("{{") * sum(max(map(len, _names(spec, version).values())) for version in versions)
+        if room < 0:
+            raise InvalidInput(
+                f"{spec.document.source}: the attached templates of {spec.worker_deployment} are too large to"
+                f" render: {len(text)} characters, copied for {len(versions)} versions"
+            )
+
+
+def attached_manifests(
+    spec: WorkerSpec, version: VersionPlan, *, has_hook: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The objects that are attached to a version, or leave it.
+
+    Argo CD keeps the objects that the Job of a hook applies, but does not apply them.
+    """
+    names = {item.name for item in (*version.attached, *version.leaving)}
+    for resource in spec.attached if names else ():
+        if attached_resource_name(spec.name, resource.name, version.build_id) in names:
+            manifest = attached_manifest(spec, version, resource)
+            if has_hook and is_applied_by_hook(spec, resource):
+                manifest["metadata"]["annotations"][HOOK] = SKIP
+            yield manifest
+
+
+def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
+    """The object that a rendered version gets for an attached resource."""
+    names = _names(spec, version)
+    target = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": version.deployment}
+    # a label or an annotation of that name stays as it is
+    template = {
+        name: _copied(item, names, target if name == "spec" else {})
+        for name, item in resource.template.items()
+    }
+    manifest = {name: value for name, value in template.items() if name not in {"metadata", "spec"}}
+    manifest["metadata"] = _metadata(spec, version, resource, template.get("metadata") or {})
+    body = template.get("spec")
+    if not isinstance(body, dict):
+        return manifest
+    selector = body.get("selector")
+    if isinstance(selector, dict) and "matchLabels" in selector and not selector["matchLabels"]:
+        selector["matchLabels"] = selector_labels(spec.name, version.build_id)
+    for metric in _items(body.get("metrics")):
+        selector = value_at(metric, "external", "metric", "selector")
+        if isinstance(selector, dict) and "matchLabels" in selector:
+            metric_labels = {label: names[label] for label in METRIC_LABELS}
+            selector["matchLabels"] = {**(selector["matchLabels"] or {}), **metric_labels}
+    place = {
+        "workerDeploymentName": spec.worker_deployment,
+        "workerDeploymentBuildId": version.build_id,
+        "namespace": spec.temporal_namespace,
+    }
+    for trigger in _items(body.get("triggers")):
+        metadata = value_at(trigger, "metadata")
+        if value_at(trigger, "type") == "temporal" and isinstance(metadata, dict):
+            empty = {name: value for name, value in place.items() if metadata.get(name, "-") in {"", None}}
+            metadata.update(empty)
+    if "targetRef" in body and not body["targetRef"]:
+        body["targetRef"] = target
+    manifest["spec"] = body
+    return manifest
+
+
+def _names(spec: WorkerSpec, version: VersionPlan) -> dict[str, str]:
+    return placeholders(version.deployment, version.build_id, spec.temporal_namespace, spec.worker_deployment)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _metadata(
+    spec: WorkerSpec, version: VersionPlan, resource: AttachedResource, template: Mapping[str, Any]
+) -> dict[str, Any]:
+    name = attached_resource_name(spec.name, resource.name, version.build_id)
+    is_leaving = any(item.name == name for item in version.leaving)
+    # an autoscaler or a budget must stay as long as its pods
+    is_protected = (version.protected or version.action is VersionAction.NONE) and not is_leaving
+    annotations = protection(spec, is_protected=is_protected)
+    if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
+        annotations |= _PAUSED
+    # without metrics an autoscaler rests, but the application is healthy
+    usual = {IGNORE_HEALTH: "true"} if resource.autoscales else {}
+    metadata = {
+        **template,
+        "name": name,
+        "namespace": spec.namespace,
+        "labels": (template.get("labels") or {}) | selector_labels(spec.name, version.build_id) | MANAGED_BY,
+        "annotations": usual | (template.get("annotations") or {}) | annotations,
+    }
+    # Argo CD prunes nothing that has an owner
+    is_owned = spec.policy.owner_references is OwnerReferences.RENDER and not is_leaving
+    if version.live and version.live.uid and is_owned:
+        owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
+        metadata["ownerReferences"] = [{"apiVersion": DEPLOYMENT_API, **owner}]
+    return metadata
+
+
+def _copied(value: Any, names: Mapping[str, str], target: Mapping[str, str]) -> Any:
+    """A copy with the placeholders filled in, and with the target, if any, in each empty `scaleTargetRef`."""
+    if isinstance(value, str):
+        return filled(value, names)
+    if isinstance(value, list):
+        return [_copied(item, names, target) for item in value]
+    if not isinstance(value, dict):
+        return value
+    copy = {name: _copied(item, names, target) for name, item in value.items()}
+    if target and "scaleTargetRef" in copy:
+        copy["scaleTargetRef"] = copy["scaleTargetRef"] or dict(target)
+    return copy

@@ -19,8 +19,7 @@ from twgen.planning.refresh import plan_hash
 from twgen.planning.version_status import HAD_TRAFFIC, IN_ROUTING
 from twgen.planning.versions.warnings import ObjectName
 from twgen.records.intent import intent_of, write_intent
-from twgen.rendering.attached import attached_manifests, limit_copies
-from twgen.rendering.deployments import version_deployment
+from twgen.rendering.deployments import attached_manifests, limit_copies, version_deployment
 from twgen.rendering.jobs import Manifest, RolloutJobs, replay_manifests, rollout_job
 from twgen.specs.attached import KINDS
 from twgen.versioning.names import (

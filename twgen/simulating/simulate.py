@@ -34,9 +34,8 @@ from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
 from twgen.planning.version_status import IN_ROUTING, ever_active, routed_build_ids, shares, status_of
 from twgen.planning.versions.facts import deployments_of
-from twgen.simulating.cluster import ClusterModel, as_described
 from twgen.simulating.frames import Frame, events_of, frame_of, lanes
-from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
+from twgen.simulating.servers import NEWEST, ClusterModel, TemporalModel, as_described, server_of
 from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker, gate_end
 from twgen.versioning.names import versioned_deployment_name
 

@@ -34,8 +34,7 @@ from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import shares, stay_began
 from twgen.planning.versions.facts import version_facts
-from twgen.simulating.cluster import ClusterModel, synced
-from twgen.simulating.temporal import TemporalModel
+from twgen.simulating.servers import ClusterModel, TemporalModel, synced
 
 UNNAMED_QUEUE = "<task queue>"
 """The name of a task queue whose real name neither specs nor world contain."""

@@ -16,8 +16,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.cluster_changes import AttachedRecord, swaps
 from twgen.planning.refresh import plan_hash
-from twgen.rendering.attached import attached_manifests
-from twgen.rendering.deployments import version_deployment
+from twgen.rendering.deployments import attached_manifests, version_deployment
 from twgen.rendering.manifests import attached_kinds, rollout_rules
 from twgen.versioning.names import attached_resource_name
 

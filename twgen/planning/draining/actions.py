@@ -20,7 +20,6 @@ from twgen.planning.ownership import managed_by
 from twgen.planning.routing.gates import why_not_moved
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import HAD_TRAFFIC, UNREGISTERED, is_retired, status_of
-from twgen.planning.visibility import pinned_to, quoted_text
 
 _SAME_TIME = timedelta(minutes=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""
@@ -342,3 +341,24 @@ def _destination(target: Target, build_id: str, requested: str) -> str:
             f"{name}: no worker of {destination} has polled, so the workflows would wait there forever"
         )
     return destination
+
+
+def quoted_text(text: str) -> str:
+    """A text as a literal of a query."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def pinned_to(worker_deployment: str, build_id: str) -> str:
+    """The workflows that are pinned to a version, open or closed."""
+    version = quoted_text(f"{worker_deployment}:{build_id}")
+    return f"TemporalWorkerDeploymentVersion = {version} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+
+
+def still_open(query: str) -> str:
+    """The workflows of a query that run or are paused: on every server, only these have no close time."""
+    return f"{query} AND CloseTime IS NULL"
+
+
+def of_deployment(worker_deployment: str) -> str:
+    """The workflows that run, or ran, on any version of a worker."""
+    return f"TemporalWorkerDeployment = {quoted_text(worker_deployment)}"

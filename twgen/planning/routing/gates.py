@@ -1,12 +1,17 @@
-"""What must pass before traffic moves to the target: workflows that complete on it (gates), and a replay."""
+"""What must pass before traffic moves to the target: workflows that complete on it (gates), and a replay.
 
-from collections.abc import Iterable, Iterator
+And which histories a replay reads.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count, zip_longest
+from typing import TypeVar
 
-from twgen.model.histories import ReplayBefore, ReplayRun, ReplayState
+from twgen.model.histories import Recorded, ReplayBefore, ReplayRun, ReplayState
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart
 from twgen.model.spec import Strategy, WorkerSpec
@@ -305,3 +310,51 @@ def replay_sentence(target: Target, run: ReplayRun) -> str:
             return f"its replay is running: Job {run.job}"
     no_job = "it has no Job: set rollout.image in the OperatorConfig, and apply the output of `twgen render`"
     return f"its replay has not begun: {run.because or no_job}"
+
+
+Item = TypeVar("Item")
+
+
+def chosen(recorded: Iterable[Recorded], of_each_type: int) -> list[Recorded]:
+    """This many of each type, the types in turn: if only some can be stored, every type is among them.
+
+    Within a type, open workflows come first, since they must be replayed: the versions to which they are
+    pinned in turn, and at least one of each version. Then come recently ended ones. Equals keep their order.
+    """
+    of_types: defaultdict[str, list[Recorded]] = defaultdict(list)
+    for history in recorded:
+        of_types[history.workflow_type].append(history)
+    return list(_in_turn([_of_type(histories, of_each_type) for histories in of_types.values()]))
+
+
+def left_out_altogether(written: Iterable[Recorded], larger: Iterable[Recorded]) -> list[str]:
+    """The workflow types, and versions with open workflows, whose chosen histories are all too large."""
+    types, versions = set(), set()
+    for history in written:
+        types.add(history.workflow_type)
+        if history.is_open:
+            versions.add((history.workflow_type, history.build_id))
+    missing = {
+        f"open {history.workflow_type}" + (f" of {history.build_id}" if history.build_id else "")
+        for history in larger
+        if history.is_open and (history.workflow_type, history.build_id) not in versions
+    }
+    return sorted(
+        missing | {history.workflow_type for history in larger if history.workflow_type not in types}
+    )
+
+
+def _of_type(recorded: Iterable[Recorded], number: int) -> list[Recorded]:
+    versions: defaultdict[str, list[Recorded]] = defaultdict(list)
+    ended = []
+    for history in recorded:
+        if history.is_open:
+            versions[history.build_id].append(history)
+        else:
+            ended.append(history)
+    return [*_in_turn(versions.values()), *ended][: max(number, len(versions))]
+
+
+def _in_turn(groups: Collection[Sequence[Item]]) -> Iterator[Item]:
+    """The first item of each group, then the second of each."""
+    return (item for item in chain.from_iterable(zip_longest(*groups)) if item is not None)

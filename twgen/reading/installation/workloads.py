@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, config_map_path, jobs_path
-from twgen.cluster.deployments import live_deployment
-from twgen.cluster.jobs import end_of_job, oldest_first
+from twgen.cluster.deployments import end_of_job, live_deployment, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.model.histories import Recorded
 from twgen.model.spec import InTemporal
-from twgen.planning.visibility import of_deployment, quoted_text, still_open
+from twgen.planning.draining.actions import of_deployment, quoted_text, still_open
 from twgen.reading.temporal.answers import decoded
 from twgen.reading.temporal.reader import PAGE, TemporalReader
 

@@ -26,7 +26,7 @@ from twgen.model.temporal import TaskQueueType, Version
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import moments, query_for
-from twgen.planning.visibility import quoted_text
+from twgen.planning.draining.actions import quoted_text
 from twgen.reading.temporal.answers import failure_count
 from twgen.reading.temporal.reader import TemporalReader, all_of
 

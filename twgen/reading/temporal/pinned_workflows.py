@@ -13,7 +13,7 @@ from twgen.model.draining import AGES, BatchState, EndedWorkflow, LookedAt, Open
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
-from twgen.planning.visibility import pinned_to, still_open
+from twgen.planning.draining.actions import pinned_to, still_open
 from twgen.reading.temporal.answers import decoded, moment
 from twgen.reading.temporal.measuring import STUCK_FROM
 from twgen.reading.temporal.reader import PAGE, TemporalReader, all_of

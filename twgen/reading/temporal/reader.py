@@ -14,8 +14,8 @@ from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import StateUnavailable
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, TaskQueueType, Version, WorkerDeployment
+from twgen.planning.draining.actions import pinned_to, quoted_text, still_open
 from twgen.planning.routing.polling import MOST_COUNTED
-from twgen.planning.visibility import pinned_to, quoted_text, still_open
 from twgen.reading.temporal import answers
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, Polled, moment
 from twgen.reading.temporal.looks import Look, Place, place_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twgen.model.analysis import Verdict
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus, WorkerReport
-from twgen.planning.shards import ALL, Shard
+from twgen.planning.drivers import ALL, Shard
 from twgen.reporting.printable import printable
 
 if TYPE_CHECKING:

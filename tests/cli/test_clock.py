@@ -2,11 +2,17 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import cache
+
+import pytest
 
 from tests.planning.situations import NOW
 from tests.planning.times import HOUR, MINUTE, SECOND
+from twgen.cli import settings
+from twgen.cli.rolling import SlowestClock
+from twgen.cli.settings import steady
+from twgen.clients import deadline
 from twgen.clients.kubernetes import Heard
-from twgen.executing.clock import SlowestClock, SteadyClock
 
 
 class Machine:
@@ -63,9 +69,13 @@ def test_clocks_are_apart_by_the_fastest_and_the_slowest_of_all() -> None:
     assert machine.clock() == NOW
 
 
-def test_steady_clock_goes_on_whatever_happens_to_that_of_the_machine() -> None:
+def test_steady_clock_goes_on_whatever_happens_to_that_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine = Machine()
-    steady = SteadyClock(lambda: machine.own, lambda: machine.monotonic)
+    monkeypatch.setattr(settings, "_began", cache(settings._began.__wrapped__))  # noqa: SLF001 - as in a new process
+    monkeypatch.setattr(settings, "clock", lambda: machine.own)
+    monkeypatch.setattr(deadline, "monotonic", lambda: machine.monotonic)
     assert steady() == NOW
     machine.wait(MINUTE)
     machine.own -= 3 * HOUR

@@ -1,4 +1,4 @@
-"""`twgen lock`."""
+"""`twgen lock` and `twgen snapshot`: what a later run reads in place of the servers."""
 
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import click
 
 from twgen.cli.inputs import ledgers_without_spec, load_specs
-from twgen.cli.options import INPUT, Grouped, options, paths_argument
-from twgen.cli.output import say, warn
+from twgen.cli.live import Servers
+from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
+from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
 from twgen.executing.files import alone_in, changed_files, unrecorded, with_attributes, write_files
@@ -22,12 +23,14 @@ from twgen.planning.versions.warnings import build_id_taken
 from twgen.reading.documents import HELM, ledger_folder, located
 from twgen.reading.records import ledger_files, read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions, why_unreadable
+from twgen.records.snapshot import write_snapshot
 from twgen.rendering.deployments import (
     deployment_to_record,
     is_of_worker,
     target_deployment,
     versions_to_record,
 )
+from twgen.rendering.manifests import one_document
 from twgen.reporting.problems import problem_lines
 
 
@@ -42,7 +45,7 @@ class Recorded(NamedTuple):
 @click.command(cls=Grouped)
 @paths_argument
 @options("now", *INPUT, "namespace", "operator_config", "check", "strict", "quiet")
-def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
+def lock(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Record the Deployment of each target version in the folder twgen.lock next to the specs.
 
     Commit the folder. With it, twgen can bring back a version that is gone from the cluster and from the Git
@@ -132,3 +135,20 @@ def _older(
             yield entry
     if not settings.quiet:
         warn(warnings)
+
+
+@click.command(cls=Grouped)
+@paths_argument
+@output_option("yaml", "json")
+@options(*MEASURING, *INPUT, "namespace", "operator_config", "strict", "quiet")
+def snapshot(output: str, **params: Any) -> None:
+    """Print Temporal's current state of the workers, to be saved for --snapshot.
+
+    \b
+    twgen snapshot . > world.yaml
+    """
+    settings = settings_of(params)
+    specs = load_specs(settings)
+    with Servers(settings) as servers:
+        world = servers.read(specs.workers, for_routing=True)
+    write(one_document(write_snapshot(world), output))

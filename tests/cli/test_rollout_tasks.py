@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.planning.situations import NOW
+from twgen.cli.rollouts_by_tick import RolloutTasks
 from twgen.errors import StateUnavailable
-from twgen.executing.rollout_tasks import RolloutTasks
 from twgen.model.rollout import RolloutMetadata
 
 V1 = RolloutMetadata("shop", "pay-rollout", "hash-1", "uid", request="")
