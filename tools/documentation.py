@@ -40,8 +40,8 @@ from twgen.yaml.reader import read_documents
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "three-versions"
 PLANS = {
-    "… shop/payments  Waiting  target": ("plan", ".", "--snapshot", "before.yaml"),
-    "→ shop/payments  Moving  target": (
+    "… shop/payments  Waiting": ("plan", ".", "--snapshot", "before.yaml"),
+    "→ shop/payments  Moving": (
         *("plan", ".", "--snapshot", "snapshot.yaml"),
         *("--now", "2026-11-21T05:35:00Z"),
     ),
@@ -75,7 +75,7 @@ def main() -> None:
     CATALOG.write_text(catalog_text())
     replace(ROOT / "docs" / "doctor.md", "✗ account", diagnosed())
     for told in rollbacks():
-        replace(ROOT / "docs" / "rollback.md", told.partition(", Temporal")[0], told)
+        replace(ROOT / "docs" / "rollback.md", told.partition(": ")[0], told)
     page = ROOT / "docs" / "measured-ramps.md"
     replace(page, TITLE, ramps_text())
     replace(page, SHORT, foretold(page))

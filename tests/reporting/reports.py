@@ -47,17 +47,17 @@ def a_status(spec: WorkerSpec, world: World) -> Status:
     return make_status(a_plan(spec, world), world, ME)
 
 
-def values(spec: WorkerSpec, world: World) -> tuple[Plan, Status, Timeline]:
-    """A worker's plan, status and simulation in a world."""
-    return a_plan(spec, world), a_status(spec, world), tell([spec], world, NOW)
+def values(spec: WorkerSpec, world: World) -> tuple[Status, Timeline]:
+    """A worker's status and simulation in a world."""
+    return a_status(spec, world), tell([spec], world, NOW)
 
 
-def reports(plan: Plan, status: Status, timeline: Timeline, width: int = 80) -> Mapping[str, str]:
+def reports(status: Status, timeline: Timeline, width: int = 80) -> Mapping[str, str]:
     """Each report for people, by name."""
     fleet = fleet_status([rollout_status(status, NOW, "")], NOW, ("a line about what nobody renders",))
     return {
-        "plan text": plan_text(plan, colour=False, width=width),
-        "plan markdown": plan_markdown(plan),
+        "plan text": plan_text(status, colour=False, width=width),
+        "plan markdown": plan_markdown(status),
         "page of a fleet": fleet_page([rollout_status(status, NOW, "")], NOW),
         "page of a simulation": simulation_page(timeline),
         "status tree": status_text(status, Layout(colour=False, width=width, ascii_only=False)),

@@ -3,7 +3,6 @@
 from tests.cases.story import STORIES
 from tests.planning.situations import NOW, SPEC
 from twgen.model.operator import Caller
-from twgen.model.plan import Plan
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status
 from twgen.model.times import parse_time
@@ -20,23 +19,13 @@ from twgen.yaml.reader import read_documents
 
 def of_story(name: str) -> Status:
     """The status of a story, as its settings say."""
-    plan, world, caller = _story(name)
-    return make_status(plan, world, caller)
-
-
-def plan_of_story(name: str) -> Plan:
-    """The plan of a story, as its settings say."""
-    return _story(name)[0]
-
-
-def _story(name: str) -> tuple[Plan, World, Caller]:
     folder = STORIES / name
     (settings,) = read_documents((folder / "settings.yaml").read_text())
     documents = read_paths([str(folder / "documents")], Sources()).documents
     specs = parse_specs(documents, NamespaceRule()).workers
     world = read_snapshot_file(str(folder / "snapshot.yaml"), Sources())
     caller = Caller(settings["identity"], forced=True)
-    return make_plan(specs, world, parse_time(settings["now"]), caller), world, caller
+    return make_status(make_plan(specs, world, parse_time(settings["now"]), caller), world, caller)
 
 
 def of_situation(world: World, spec: WorkerSpec = SPEC, caller: Caller | None = None) -> Status:

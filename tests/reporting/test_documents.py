@@ -19,7 +19,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.reporting.reports import values
+from tests.reporting.reports import a_plan, values
 from twgen.model.analysis import Judgement, Verdict
 from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.marks import MarkKey
@@ -53,7 +53,8 @@ def documents() -> dict[str, dict[str, Any]]:
         last_modifier_identity="twgen/me",
     )
     world: World = situation(says, [live("v3"), live("v2"), live("v1")])
-    plan, status, timeline = values(a_gate_that_has_yet_to_start(RAMPS), world)
+    spec = a_gate_that_has_yet_to_start(RAMPS)
+    plan, (status, timeline) = a_plan(spec, world), values(spec, world)
     (worker,) = status.workers
     attached = (AttachedObject("HorizontalPodAutoscaler", "payments-cpu-v3"),)
     views = tuple(AttachedView(item.kind, item.name, AttachedState.UNREAD, "") for item in attached)

@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tests.planning.situations import NOW, SPEC, live, routing, situation, temporal, version
-from tests.reporting.reports import a_plan, with_texts
-from tests.reporting.statuses import plan_of_story
+from tests.planning.situations import live, routing, situation, temporal, version
+from tests.reporting.reports import a_status, with_texts
+from tests.reporting.statuses import of_situation, of_story
 from tests.strategies import specs, worlds
-from twgen.model.operator import Caller
-from twgen.model.plan import Plan
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import GitHistory, World
-from twgen.planning.plan import make_plan
 from twgen.reporting.plan.markdown import code, plan_markdown, sentence
 
 MARKUP = "`|<>[]()!@#*_~$&\\:/=-+.\n\x1b"
@@ -27,6 +24,7 @@ OURS = {
     "heading_open", "heading_close", "inline", "paragraph_open", "paragraph_close", "blockquote_open",
     "blockquote_close", "table_open", "table_close", "thead_open", "thead_close", "tbody_open", "tbody_close",
     "tr_open", "tr_close", "th_open", "th_close", "td_open", "td_close",
+    "bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close",
     "text", "code_inline", "html_inline", "strong_open", "strong_close", "softbreak",
 }  # fmt: skip
 REFERENCE = re.compile(r"[@#]\w|://|www\.|:\w+:", re.IGNORECASE)
@@ -49,14 +47,14 @@ def text_outside_of_code(markdown: str) -> str:
 
 @given(specs, worlds(), markup_texts)
 def test_no_name_is_markup_a_link_or_a_mention(spec: WorkerSpec, world: World, hostile: str) -> None:
-    plan = a_plan(spec, world)
+    status = a_status(spec, world)
     # a longer text of any kind: warnings that no longer begin with their version's reason are not folded
-    honest = tokens(plan_markdown(with_texts(plan, lambda text: f"{text}{'x' if hostile else ''}")))
-    markdown = plan_markdown(with_texts(plan, lambda text: f"{text}{hostile}"))
+    honest = tokens(plan_markdown(with_texts(status, lambda text: f"{text}{'x' if hostile else ''}")))
+    markdown = plan_markdown(with_texts(status, lambda text: f"{text}{hostile}"))
     found = tokens(markdown)
     assert {token.type for token in found} <= OURS
     assert {token.content for token in found if token.type == "html_inline"} <= {"<code>", "</code>"}
-    for kind in ("heading_open", "blockquote_open", "tr_open", "td_open", "strong_open"):
+    for kind in ("heading_open", "blockquote_open", "list_item_open", "tr_open", "td_open", "strong_open"):
         assert sum(token.type == kind for token in found) == sum(token.type == kind for token in honest), kind
     assert not REFERENCE.search(text_outside_of_code(markdown))
 
@@ -83,19 +81,18 @@ def test_build_id_is_code() -> None:
 
 
 def test_target_that_nobody_serves_is_said_first() -> None:
-    plan = plan_of_story("mid-ramp-waits")
-    alarmed = Plan(
-        plan.now,
-        (replace(plan.workers[0], unserved="25% of new workflows go to nobody"),),
-    )
+    status = of_story("mid-ramp-waits")
+    worker = replace(status.workers[0], unserved="25% of new workflows go to nobody")
+    alarmed = replace(status, workers=(worker,))
     lines = [line for line in plan_markdown(alarmed).splitlines() if line]
     assert lines[2] == "> **25% of new workflows go to nobody**"
 
 
 def test_comment_that_is_read_hours_later_says_when_it_was_written_and_what_is_due_when() -> None:
-    said = plan_markdown(plan_of_story("mid-ramp-waits"))
+    said = plan_markdown(of_story("mid-ramp-waits"))
     assert said.startswith("As of `2026-11-21 12:00:00 UTC`\n\n### ")
-    assert "it stays at 25% for 18m more (due `12:18:00 UTC`).\n" in said
+    assert "- **target:** v2.0.1-c656: it stays at 25% for 18m more\n" in said
+    assert "- **next:** send 75% of new workflows to v2.0.1-c656 in 18m (`12:18:00` UTC)\n" in said
 
 
 def test_lost_manifests_are_told_once_with_the_reason() -> None:
@@ -104,6 +101,6 @@ def test_lost_manifests_are_told_once_with_the_reason() -> None:
     world = situation(says, [live("v3")])
     [(key, _)] = world.workers.items()
     world = world.with_history({key: GitHistory(ends="the clone is shallow")})
-    said = plan_markdown(make_plan([SPEC], world, NOW, Caller("me", forced=True)))
+    said = plan_markdown(of_situation(world))
     assert said.count("the clone is shallow") == 1
-    assert said.endswith("in twgen.lock again. The same is true for old-1 and old-2\n")
+    assert "in twgen.lock again. The same is true for old-1 and old-2\n" in said

@@ -73,7 +73,7 @@ def test_problem_of_a_file_is_one_line_whatever_it_is_called() -> None:
 def test_no_report_shows_a_credential_that_was_sent(spec: WorkerSpec, world: World, width: int) -> None:
     key = "SECRETKEY-abcdef0123456789"
     poisoned = [with_texts(value, lambda text: f"{text} {key}") for value in values(spec, world)]
-    _, status, _ = poisoned
+    status, _ = poisoned
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(credentials, "_sent", {key: None})
         found = {**reports(*poisoned, width=width), "JSON": json_text(STATUS.write(status))}

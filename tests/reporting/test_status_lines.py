@@ -117,9 +117,9 @@ def test_metric_has_a_line_which_is_news_when_it_says_something_else() -> None:
         return status_lines(replace(status, workers=(replace(worker, analysis=judged),)))
 
     before = lines(Verdict.PASSES, "1 of 41 failed (2.44%), bound 2%")
-    line = "shop/payments: analysis: failures passes: 1 of 41 failed (2.44%), bound 2%"
+    line = "shop/payments: metric: failures passes: 1 of 41 failed (2.44%), bound 2%"
     assert line in [each.text for each in before]
     assert news(before, lines(Verdict.PASSES, "1 of 42 failed (2.38%), bound 2%")) == []
     assert news(before, lines(Verdict.FAILS, "9 of 41 failed (22%), bound 2%")) == [
-        "shop/payments: analysis: failures fails: 9 of 41 failed (22%), bound 2%"
+        "shop/payments: metric: failures fails: 9 of 41 failed (22%), bound 2%"
     ]

@@ -236,6 +236,9 @@ def test_gate_is_told_by_task_queue() -> None:
     says = temporal(
         version("v3", task_queues=(MAIN, mail), gate_runs=(run,)), version("v2"), traffic=routing("v2")
     )
+    told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec), width=100)
+    assert "  gate    Smoke: to be started on mail (test-shop/payments:v3-mail), running on main\n" in told
+    says = replace(says, manager_identity="somebody else")
     told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec))
     assert "  gate    Smoke: not started on mail, running on main\n" in told
 

@@ -11,11 +11,10 @@ from rich.cells import cell_len
 
 from tests.cases.story import folders
 from tests.reporting.reports import values
-from tests.reporting.statuses import of_story, plan_of_story
+from tests.reporting.statuses import of_story
 from tests.simulating.stories import GATED, PROGRESSIVE, a_worker_spec, tell
 from tests.strategies import NOW, specs, worlds
 from twgen.errors import StateUnavailable
-from twgen.model.plan import Plan
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status
 from twgen.model.timeline import Timeline
@@ -23,7 +22,7 @@ from twgen.model.world import World
 from twgen.planning.sentences import version_name
 from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
 from twgen.reporting.plan.text import plan_text
-from twgen.reporting.status.lines import outlook_phrase, pods_phrase, state_phrase, target_phrase
+from twgen.reporting.status.lines import head_phrases, outlook_phrase, pods_phrase, state_phrase
 from twgen.reporting.status.trees import Layout, status_text
 from twgen.reporting.timeline.phrases import offset, summary
 from twgen.reporting.timeline.text import timeline_text
@@ -38,20 +37,18 @@ def squeezed(text: str) -> str:
     return text.translate(GUIDES)
 
 
-def of_plan(plan: Plan) -> Iterator[str]:
-    yield from plan.warnings
-    for worker in plan.workers:
-        spec, routing = worker.spec, worker.routing
-        yield from (
-            spec.worker_deployment,
-            spec.build_id,
-            spec.temporal_namespace,
-            routing.phase,
-            routing.because,
-        )
-        yield from (text for gate in worker.gates for text in (gate.workflow_type, gate.task_queue))
-        yield from folded_warnings(worker.versions.versions, worker.versions.warnings)
-        for version in worker.versions.versions:
+def of_head(status: Status) -> Iterator[str]:
+    yield from status.warnings
+    for worker in status.workers:
+        yield from (worker.worker, worker.temporal_namespace, worker.phase)
+        yield from (text for _, text in head_phrases(worker, status.now))
+        yield from folded_warnings(worker)
+
+
+def of_plan(status: Status) -> Iterator[str]:
+    yield from of_head(status)
+    for worker in status.workers:
+        for version in worker.versions:
             yield from (
                 version.build_id,
                 version.status,
@@ -62,10 +59,8 @@ def of_plan(plan: Plan) -> Iterator[str]:
 
 
 def of_status(status: Status) -> Iterator[str]:
-    yield from status.warnings
+    yield from of_head(status)
     for worker in status.workers:
-        yield from (target_phrase(worker), worker.owner.identity, worker.last_modifier)
-        yield from folded_warnings(worker.versions, worker.warnings)
         for version in worker.versions:
             yield from (
                 version.build_id,
@@ -93,11 +88,11 @@ def all_is_there(text: str, expected: Iterator[str], width: int) -> None:
 @pytest.mark.parametrize("story", [folder.name for folder in folders()])
 def test_every_value_of_a_story_is_there_at_any_width(story: str, width: int) -> None:
     try:
-        plan, status = plan_of_story(story), of_story(story)
+        status = of_story(story)
     except StateUnavailable:
         assert story == "missing-template-fails"
         return
-    all_is_there(plan_text(plan, colour=False, width=width), of_plan(plan), width)
+    all_is_there(plan_text(status, colour=False, width=width), of_plan(status), width)
     all_is_there(
         status_text(status, Layout(colour=False, width=width, ascii_only=False)), of_status(status), width
     )
@@ -113,8 +108,8 @@ def test_every_value_of_a_simulation_is_there_at_any_width(width: int, begins: d
 
 @given(specs, worlds(), st.sampled_from(WIDTHS))
 def test_every_value_of_a_long_name_is_there_at_any_width(spec: WorkerSpec, world: World, width: int) -> None:
-    plan, status, timeline = values(replace(spec, build_id=LONG), world)
-    all_is_there(plan_text(plan, colour=False, width=width), of_plan(plan), width)
+    status, timeline = values(replace(spec, build_id=LONG), world)
+    all_is_there(plan_text(status, colour=False, width=width), of_plan(status), width)
     all_is_there(
         status_text(status, Layout(colour=False, width=width, ascii_only=False)), of_status(status), width
     )

@@ -377,7 +377,7 @@ def is_about_to_ramp(story: Story) -> None:
     story.worker.set_manager(MANAGER)
     story.start("v2")
     story.describe("v2", steps=(25,))
-    eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
+    eventually(lambda: story.planned()["routing"]["percentage"] == 25, SOON)
 
 
 def first_of_all(process: int) -> None:

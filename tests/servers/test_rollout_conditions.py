@@ -69,7 +69,7 @@ def test_worker_beside_unversioned_ones_takes_its_first_step_or_all_at_once(stor
     story.running.enter_context(story.worker.unversioned())
     story.start("v1")
     story.describe("v1")
-    eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
+    eventually(lambda: story.planned()["routing"]["percentage"] == 25, SOON)
     story.goes_to({"v1": 25})
     story.describe("v1", steps=())
     assert story.run("rollout").code == 0
@@ -136,7 +136,7 @@ def test_gate_that_runs_out_of_time_fails_and_one_with_input_in_its_spec_decides
     gate = f"test-{story.worker.name}:v2-{story.worker.task_queue}"
     story.worker.start("WaitingWorkflow", gate, pinned_to="v2", seconds=1)
     story.describe("v2", steps=(), gate="WaitingWorkflow")
-    eventually(lambda: "ended as TimedOut" in story.run("plan").stdout, SOON)
+    eventually(lambda: "ended as TimedOut" in story.planned()["routing"]["because"], SOON)
     assert story.run("rollout").code == 1
     assert story.run("retry").code == 0
 
@@ -162,7 +162,7 @@ def test_rollback_to_a_version_replaced_long_ago_ramps_and_a_persons_rollback_is
     name = story.worker.name.removeprefix("live/")
     short = policy_document(name, rollbackWindow="1s")
     write_specs(story.folder, story.worker.server.address, worker_document(name, "v1"), short)
-    eventually(lambda: "send 25% of new workflows to v1" in story.run("plan").stdout, SOON)
+    eventually(lambda: story.planned()["routing"]["percentage"] == 25, SOON)
     story.worker.set_current("v1")
     story.describe("v2")
     moved = "25% of new workflows go to v2 now"

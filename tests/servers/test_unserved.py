@@ -62,7 +62,7 @@ def test_version_that_was_deleted_and_comes_back_is_gated_anew(place: Story) -> 
         story.describe("v2", steps=(25,), gate="GateWorkflow")
         with worker.version("v2"):
             eventually(lambda: "started the gate" in story.run("rollout", "--once").stdout, SOON)
-            eventually(lambda: "send 25%" in story.run("plan").stdout, SOON)
+            eventually(lambda: story.planned()["routing"]["percentage"] == 25, SOON)
         eventually(lambda: succeeds(lambda: worker.delete_version("v2")), 3 * SOON)
         with story.rolling() as process:
             until(process, "Temporal does not know it yet")

@@ -16,11 +16,11 @@ from twgen.cli.inputs import (
     refuse_warnings,
     with_references,
 )
+from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
 from twgen.cli.settings import paths_or_name_argument, settings_of
 from twgen.errors import NegativeAnswer
-from twgen.model.plan import Plan
 from twgen.planning.drivers import warned_of_drivers
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
@@ -29,16 +29,17 @@ from twgen.reporting.plan.document import PLAN
 from twgen.reporting.plan.markdown import plan_markdown
 
 
-def _text(plan: Plan, color: str, *, verbose: bool) -> str:
+def _text(seen: Observation, color: str, *, verbose: bool) -> str:
     from twgen.reporting.plan.text import plan_text  # the other formats need no rich
 
-    return plan_text(plan, colour=wants_colour(color), width=width(), detailed=verbose or not is_terminal())
+    detailed = verbose or not is_terminal()
+    return plan_text(seen.status, colour=wants_colour(color), width=width(), detailed=detailed)
 
 
 _REPORTS: dict[str, Callable[..., str]] = {
     "text": _text,
-    "json": lambda plan, _, **__: json_text(PLAN.write(plan)),
-    "markdown": lambda plan, _, **__: plan_markdown(plan),
+    "json": lambda seen, _, **__: json_text(PLAN.write(seen.plan)),
+    "markdown": lambda seen, _, **__: plan_markdown(seen.status),
 }
 
 
@@ -61,14 +62,16 @@ def command(output: str, color: str, exit_code: bool, verbose: bool, **params: A
     specs = load_specs(settings, or_name=True)
     world = load_world(settings, specs, for_routing=True)
     refuse_cluster_scoped(settings, specs)
-    plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
+    now, caller = planning_time(settings, world), settings.planning_caller
+    plan = make_plan(specs.workers, world, now, caller)
     warned = with_references(settings, specs, (worker.versions for worker in plan.workers))
     workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, warned, strict=True))
     plan = warned_of_drivers(replace(plan, workers=workers), settings.operator)
-    keep(specs, world, plan)
+    seen = Observation(world, caller, plan, now, settings.operator)
+    keep(specs, seen)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:
         refuse_warnings(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
-    write(_REPORTS[output](plan, color, verbose=verbose))
+    write(_REPORTS[output](seen, color, verbose=verbose))
     if exit_code and is_pending(plan):
         raise NegativeAnswer("changes are pending")

@@ -164,6 +164,8 @@ class ReportedGate:
     """The workflow type."""
     status: Annotated[str, choice(Unstarted.NOT_STARTED, *GateStatus)]
     """The status."""
+    is_due: Annotated[bool, Mark.INTERNAL] = field(default=False, compare=False)
+    """It is to be started now; False also: it was read from a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +318,8 @@ class WorkerReport:
     """The target, then the current and ramping versions, then the others, newest first."""
     warnings: tuple[str, ...] = ()
     """Warnings about this worker, one sentence each."""
+    old_records: Annotated[tuple[str, ...], Mark.INTERNAL] = field(default=(), compare=False)
+    """As `WorkerPlan` has them; empty also: it was read from a document."""
     rollout: Annotated["RolloutStatus | None", Mark.INTERNAL] = field(default=None, compare=False)
     """What its rollout wrote in a cluster; None: Temporal was read instead."""
 

@@ -116,6 +116,7 @@ def _worker(
     spec, routing = worker.spec, worker.routing
     target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
     other_versions = (version for version in worker.versions.versions if version.build_id != target.build_id)
+    to_start = {gate.workflow_id for gate in worker.gates}
     later = change_when_due(target, routing)
     next_change = _change(later, routing.due_at) if later else None
     if routing.action is not RoutingAction.NONE:
@@ -139,6 +140,7 @@ def _worker(
                 on_queue.workflow_id,
                 on_queue.gate.workflow_type,
                 on_queue.run.status if on_queue.run else Unstarted.NOT_STARTED,
+                is_due=on_queue.workflow_id in to_start,
             )
             for on_queue in on_queues(target, asked_gates(target))
         ),
@@ -153,6 +155,7 @@ def _worker(
         ),
         versions=tuple(_versions(worker, target, attached)),
         warnings=worker.versions.warnings,
+        old_records=worker.old_records,
     )
 
 

@@ -1,4 +1,4 @@
-"""Phrases that reports of a plan and of a status share; their texts have been made printable."""
+"""Phrases about workers and their versions for every report; their texts have been made printable."""
 
 import shlex
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -9,14 +9,13 @@ from typing import TypeVar
 
 from twgen.model.analysis import Judgement
 from twgen.model.draining import BatchAction, ScheduledAction
-from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.plan import Phase, VersionAction
 from twgen.model.problem import counted
-from twgen.model.status import VersionReport
+from twgen.model.status import VersionReport, WorkerReport
 from twgen.planning.draining.actions import MOST_REPEATS, in_words, is_due
-from twgen.planning.sentences import described_change, listed, spoken
+from twgen.planning.sentences import listed, spoken
 
 Item = TypeVar("Item")
-Versions = Sequence[VersionPlan] | Sequence[VersionReport]
 
 SIGNS: Mapping[Phase, str] = {
     Phase.SETTLED: "✓",
@@ -29,18 +28,6 @@ MOST_ROWS = 100
 """The most rows of one worker: Temporal itself keeps as many versions by default."""
 _NAMED = 3
 """The most versions that a folded row names."""
-
-
-def phase_with_reason(phase: Phase, reason: str) -> str:
-    """A phase; Blocked with the reason, by which a person can look it up."""
-    return f"{phase} ({reason})" if phase is Phase.BLOCKED else phase
-
-
-def next_with_reason(worker: WorkerPlan) -> str:
-    """The next change of traffic, its reason, and the manager that must be replaced first."""
-    routing = worker.routing
-    before = f"take the worker over from {worker.manager} and " if worker.manager else "claim the worker and "
-    return f"{before if routing.claim_manager else ''}{next_change(routing)}, because {routing.because}"
 
 
 def judgement_phrase(judged: Judgement) -> str:
@@ -104,37 +91,34 @@ def _drain_command(scheduled: ScheduledAction) -> str:
     return " ".join(["twgen drain PATH", f"--version {shlex.quote(scheduled.build_id)}", *does, *types])
 
 
-def next_change(routing: RoutingPlan) -> str:
-    """The next change of traffic, as an order."""
-    return described_change(routing.action, routing.build_id, routing.percentage)
-
-
-def replicas_cell(version: VersionPlan) -> str:
+def replicas_cell(version: VersionReport) -> str:
     """The replicas of a version: the number, or the old and the new one."""
-    live = version.live.replicas if version.live else None
+    live = version.pods.wanted if version.pods else None
     if version.action is VersionAction.DROP:
         return f"{live} → gone"
-    if not version.is_rendered:
+    if version.action is VersionAction.NONE:
         return "" if live is None else str(live)
     if version.replicas is None:
         return "left out" if live is None else f"{live} (left out)"
     return str(version.replicas) if live in {None, version.replicas} else f"{live} → {version.replicas}"
 
 
-def records_phrase(worker: WorkerPlan) -> str:
-    """What its policy deletes in Temporal."""
+def records_phrase(worker: WorkerReport) -> str:
+    """What its policy deletes in Temporal; empty: nothing."""
+    if not worker.old_records:
+        return ""
     return f"{several(list(worker.old_records))} in Temporal, once no open workflow is pinned to them"
 
 
-def version_rows(worker: WorkerPlan) -> Iterator[tuple[list[VersionPlan], tuple[str, ...]]]:
+def version_rows(worker: WorkerReport) -> Iterator[tuple[list[VersionReport], tuple[str, ...]]]:
     """The versions of each row and its other cells; if there are too many, similar versions share a row."""
-    target = worker.spec.build_id
 
-    def likeness(version: VersionPlan) -> object:
-        is_target = version.build_id == target
-        return None if is_target else (version.status, version.action, replicas_cell(version), version.reason)
+    def likeness(version: VersionReport) -> object:
+        if version.is_target:
+            return None
+        return (version.status, version.action, replicas_cell(version), version.reason)
 
-    for group in folded(worker.versions.versions, likeness):
+    for group in folded(worker.versions, likeness):
         first, *others = group
         because = first.because
         if any(version.because != because for version in others):
@@ -148,18 +132,18 @@ def several(names: list[str]) -> str:
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more:,} more"
 
 
-def folded_warnings(versions: Versions, warnings: Sequence[str]) -> Iterator[str]:
+def folded_warnings(worker: WorkerReport) -> Iterator[str]:
     """The warnings; one that many versions share appears once: the rows have the names."""
-    for texts in _alike_warnings(versions, warnings):
+    for texts in _alike_warnings(worker):
         if len(texts) <= _NAMED:
             yield from texts
         else:
             yield f"{counted(len(texts), 'version')}, such as {texts[0]}"
 
 
-def warnings_once(worker: WorkerPlan) -> Iterator[str]:
+def warnings_once(worker: WorkerReport) -> Iterator[str]:
     """The same for long lines: a warning that several versions share appears once, with their names."""
-    for texts in _alike_warnings(worker.each_version, worker.warnings):
+    for texts in _alike_warnings(worker):
         first, *others = dict.fromkeys(texts)
         if len(texts) > _NAMED:
             yield f"{counted(len(texts), 'version')}, such as {first}"
@@ -168,11 +152,11 @@ def warnings_once(worker: WorkerPlan) -> Iterator[str]:
             yield f"{first}{more}"
 
 
-def _alike_warnings(versions: Versions, warnings: Sequence[str]) -> Iterator[list[str]]:
+def _alike_warnings(worker: WorkerReport) -> Iterator[list[str]]:
     """The warnings, grouped if they say the same about one version each."""
-    because = {version.build_id: version.because for version in versions}
+    because = {version.build_id: version.because for version in worker.versions}
     alike: dict[tuple[str, str], list[str]] = {}
-    for text in warnings:
+    for text in worker.warnings:
         name = _name_in(text)
         rest = text.removeprefix(name)
         if reason := because.get(name, ""):

@@ -36,12 +36,13 @@ from twgen.planning.sentences import (
     spoken,
     version_name,
 )
+from twgen.planning.worker_status import urgency
 from twgen.reporting.plan.phrases import (
     actions_of_versions,
     actions_phrase,
     folded_warnings,
     judgement_phrase,
-    phase_with_reason,
+    records_phrase,
 )
 from twgen.reporting.printable import printable, printable_copy
 
@@ -59,6 +60,11 @@ _OWNERS: Mapping[Ownership, str] = {
     Ownership.ADOPTED: "to be taken over",
     Ownership.OTHER: "another manager",
 }
+_CLAIMS: Mapping[Ownership, str] = {
+    Ownership.NOBODY: "claim the worker and ",
+    Ownership.ADOPTED: "take the worker over from {} and ",
+}
+"""Before the next change of traffic, because only the manager makes it."""
 _GATES: Mapping[str, str] = {
     Unstarted.NOT_STARTED: "not started",
     GateStatus.COMPLETED: "passed",
@@ -161,8 +167,31 @@ def percentage_text(percentage: float | None) -> str:
 
 def phase_phrase(worker: WorkerReport, now: datetime) -> str:
     """The phase; if it is blocked, with the reason, by which a person can look it up; and for how long."""
+    reason = f" ({worker.reason})" if worker.phase is Phase.BLOCKED else ""
     length = f" for {spoken(now - worker.rollout.since)}" if worker.rollout else ""
-    return f"{phase_with_reason(worker.phase, worker.reason)}{length}"
+    return f"{worker.phase}{reason}{length}"
+
+
+def urgency_of(worker: WorkerReport) -> tuple[bool, int]:
+    """The sort key of workers in reports for people: the most urgent one first."""
+    return urgency(worker.phase, is_alarm=bool(worker.alarm))
+
+
+def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
+    """What a report says about a worker above its versions: labels with their texts, in their order."""
+    cluster_was_read = all(version.cluster_was_read for version in worker.versions)
+    phrases = (
+        ("target", target_phrase(worker)),
+        ("next", next_phrase(worker, now)),
+        ("gate", gate_phrase(worker)),
+        *(("metric", judgement_phrase(judged)) for judged in worker.analysis),
+        *(("drains", actions_phrase(actions, now)) for actions in actions_of_versions(worker.draining)),
+        ("prunes", records_phrase(worker)),
+        ("owner", owner_phrase(worker)),
+        ("request", asked_phrase(worker, now)),
+        ("pods", "" if cluster_was_read else "the cluster was not read"),
+    )
+    return [(label, text) for label, text in phrases if text]
 
 
 def target_phrase(worker: WorkerReport) -> str:
@@ -173,9 +202,11 @@ def target_phrase(worker: WorkerReport) -> str:
 
 
 def next_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The next change of traffic and when; empty: none is known."""
-    change, due = worker.next, worker.waits_until
-    described = described_change(change.action, change.build_id, change.percentage) if change else ""
+    """The next change of traffic, with the manager that it replaces, and when; empty: none is known."""
+    change, due, described = worker.next, worker.waits_until, ""
+    if change:
+        described = _CLAIMS.get(worker.owner.relation, "").format(worker.owner.identity)
+        described += described_change(change.action, change.build_id, change.percentage)
     if change and not change.at:
         return f"{described} {'now' if worker.phase is Phase.MOVING else 'by hand'}"
     if not due:
@@ -206,8 +237,9 @@ def gate_phrase(worker: WorkerReport) -> str:
     """The state of each gate on every task queue; empty: no gate is needed."""
     runs: dict[str, list[str]] = {}
     for run in worker.gates:
-        state = f"{_GATES.get(run.status) or str(run.status).lower()} on {run.task_queue}"
-        runs.setdefault(run.workflow_type, []).append(state)
+        state = "to be started" if run.is_due else _GATES.get(run.status) or str(run.status).lower()
+        name = f" ({run.workflow_id})" if run.is_due else ""
+        runs.setdefault(run.workflow_type, []).append(f"{state} on {run.task_queue}{name}")
     return "; ".join(f"{workflow_type}: {', '.join(states)}" for workflow_type, states in runs.items())
 
 
@@ -344,19 +376,21 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
     yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", meaning)
     for judged in worker.analysis:
         # the numbers change with each workflow
-        judgement = (name, "analysis", judged.metric, judged.verdict)
-        yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", judgement)
+        judgement = (name, "metric", judged.metric, judged.verdict)
+        yield StatusLine(f"{name}: metric: {judgement_phrase(judged)}", judgement)
     for actions in actions_of_versions(worker.draining):
         progress = (
             (action.build_id, action.is_begun, action.repeats, action.is_next and action.at <= now)
             for action in actions
         )
         yield StatusLine(f"{name}: drains: {actions_phrase(actions, now)}", (name, "drains", *progress))
+    if records := records_phrase(worker):
+        yield _line(name, f"prunes: {records}")
     for version in worker.versions:
         yield _version(name, version, now)
     if worker.unversioned_percentage is not None:
         yield _line(name, f"{version_name(None)}: {percentage_text(worker.unversioned_percentage)}")
-    for warning in folded_warnings(worker.versions, worker.warnings):
+    for warning in folded_warnings(worker):
         yield _line(name, f"warning: {warning}")
 
 

@@ -1,6 +1,6 @@
 """Workers and their versions as trees that a person reads in a terminal."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from twgen.model.status import Status, VersionReport, WorkerReport
 from twgen.model.temporal import VersionStatus
 from twgen.planning.sentences import listed, version_name
 from twgen.planning.version_status import UNREGISTERED
-from twgen.planning.worker_status import urgency
 from twgen.reporting.layout import (
     ALARM,
     STYLES,
@@ -29,28 +28,19 @@ from twgen.reporting.layout import (
     wrapped,
     written,
 )
-from twgen.reporting.plan.phrases import (
-    SIGNS,
-    actions_of_versions,
-    actions_phrase,
-    folded,
-    folded_warnings,
-    judgement_phrase,
-    several,
-)
+from twgen.reporting.plan.phrases import SIGNS, folded, folded_warnings, several
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.lines import (
-    asked_phrase,
-    gate_phrase,
+    head_phrases,
     next_phrase,
     outlook_phrase,
-    owner_phrase,
     percentage_text,
     phase_phrase,
     pods_phrase,
     state_phrase,
     target_phrase,
     trouble_phrases,
+    urgency_of,
 )
 
 _ASCII = str.maketrans("✓…→✗◀│├└─", "+.>x<|+`-")
@@ -82,13 +72,12 @@ def status_text(status: Status, layout: Layout) -> str:
     """
     status = printable_copy(status)
     width, rows = layout.width, layout.rows
-    ordered = sorted(status.workers, key=_urgency)
-    if len(ordered) > 1 and not layout.detailed:
-        lines = _one_line_each(ordered, status, width, rows)
+    if len(status.workers) > 1 and not layout.detailed:
+        lines = one_line_each(status, width, rows)
     else:
-        lines = list(islice(_lines(ordered, status, width), rows and rows + 1))
+        lines = list(islice(worst_first(status, width, _tree), rows and rows + 1))
         if rows and len(lines) > rows:
-            lines = _worst(ordered, status, width, rows)
+            lines = _worst(status, width, rows)
     text = written(lines, colour=layout.colour)
     return in_ascii(text) if layout.ascii_only else text
 
@@ -106,23 +95,39 @@ def in_columns(rows: Sequence[Sequence[Text]], width: int) -> list[Text]:
     return [_aligned(row, widths) for row in rows]
 
 
-def _lines(workers: Sequence[WorkerReport], status: Status, width: int) -> Iterator[Text]:
+def worst_first(
+    status: Status, width: int, drawn: Callable[[WorkerReport, datetime, int], Iterable[Text]]
+) -> Iterator[Text]:
+    """The number of workers, if there are several, and all lines of each, the most urgent worker first."""
+    workers = sorted(status.workers, key=urgency_of)
     if len(workers) > 1:
         yield from workers_line([worker.phase for worker in workers], width)
         yield Text()
     for index, worker in enumerate(workers):
         if index:
             yield Text()
-        yield from _tree(worker, status.now, width)
+        yield from drawn(worker, status.now, width)
     for text in status.warnings:
         yield from warning(text, width)
 
 
-def _one_line_each(
-    workers: Sequence[WorkerReport], status: Status, width: int, rows: int | None
+def cells_of_line(worker: WorkerReport, now: datetime) -> list[Text]:
+    """A worker in one line: its name, its phase, and what comes next and why."""
+    look = sign_and_style(worker.phase, worker.alarm)
+    what = worker.alarm or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
+    state = Text(phase_phrase(worker, now), look[1])
+    return [name_cell(look, worker.worker), state, Text(what, look[1] if worker.alarm else "")]
+
+
+def one_line_each(
+    status: Status,
+    width: int,
+    rows: int | None = None,
+    cells: Callable[[WorkerReport, datetime], Sequence[Text]] = cells_of_line,
 ) -> list[Text]:
     """A line for each worker, the most urgent last; those that have no room are counted above them."""
-    warned = sum(len([*folded_warnings(worker.versions, worker.warnings)]) for worker in workers)
+    workers = sorted(status.workers, key=urgency_of)
+    warned = sum(len([*folded_warnings(worker)]) for worker in workers)
     head = [*workers_line([worker.phase for worker in workers], width, warned)]
     ends = [line for text in status.warnings for line in warning(text, width)]
     if rows and len(ends) > 1 and len(head) + len(workers) + len(ends) > rows:
@@ -133,31 +138,17 @@ def _one_line_each(
     if more := workers[len(shown) :]:
         left_out = f"{len(more)} more: {phase_counts([worker.phase for worker in more])}"
         head.append(_named(left_out, more, "dim", width))
-    worst_last = sorted(shown, key=_urgency, reverse=True)
-    return [
-        *head,
-        *lines_of_rows([_cells_of_line(worker, status.now) for worker in worst_last], width),
-        *ends,
-    ]
+    worst_last = sorted(shown, key=urgency_of, reverse=True)
+    return [*head, *lines_of_rows([cells(worker, status.now) for worker in worst_last], width), *ends]
 
 
 def _number_of_warnings(status: Status) -> Text:
     return Text(f"and {counted(len(status.warnings), 'warning')}", "bold yellow")
 
 
-def _cells_of_line(worker: WorkerReport, now: datetime) -> list[Text]:
-    look = sign_and_style(worker.phase, worker.alarm)
-    what = worker.alarm or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
-    state = Text(phase_phrase(worker, now), look[1])
-    return [name_cell(look, worker.worker), state, Text(what, look[1] if worker.alarm else "")]
-
-
-def _urgency(worker: WorkerReport) -> tuple[bool, int]:
-    return urgency(worker.phase, is_alarm=bool(worker.alarm))
-
-
-def _worst(workers: Sequence[WorkerReport], status: Status, width: int, rows: int) -> list[Text]:
+def _worst(status: Status, width: int, rows: int) -> list[Text]:
     """As much as fits: the most urgent workers, then a line for the settled and one for the others."""
+    workers = sorted(status.workers, key=urgency_of)
     lines = [*workers_line([worker.phase for worker in workers], width)] if len(workers) > 1 else []
     urgent: list[WorkerReport] = []
     settled: list[WorkerReport] = []
@@ -193,7 +184,7 @@ def _named(line: str, workers: Sequence[WorkerReport], style: str, width: int) -
 
 
 def _tree(worker: WorkerReport, now: datetime, width: int, rows: int | None = None) -> list[Text]:
-    lines, blocks = [*_head(worker, now, width)], _version_blocks(worker, now, width)
+    lines, blocks = [*head(worker, now, width)], _version_blocks(worker, now, width)
     room = None if rows is None else max(rows - len(lines), 1)
     kept: list[Block] = []
     used = 0
@@ -240,8 +231,8 @@ _STATES: Mapping[VersionStatus, str] = {
 _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
 
 
-def _head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
-    """The lines above the versions."""
+def head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
+    """The lines about a worker above its versions."""
     look = sign_and_style(worker.phase, worker.alarm)
     namespace = worker.temporal_namespace
     more = Text(f"  Temporal namespace {namespace}" if namespace else "", "dim")
@@ -250,21 +241,10 @@ def _head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
         yield from wrapped(Text(worker.alarm, ALARM[1]), width, "  ")
     target = [version for version in worker.versions if version.is_target]
     stands_out = worker.phase is Phase.BLOCKED or any(item.status in UNREGISTERED for item in target)
-    cluster_was_read = all(version.cluster_was_read for version in worker.versions)
-    labels = (
-        ("target", target_phrase(worker), look[1] if stands_out else ""),
-        ("next", next_phrase(worker, now), look[1]),
-        ("gate", gate_phrase(worker), ""),
-        *(("metric", judgement_phrase(judged), "") for judged in worker.analysis),
-        *(("drains", actions_phrase(actions, now), "") for actions in actions_of_versions(worker.draining)),
-        ("owner", owner_phrase(worker), ""),
-        ("request", asked_phrase(worker, now), ""),
-        ("pods", "" if cluster_was_read else "the cluster was not read", ""),
-    )
-    for name, text, style in labels:
-        if text:
-            yield from labelled(name, Text(text, style), width, "  ", len("target"))
-    for text in folded_warnings(worker.versions, worker.warnings):
+    styles = {"next": look[1], "target": look[1] if stands_out else ""}
+    for label, text in head_phrases(worker, now):
+        yield from labelled(label, Text(text, styles.get(label, "")), width, "  ", len("target"))
+    for text in folded_warnings(worker):
         yield from warning(text, width, "  ")
 
 
