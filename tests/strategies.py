@@ -28,8 +28,15 @@ from twgen.model.analysis import (
     WorkflowFailures,
 )
 from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
-from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
-from twgen.model.policy import ConnectionChanges, NoPollers, VersionPatch, WhenNoPollers
+from twgen.model.policy import (
+    ConnectionChanges,
+    NoPollers,
+    Replay,
+    ReplayBefore,
+    Sample,
+    VersionPatch,
+    WhenNoPollers,
+)
 from twgen.model.problem import Document
 from twgen.model.spec import (
     AttachedResource,
@@ -56,7 +63,7 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.model.world import WorkerWorld, World
+from twgen.model.world import ReplayRun, ReplayState, WorkerWorld, World
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule

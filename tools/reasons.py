@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from twgen.model.marks import MarkKey
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.planning.routing.table import TABLE
 from twgen.planning.versions.table import LIVE, WITHOUT_DEPLOYMENT
 

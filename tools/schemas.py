@@ -13,7 +13,6 @@ from twgen.model.plan import Plan
 from twgen.model.shapes import Shape
 from twgen.model.status import Status
 from twgen.model.timeline import Timeline
-from twgen.model.validation import Validation
 from twgen.records.ledger import LEDGER, Ledger
 from twgen.records.operator_config import OPERATOR_CONFIG
 from twgen.records.rollout_status import STATUS
@@ -21,7 +20,7 @@ from twgen.records.snapshot import SNAPSHOT, Snapshot
 from twgen.reporting.diagnosis import DIAGNOSIS
 from twgen.reporting.draining import DRAIN_REPORT
 from twgen.reporting.plan.document import PLAN
-from twgen.reporting.problems import VALIDATION
+from twgen.reporting.problems import VALIDATION, Validation
 from twgen.reporting.timeline.document import TIMELINE
 
 

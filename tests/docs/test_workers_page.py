@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from twgen.model.policy import EnvironmentNames
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.spec import Connection, SecretKey
 from twgen.versioning.injection import Identity, injection
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from twgen.clients.kubernetes import MergePatch
-from twgen.records.requests import ANSWER_ENTRIES
+from twgen.records.rollout_status import ANSWER_ENTRIES
 
 Manifest = dict[str, Any]
 INTENT = "/api/v1/namespaces/shop/configmaps/payments-rollout"

@@ -20,12 +20,11 @@ from twgen.errors import TwgenError
 from twgen.executing.cluster import restart_job
 from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
-from twgen.model.requests import AnswerState, Request, Verb
-from twgen.model.rollout import Driver
+from twgen.model.rollout import AnswerState, Driver, Request, Verb
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.times import format_time
 from twgen.records.intent import Intent, write_intent
-from twgen.records.requests import annotation_of, write_request
+from twgen.records.rollout_status import annotation_of, write_request
 from twgen.versioning.names import (
     INTENT_HASH,
     REQUEST_ANNOTATIONS,

@@ -17,7 +17,7 @@ from tests.strategies import a_spec, live_manifest
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.temporal import UpdateState, WorkerDeployment
 from twgen.records.intent import write_intent
 from twgen.records.rollout_status import parse_rollout_status

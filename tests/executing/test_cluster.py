@@ -21,7 +21,7 @@ from twgen.executing.ports import IntentPlace
 from twgen.model import credentials
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.status import RolloutStatus, Status
 from twgen.model.times import format_time
 from twgen.planning.plan import make_plan

@@ -8,7 +8,8 @@ import pytest
 
 from twgen.errors import InvalidInput
 from twgen.executing.files import Written, file_name, write_histories
-from twgen.model.histories import Recorded, Sample
+from twgen.model.policy import Sample
+from twgen.model.world import Recorded
 
 SMALL, LARGE, GONE = (
     Recorded("Order", name, f"r-{name}", is_open=True) for name in ("small", "large", "gone")

@@ -12,8 +12,7 @@ from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
 from tests.executing.trouble import TROUBLES
 from tests.planning.times import MINUTE, SECOND
 from twgen.model.plan import Phase
-from twgen.model.requests import Verb
-from twgen.model.rollout import Driver
+from twgen.model.rollout import Driver, Verb
 from twgen.model.temporal import GateStatus
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.versioning.names import INTENT_HASH

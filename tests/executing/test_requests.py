@@ -13,10 +13,10 @@ from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import StateUnavailable
 from twgen.executing.cluster import ClusterWriter
 from twgen.model.marks import MarkKey
-from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.rollout import Answer, AnswerState, Request, Verb
 from twgen.model.times import format_time
 from twgen.planning.requests import not_permitted
-from twgen.records.requests import ANSWER_ENTRIES, annotation_of, write_answer, write_request
+from twgen.records.rollout_status import ANSWER_ENTRIES, annotation_of, write_answer, write_request
 from twgen.versioning.names import REQUEST
 
 RAMPING = 30 * SECOND

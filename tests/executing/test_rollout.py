@@ -17,7 +17,7 @@ from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import Rollout
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World

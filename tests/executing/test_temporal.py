@@ -11,7 +11,7 @@ from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 
 
 class Temporal(TemporalClients):

@@ -19,8 +19,16 @@ from twgen.executing.tick import Tick, TickResult, Worker
 from twgen.model.operator import Caller, GroupKind, TickSettings
 from twgen.model.plan import Phase, Plan
 from twgen.model.policy import HistorySource
-from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
-from twgen.model.rollout import Driver, EndedJob, JobReference
+from twgen.model.rollout import (
+    Answer,
+    AnswerState,
+    Driver,
+    EndedJob,
+    JobReference,
+    PendingRequest,
+    Request,
+    Verb,
+)
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus

@@ -18,12 +18,11 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.ports import View
 from twgen.executing.unattended import carry_out
-from twgen.model.requests import AnswerState, Request, Verb
-from twgen.model.rollout import RolloutMetadata
+from twgen.model.rollout import AnswerState, Request, RolloutMetadata, Verb
 from twgen.model.status import RolloutStatus
 from twgen.reading.rollouts import read_rollout_status
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
-from twgen.records.requests import write_request
+from twgen.records.rollout_status import write_request
 from twgen.versioning.names import REQUEST
 
 WHY = "ConfigMap shop/payments-rollout was edited by hand"

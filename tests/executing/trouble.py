@@ -16,7 +16,7 @@ from twgen.executing.rollout import Rollout
 from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, WorkerDeployment
 from twgen.model.world import World

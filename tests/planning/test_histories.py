@@ -1,6 +1,6 @@
 """Which histories are taken."""
 
-from twgen.model.histories import Recorded
+from twgen.model.world import Recorded
 from twgen.planning.routing.gates import chosen, left_out_altogether
 
 

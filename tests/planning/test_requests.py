@@ -12,9 +12,8 @@ from tests.planning.test_interventions import MARK, STATES, a_target
 from tests.planning.times import MINUTE, SECOND
 from tests.strategies import NOW
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
-from twgen.model.rollout import Driver
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.rollout import Answer, AnswerState, Driver, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.interventions import Intervention
 from twgen.planning.requests import (

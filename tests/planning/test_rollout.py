@@ -13,8 +13,8 @@ from tests.schemas.printed import reported
 from tests.strategies import specs, worlds
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.reasons.routing import Until
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.status import RolloutStatus

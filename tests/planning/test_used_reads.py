@@ -21,12 +21,12 @@ from tests.planning.situations import (
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import analysis_of, with_policy
 from twgen.model.analysis import Measurement, OnFailure, StuckWorkflows
-from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
 from twgen.model.operator import Caller
+from twgen.model.policy import Replay, ReplayBefore, Sample
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, TaskQueue, TaskQueueType, Version
 from twgen.model.temporal import VersionStatus as S
-from twgen.model.world import WorkerWorld, World
+from twgen.model.world import ReplayRun, ReplayState, WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.reads import Reads, further_reads
 from twgen.planning.worker_status import make_status

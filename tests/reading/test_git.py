@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.reading.repositories import CONNECTION, POLICY, Repository, history, worker
-from twgen.reading import git
+from twgen.reading import history as git_history
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_content_that_is_missing_is_fetched_from_nowhere_even_by_an_older_git(
         ("protocol.ext.allow", "always"),
     ):
         repository.git("config", setting, text)
-    monkeypatch.delitem(git._ENVIRONMENT, "GIT_NO_LAZY_FETCH")  # type: ignore[arg-type]  # noqa: SLF001
+    monkeypatch.delitem(git_history._ENVIRONMENT, "GIT_NO_LAZY_FETCH")  # type: ignore[arg-type]  # noqa: SLF001
     assert not history(repository.root / "app", first).versions
     assert not ran.exists()
 
@@ -76,7 +76,7 @@ def test_commit_that_is_there_in_part_tells_nothing(repository: Repository) -> N
 def test_huge_files_of_earlier_commits_take_no_memory(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, *, is_a_difference: bool
 ) -> None:
-    monkeypatch.setattr(git, "_MOST_MEMORY", 16 * 2**20)
+    monkeypatch.setattr(git_history, "_MOST_MEMORY", 16 * 2**20)
     first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
     for end in ("x", "longer"):
         repository.commit({"app/pay.yaml": " " * (24 * 2**20) + end})

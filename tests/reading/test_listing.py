@@ -13,7 +13,7 @@ from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.errors import StateUnavailable
 from twgen.reading import listing
 from twgen.reading.listing import config_maps_path, rollout_objects
-from twgen.yaml.limits import Budget, Limits
+from twgen.yaml.source import Budget, Limits
 
 PAGE = Limits(bytes=10_000)
 

@@ -12,7 +12,8 @@ from tests.strategies import with_policy
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
-from twgen.model.histories import Replay, ReplayRun, ReplayState, Sample
+from twgen.model.policy import Replay, Sample
+from twgen.model.world import ReplayRun, ReplayState
 from twgen.planning.routing.gates import replay_of
 from twgen.reading.kubernetes import ClusterReader
 from twgen.versioning.names import REPLAY_OF

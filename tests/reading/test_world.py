@@ -20,7 +20,7 @@ from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import Gate, Rollout, Strategy
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.world import World

@@ -17,7 +17,7 @@ from twgen.model.problem import Document, Place
 from twgen.model.spec import Connection
 from twgen.records.ledger import parse_ledgers, updated_text, write_entry
 from twgen.versioning.build_ids import pod_template_hash
-from twgen.versioning.go_json import template_json
+from twgen.versioning.stored_form import template_json
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

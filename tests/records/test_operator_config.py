@@ -22,8 +22,7 @@ from twgen.model.operator import (
     TemporalProfiles,
 )
 from twgen.model.problem import quoted
-from twgen.model.requests import Verb
-from twgen.model.rollout import Driver
+from twgen.model.rollout import Driver, Verb
 from twgen.records.operator_config import (
     OPERATOR_CONFIG,
     parse_operator,

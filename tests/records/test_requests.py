@@ -9,10 +9,18 @@ import pytest
 
 from tests.planning.test_requests import MOVING
 from tests.strategies import NOW
-from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.rollout import Answer, AnswerState, Request, Verb
 from twgen.model.times import format_time
-from twgen.records.requests import ANSWER_ENTRIES, parse_answer, parse_pending, write_answer, write_request
-from twgen.records.rollout_status import STATUS, parse_rollout_status, write_rollout_status
+from twgen.records.rollout_status import (
+    ANSWER_ENTRIES,
+    STATUS,
+    parse_answer,
+    parse_pending,
+    parse_rollout_status,
+    write_answer,
+    write_request,
+    write_rollout_status,
+)
 from twgen.reporting.json_text import json_text
 from twgen.reporting.status.lines import fleet_status, request_phrase
 from twgen.versioning.names import ABORT_REQUEST, REQUEST

@@ -20,7 +20,7 @@ from twgen.model.status import RolloutStatus
 from twgen.records.rollout_status import STATUS as SHAPE
 from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
 from twgen.reporting.status.lines import fleet_status
-from twgen.yaml.limits import Budget, Limits
+from twgen.yaml.source import Budget, Limits
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "status.json").read_text())
 REPORT = reported(worker="shop/pay")

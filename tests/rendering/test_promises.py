@@ -11,7 +11,7 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction
 from twgen.model.policy import ConnectionChanges
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions

@@ -8,7 +8,7 @@ import pytest
 
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.problem import Document
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.rendering.deployments import attached_manifest, target_deployment

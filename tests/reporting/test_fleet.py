@@ -14,7 +14,7 @@ from tests.reporting.statuses import of_story
 from tests.schemas.printed import reported
 from tests.strategies import NOW
 from twgen.model.plan import Phase
-from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
+from twgen.model.rollout import Answer, AnswerState, PendingRequest, Request, Verb
 from twgen.model.status import AttachedState, AttachedView, RolloutStatus
 from twgen.planning.worker_status import rollout_status
 from twgen.records.rollout_status import STATUS, parse_rollout_status, write_rollout_status

@@ -10,7 +10,7 @@ from tests.strategies import TARGET
 from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, VersionAction
-from twgen.model.reasons.versions import VersionReason as Reason
+from twgen.model.reasons import VersionReason as Reason
 from twgen.model.status import Status
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twgen.model.problem import Document, Problem
-from twgen.model.validation import Located, Validation
 from twgen.reporting.problems import (
     VALIDATION,
+    Located,
+    Validation,
     validation_junit,
     validation_sarif,
     validation_text,

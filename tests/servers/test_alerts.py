@@ -17,7 +17,7 @@ from testing.recipes import PROMTOOL
 from tests.schemas.printed import reported
 from tools.monitoring import ALERTS
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.status import RolloutStatus
 from twgen.planning.drivers import ALL, Shard
 from twgen.reporting.status.metrics import openmetrics

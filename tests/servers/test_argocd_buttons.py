@@ -20,8 +20,8 @@ from tests.servers.live import PATIENT, policy_document, run
 from tests.servers.pods import config_map
 from tests.servers.rollouts import SOON, outlast
 from twgen.cli.settings import clock
-from twgen.model.requests import Request, Verb
-from twgen.records.requests import write_request
+from twgen.model.rollout import Request, Verb
+from twgen.records.rollout_status import write_request
 from twgen.versioning.names import ABORT_REQUEST
 from twgen.yaml.reader import read_documents
 

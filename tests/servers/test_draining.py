@@ -39,7 +39,7 @@ from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.actions import due_actions
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
-from twgen.reading.temporal import pinned_workflows
+from twgen.reading.temporal import workflows
 from twgen.reading.temporal.reader import TemporalReader
 
 pytestmark = pytest.mark.server
@@ -113,15 +113,13 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
 def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_found(
     temporal: TemporalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pinned_workflows, "PAGE", 10)
-    monkeypatch.setattr(pinned_workflows, "MOST_PAGES", 2)
+    monkeypatch.setattr(workflows, "PAGE", 10)
+    monkeypatch.setattr(workflows, "MOST_PAGES", 2)
     worker = DeployedWorker(temporal, "default/sampled", "sampled")
     spec = worker_spec("sampled", "v2", temporal.connection)
 
     async def found() -> PinnedWorkflows:
-        reader = pinned_workflows.Draining(
-            spec, TemporalReader(clients(), Deadline(60)), clock(), timedelta(days=7)
-        )
+        reader = workflows.Draining(spec, TemporalReader(clients(), Deadline(60)), clock(), timedelta(days=7))
         return (await reader.pinned(["v1", "v0"]))["v1"]
 
     with worker.version("v1"):
@@ -264,7 +262,7 @@ def test_operation_waits_for_the_end_of_another_one_if_it_is_told_to_wait(story:
     assert events_of(story.worker, old, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") == 1
 
 
-class BegunNow(pinned_workflows.Draining):
+class BegunNow(workflows.Draining):
     """Says that a batch was started at the time of the test, which is days ahead of the server's clock.
 
     If a server loses the mark that follows a batch, the next try finds the batch and marks its start.

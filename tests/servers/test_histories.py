@@ -21,8 +21,8 @@ from tests.servers.workflows import events_of, start
 from twgen.clients.deadline import Deadline
 from twgen.model.spec import NamedWorker
 from twgen.planning.routing.gates import chosen
-from twgen.reading.temporal.histories import Histories
 from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.workflows import Histories
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text()

@@ -20,7 +20,7 @@ from twgen.reading.listing import config_maps_path, list_rollouts, rollout_objec
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import write_rollout_status
 from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT, rollout_labels
-from twgen.yaml.limits import Budget, Limits
+from twgen.yaml.source import Budget, Limits
 
 pytestmark = pytest.mark.server
 

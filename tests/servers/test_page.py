@@ -24,11 +24,10 @@ from testing.processes import eventually
 from tests.servers.live import ENVIRONMENT, TWGEN
 from tests.strategies import NOW
 from twgen.model.plan import Phase
-from twgen.model.requests import Request, Verb
+from twgen.model.rollout import Request, Verb
 from twgen.model.shapes import Findings
 from twgen.model.status import RolloutStatus
-from twgen.records.requests import parse_pending
-from twgen.records.rollout_status import STATUS, write_rollout_status
+from twgen.records.rollout_status import STATUS, parse_pending, write_rollout_status
 from twgen.reporting.page.pages import fleet_page
 from twgen.versioning.names import rollout_labels, rollout_status_name
 

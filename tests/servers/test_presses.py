@@ -15,9 +15,9 @@ from tests.servers.test_page import SETTLED, record, with_job
 from tests.terminal import terminal
 from twgen.cli.settings import clock
 from twgen.model.plan import Phase
-from twgen.model.requests import Request, Verb
+from twgen.model.rollout import Request, Verb
 from twgen.model.status import RolloutStatus
-from twgen.records.requests import parse_pending, write_request
+from twgen.records.rollout_status import parse_pending, write_request
 from twgen.versioning.names import ABORT_REQUEST, REQUEST, rollout_status_name
 
 pytestmark = pytest.mark.server

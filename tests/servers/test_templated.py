@@ -15,7 +15,8 @@ from testing.recipes import HELM, KUSTOMIZE
 from tests.cli.conftest import Ended
 from twgen.errors import InvalidInput
 from twgen.reading import templated
-from twgen.reading.documents import Input, Sources
+from twgen.reading.documents import Sources
+from twgen.reading.templated import Input
 
 pytestmark = pytest.mark.server
 CONNECTION = """\
@@ -354,7 +355,7 @@ def test_chart_that_does_not_come_to_an_end_is_ended(checkout: Path, monkeypatch
     monkeypatch.setattr(templated, "_MOST_SECONDS", 2)
     monkeypatch.setenv("PATH", str(installed(HELM).parent))
     with pytest.raises(InvalidInput, match="helm took longer than 2s: render less"):
-        templated.read_rendered(Input("Helm"), str(checkout / "bad"), Sources())
+        templated.read_input(Input("Helm"), [str(checkout / "bad")], Sources(), ledgers=False)
 
 
 @pytest.mark.parametrize(

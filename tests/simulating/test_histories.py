@@ -19,8 +19,8 @@ from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.policy import PolicyStep
-from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.reasons.routing import Until
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import AttachedResource, Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
 from twgen.model.temporal import GateStatus, TaskQueue, TaskQueueType

@@ -10,7 +10,7 @@ from tests.simulating.history import MISSPELT
 from tests.simulating.test_histories import Histories
 from tests.simulating.workers import HOUR, MINUTE, SECOND
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.temporal import GateStatus
 
 STEPS = ("Progressive", "5, 50")

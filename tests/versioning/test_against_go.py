@@ -8,9 +8,8 @@ import pytest
 from testing.building import built_program
 from tests.versioning.random_templates import random_quantity, random_template
 from twgen.versioning import kubernetes_types
-from twgen.versioning.go_json import template_json
 from twgen.versioning.quantities import canonical_quantity
-from twgen.versioning.stored_form import stored_template
+from twgen.versioning.stored_form import stored_template, template_json
 
 _TOOL = Path(__file__).parents[2] / "tools" / "kubernetes_types"
 _DEFINITIONS = Path(__file__).parents[2] / "testing" / "kubernetes" / "definitions"

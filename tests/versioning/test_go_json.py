@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from twgen.versioning.go_json import template_json
+from twgen.versioning.stored_form import template_json
 
 
 def test_empty_template_still_has_what_go_never_leaves_out() -> None:

@@ -9,9 +9,8 @@ from twgen.model.shapes import Findings
 from twgen.specs.connections import parse_connection
 from twgen.specs.fields import Fields
 from twgen.versioning.build_ids import build_id, connection_hash, pod_template_hash
-from twgen.versioning.go_json import template_json
 from twgen.versioning.names import selector_labels, versioned_deployment_name
-from twgen.versioning.stored_form import stored_template
+from twgen.versioning.stored_form import stored_template, template_json
 
 ELSEWHERE = {"deployment", "workerDeploymentName"}
 """Compared in tests/rendering, whose Deployments hold the worker deployment's name in their environment."""

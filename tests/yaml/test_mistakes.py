@@ -1,6 +1,6 @@
 import pytest
 
-from twgen.yaml.mistakes import lines_of
+from twgen.yaml.events import lines_of
 
 TEXT = """\
 # a comment

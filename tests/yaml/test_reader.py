@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from tests.broken_documents import json_values
 from tests.yaml.test_writer import VALUES as WRITTEN
 from twgen.yaml.events import read_all
-from twgen.yaml.limits import Budget, Limits
 from twgen.yaml.reader import read_block, read_documents, read_json
-from twgen.yaml.source import YamlError
+from twgen.yaml.source import Budget, Limits, YamlError
 from twgen.yaml.writer import write_documents
 
 

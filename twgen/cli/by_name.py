@@ -12,12 +12,12 @@ from twgen.cli.settings import KIND, Named, Settings, clock, named_worker, setti
 from twgen.clients.kubernetes import Conflict
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime
 from twgen.executing.cluster import restart_job, send
-from twgen.model.requests import Answer, AnswerState, Request, Verb
+from twgen.model.rollout import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import has_ended, refused_at_once, same_that_waits
 from twgen.planning.sentences import spoken
 from twgen.reading.rollouts import read_intent, read_rollout_status, specs_of
-from twgen.records.requests import annotation_of
+from twgen.records.rollout_status import annotation_of
 from twgen.reporting.json_text import json_text
 from twgen.reporting.printable import printable
 from twgen.specs.parse import Specs

@@ -28,7 +28,7 @@ from twgen.cli.settings import Named, Settings, clock, settings_of
 from twgen.clients.deadline import monotonic
 from twgen.errors import NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
 from twgen.model.diagnosis import Account, Need, Right, Severity
-from twgen.model.requests import Verb
+from twgen.model.rollout import Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import offered, same_that_waits
 from twgen.reading.installation.api_server import refused_needs

@@ -34,7 +34,7 @@ from twgen.model.operator import GroupKind, Operator
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.policy import MissingTemplate
 from twgen.model.problem import counted
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import Driver, EndedJob
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus

@@ -36,8 +36,8 @@ from twgen.planning.plan import plan_versions, worker_world
 from twgen.planning.reads import unread_lines
 from twgen.planning.routing.target import Target
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
-from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.workflows import Draining
 from twgen.reading.world import first_failure
 from twgen.reporting.draining import DRAIN_REPORT, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text

@@ -17,13 +17,13 @@ from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.profiles import usual_profile
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.files import Written, write_histories
-from twgen.model.histories import Sample
+from twgen.model.policy import Sample
 from twgen.model.problem import counted, quoted
 from twgen.model.spec import Connection, InTemporal, NamedWorker
 from twgen.planning.routing.gates import left_out_altogether
 from twgen.planning.sentences import listed
-from twgen.reading.temporal.histories import Histories
 from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.workflows import Histories
 
 
 @click.command(cls=Grouped)

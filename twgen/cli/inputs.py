@@ -19,16 +19,16 @@ from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Problem
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.validation import Located
 from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.warnings import with_lost_references
-from twgen.reading.documents import DIRECTORY, Documents, Sources, read_input
+from twgen.reading.documents import Documents, Sources
 from twgen.reading.records import read_ledgers, read_snapshot_file
+from twgen.reading.templated import DIRECTORY, read_input
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
-from twgen.reporting.problems import problem_lines
+from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.attached import KINDS, why_cluster_scoped
 from twgen.specs.connections import local_addresses
 from twgen.specs.kinds import OPERATOR_CONFIG, POLICY, SNAPSHOT, WORKER, kind_of

@@ -22,7 +22,7 @@ from twgen.executing.ports import View
 from twgen.executing.rollout import Rollout
 from twgen.executing.temporal import Pruned, delete_records
 from twgen.model.problem import counted
-from twgen.model.requests import Verb
+from twgen.model.rollout import Verb
 from twgen.model.world import WorkerWorld, World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention

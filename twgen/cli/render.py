@@ -35,7 +35,7 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
 from twgen.planning.plan import VersionsPlan, plan_versions, with_pod_warnings
-from twgen.reading.documents import HELM
+from twgen.reading.templated import HELM
 from twgen.rendering.jobs import Manifest
 from twgen.rendering.manifests import FORMATS, render_manifests
 from twgen.specs.manifests import is_test_of_helm

@@ -14,7 +14,7 @@ from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.executing.ports import Clock, Servers
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.times import later
@@ -22,8 +22,8 @@ from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.pruning import OldRecord, without_workflows
 from twgen.reading.kubernetes import read_gate_input
-from twgen.reading.temporal.pinned_workflows import Draining
 from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.workflows import Draining
 
 
 async def sleep(length: timedelta) -> None:

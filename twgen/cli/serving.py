@@ -20,7 +20,7 @@ from waitress.wasyncore import close_all
 
 from twgen.errors import InvalidInput
 from twgen.model.operator import Links
-from twgen.model.requests import Verb
+from twgen.model.rollout import Verb
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import CONTENT_TYPE
 

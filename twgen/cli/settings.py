@@ -20,7 +20,8 @@ from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
 from twgen.model.times import later
 from twgen.model.values import dataclass
-from twgen.reading.documents import DIRECTORY, HELM, Input, Sources
+from twgen.reading.documents import Sources
+from twgen.reading.templated import DIRECTORY, HELM, Input
 
 if TYPE_CHECKING:
     from twgen.clients.deadline import Deadline

@@ -40,7 +40,7 @@ from twgen.planning.worker_status import AttachedRead, with_refusals
 from twgen.reading.objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
-from twgen.reading.temporal.pinned_workflows import Draining
+from twgen.reading.temporal.workflows import Draining
 from twgen.records.intent import Intent
 from twgen.reporting.bugs import Bug
 from twgen.reporting.printable import printable

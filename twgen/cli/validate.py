@@ -13,12 +13,14 @@ from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem, counted
-from twgen.model.validation import Located, Validation
 from twgen.planning.drivers import left_out
-from twgen.reading.documents import DIRECTORY, Documents, Input, NotRendered, located, read_input
+from twgen.reading.documents import Documents, located
+from twgen.reading.templated import DIRECTORY, Input, NotRendered, read_input
 from twgen.reporting.json_text import json_text
 from twgen.reporting.problems import (
     VALIDATION,
+    Located,
+    Validation,
     problem_lines,
     validation_junit,
     validation_sarif,

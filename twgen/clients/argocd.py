@@ -17,7 +17,7 @@ from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import TEXT, Findings, listing
 from twgen.model.times import parse_time
 from twgen.versioning.names import REFRESH
-from twgen.yaml.limits import WORLD, Budget
+from twgen.yaml.source import WORLD, Budget
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager

@@ -16,9 +16,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.credentials import remember
 from twgen.reporting.printable import said
-from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_json
-from twgen.yaml.source import YamlError
+from twgen.yaml.source import Budget, YamlError
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager

@@ -23,7 +23,7 @@ from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, Findings, Shape, listing, whole_number
 from twgen.versioning.names import DEPLOYMENT_API, resource_of_kind
-from twgen.yaml.limits import WORLD, Budget
+from twgen.yaml.source import WORLD, Budget
 
 if TYPE_CHECKING:
     from twgen.clients.logins import Login, Session

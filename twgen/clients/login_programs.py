@@ -25,7 +25,7 @@ from twgen.errors import OutOfTime
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import TEXT, Findings, constant
 from twgen.reporting.printable import said
-from twgen.yaml.limits import Budget
+from twgen.yaml.source import Budget
 
 _EXTENSION = "client.authentication.k8s.io/exec"
 _MOST_BYTES = 2**20

@@ -29,7 +29,7 @@ from twgen.clients.kubeconfig import (
 )
 from twgen.clients.login_programs import NEVER, run_login_program
 from twgen.errors import StateUnavailable
-from twgen.yaml.limits import Budget
+from twgen.yaml.source import Budget
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration

@@ -18,7 +18,7 @@ from twgen.clients.http import TOKEN, Answer, Request, answer_to, pool_trusting
 from twgen.errors import StateUnavailable
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
-from twgen.yaml.limits import DEFAULT, Budget
+from twgen.yaml.source import DEFAULT, Budget
 
 MOST_BYTES = 2**20
 """Of an answer: a thousand points have some fifty thousand."""

@@ -21,13 +21,12 @@ from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.credentials import without_credentials
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.requests import Answer, PendingRequest, Request, Verb
-from twgen.model.rollout import JobReference
+from twgen.model.rollout import Answer, JobReference, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.cluster_changes import AttachedInCluster, AttachedRecord, Owning, ReplicasChange
 from twgen.records.intent import Intent
-from twgen.records.requests import ANSWER_ENTRIES, annotation_of, write_answer, write_request
+from twgen.records.rollout_status import ANSWER_ENTRIES, annotation_of, write_answer, write_request
 from twgen.versioning.names import (
     ADDED,
     DEPLOYMENT_API,

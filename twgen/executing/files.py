@@ -12,7 +12,8 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from twgen.errors import InvalidInput
-from twgen.model.histories import Recorded, Sample
+from twgen.model.policy import Sample
+from twgen.model.world import Recorded
 from twgen.planning.routing.gates import chosen
 from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
 from twgen.specs.kinds import LEDGER_FOLDER, is_file

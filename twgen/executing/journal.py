@@ -10,7 +10,7 @@ from twgen.executing.cluster import ClusterWriter, EventType
 from twgen.executing.ports import IntentPlace
 from twgen.model.credentials import without_credentials
 from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.status import RolloutStatus, Status
 from twgen.planning.rollout import (
     Claim,

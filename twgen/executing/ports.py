@@ -8,8 +8,7 @@ from twgen.executing.cluster import ClusterWriter
 from twgen.executing.temporal import Batches, TemporalWriter
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Plan
-from twgen.model.requests import PendingRequest
-from twgen.model.rollout import RolloutInCluster
+from twgen.model.rollout import PendingRequest, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import WorkerDeployment

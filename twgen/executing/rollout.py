@@ -11,7 +11,7 @@ from twgen.executing.ports import Servers, View
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import WorkerWorld, World

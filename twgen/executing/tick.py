@@ -15,8 +15,7 @@ from twgen.executing.ports import TickServers
 from twgen.executing.temporal import begin, delete_records
 from twgen.model.operator import Caller, TickSettings
 from twgen.model.plan import Plan
-from twgen.model.requests import Answer, AnswerState
-from twgen.model.rollout import Driver, EndedJob, RolloutInCluster
+from twgen.model.rollout import Answer, AnswerState, Driver, EndedJob, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import later

@@ -16,9 +16,8 @@ from twgen.executing.ports import IntentPlace, IntentServers
 from twgen.executing.rollout import Rollout
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.policy import OwnerReferences
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import Answer, AnswerState, PendingRequest
-from twgen.model.rollout import RolloutInCluster
+from twgen.model.reasons import RoutingReason
+from twgen.model.rollout import Answer, AnswerState, PendingRequest, RolloutInCluster
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from twgen.model.paths import value_at
 from twgen.model.problem import quoted
 from twgen.model.record_shapes import Each, Example, Mark, Name
-from twgen.model.requests import Verb
-from twgen.model.rollout import Driver
+from twgen.model.rollout import Driver, Verb
 from twgen.model.shapes import choice, text
 from twgen.model.values import dataclass
 

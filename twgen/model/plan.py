@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from twgen.model.analysis import Judgement
 from twgen.model.draining import ScheduledAction
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.record_shapes import Mark, Name, Named
 from twgen.model.shapes import TEXT, number
 from twgen.model.spec import WorkerSpec

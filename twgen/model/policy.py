@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from twgen.model.analysis import Analysis
 from twgen.model.draining import DrainingEntry
 from twgen.model.forms import BUILD_ID, IDENTITY, LINE, MOST_STEPS, NAME, RAMP_PERCENTAGES, WORDS
-from twgen.model.histories import Replay
 from twgen.model.problem import Document
-from twgen.model.record_shapes import Each, Example, Mark, Named
+from twgen.model.record_shapes import Each, Example, Hint, Mark, Name, Named
 from twgen.model.rollout import Driver
 from twgen.model.shapes import POSITIVE, duration, number, whole_number, word
 from twgen.model.values import dataclass
@@ -136,6 +135,50 @@ class PolicyStep:
     """The metrics of the analysis that apply during the step. If absent, all metrics apply."""
     until_promoted: Annotated[bool, Named("until"), word("Promoted")] = False
     """Promoted: when the pause of the step is over, it waits for `twgen promote`."""
+
+
+class Sample(NamedTuple):
+    """How much is taken to be replayed."""
+
+    of_each_type: Annotated[int, Named("sample"), whole_number(1, 10_000)] = 50
+    """How many histories of each workflow type, open workflows first."""
+    most_bytes: Annotated[int, Named("maxBytes")] = 64 * 2**20
+    """The total size of the histories."""
+
+
+class ReplayBefore(StrEnum):
+    """What waits for a replay."""
+
+    RAMP = "BeforeRamp"
+    MOVE = "BeforeMove"
+    BOTH = "Both"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a version replays histories before it takes traffic, or workflows of older versions."""
+
+    command: Annotated[
+        tuple[Name, ...],
+        Each(least=1),
+        Hint("a program in the worker's image that replays histories"),
+    ]
+    """The command to run in the worker's image. /histories in it is the folder with the histories. It must
+    exit with 0 if all were replayed, and with 1 if one was not."""
+    sample: Annotated[Sample, Mark.INLINE] = Sample()
+    before: Annotated[ReplayBefore, Named("when")] = ReplayBefore.RAMP
+    """What waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the Move action of
+    `draining`. Both: both."""
+    within: Annotated[timedelta, duration(timedelta(seconds=10), timedelta(hours=24))] = timedelta(hours=1)
+    """The time limit, from 10s to 24h. If it takes longer, the replay has failed."""
+    in_memory: bool = False
+    """Keeps the histories in the memory of the Pod instead of on the disk of its node. They count towards the
+    Pod's memory."""
+
+    @property
+    def upgrading_only(self) -> bool:
+        """Workflows that are pinned to an older version never run on this one, so they are not replayed."""
+        return self.before is ReplayBefore.RAMP
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
-"""The state of a rollout that a cluster carries out, and of its Jobs."""
+"""The state of a rollout that a cluster carries out: its Jobs, the requests of people, and the answers."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from twgen.model.forms import BUILD_ID
+from twgen.model.shapes import text
 from twgen.model.values import dataclass
 
 
@@ -89,3 +91,130 @@ class RolloutInCluster:
     def is_stopped(self) -> bool:
         """It may change nothing now."""
         return self.is_superseded or self.is_paused or bool(self.older_pods)
+
+
+_MOST_EARLIER = 30
+"""Answered requests that are remembered: a person makes fewer in the time for which one counts."""
+
+
+class Verb(StrEnum):
+    """The command that a request asks for."""
+
+    PAUSE = "Pause"
+    RESUME = "Resume"
+    ABORT = "Abort"
+    PROMOTE = "Promote"
+    RETRY = "Retry"
+
+    @property
+    def needs_permission(self) -> bool:
+        """Only an operator can permit it, because it can give a version more traffic at once."""
+        return self in {Verb.PROMOTE, Verb.RETRY}
+
+    @property
+    def slows(self) -> bool:
+        """It makes the rollout slower, or takes traffic back."""
+        return self in {Verb.PAUSE, Verb.ABORT}
+
+    @property
+    def counts_for(self) -> timedelta:
+        """From this age it is refused. A request that slows a rollout may wait long for its Job."""
+        return timedelta(days=1) if self.slows else timedelta(minutes=30)
+
+
+class Request(NamedTuple):
+    """A request of a person to a rollout."""
+
+    id: Annotated[str, text(r"^[-._a-zA-Z0-9]{1,64}$(?!\n)", "an ID of letters, digits, - _ and .")]
+    """Different for each request."""
+    verb: Verb
+    target: Annotated[str, BUILD_ID]
+    """The build ID that it is for."""
+    at: datetime
+    """When it was made, by the clock of the person who made it."""
+    by: Annotated[str, text(r"^[ -~]{0,200}$(?!\n)", "a name of at most 200 printable ASCII characters")] = ""
+    """Who made it, as far as that is known."""
+    full: bool = False
+    """Of Promote: all of the traffic, not only the next step."""
+    reason: str = ""
+    """The reason in the status that the person saw; empty: not known."""
+
+    @property
+    def asks_for(self) -> tuple[object, ...]:
+        """Two requests with the same are as good as one."""
+        return self.verb, self.target, self.full
+
+    def __str__(self) -> str:
+        """Its name in sentences."""
+        what = f"{self.verb} {'with all traffic ' if self.full else ''}of {self.target}"
+        return f"{what}, requested by {self.by}" if self.by else what
+
+
+class AnswerState(StrEnum):
+    """The state of a request."""
+
+    TAKEN = "Taken"
+    """It is being carried out."""
+    DONE = "Done"
+    REFUSED = "Refused"
+
+
+class Answer(NamedTuple):
+    """The answer of a rollout to a request."""
+
+    request: Request
+    state: AnswerState
+    message: str
+    """What was done, or why the request was refused."""
+    conflict_token: str = ""
+    """The worker's conflict token when the request was taken. It permits one change of traffic."""
+    percentage: float | None = None
+    """The share that the target gets by the change of traffic; None: it makes none."""
+    stops: tuple[str, ...] = ()
+    """The marks that stopped the target when the request was taken, by key, author and time."""
+    earlier: tuple[str, ...] = ()
+    """The IDs of the requests that were answered before, newest first: one that comes back is not new."""
+
+    @property
+    def is_final(self) -> bool:
+        """Nothing more is done about the request."""
+        return self.state is not AnswerState.TAKEN
+
+    def after(self, before: "Answer | None") -> "Answer":
+        """The same answer, with the IDs that the one before it knew."""
+        known = (before.request.id, *before.earlier) if before else ()
+        others = [each for each in known if each != self.request.id]
+        return self._replace(earlier=tuple(others[:_MOST_EARLIER]))
+
+
+class PendingRequest(NamedTuple):
+    """A request in a cluster, and the newest answer to one in the same annotation."""
+
+    annotation: str
+    """The annotation that it was read from."""
+    request: Request | None
+    """None: it cannot be read, or is ignored."""
+    wrong: str
+    """Why it cannot be read or is ignored, or why nobody knows whether it was answered; empty: none of it."""
+    answer: Answer | None
+    """To this request or an earlier one; None: none yet."""
+    resource_version: str
+    """The resource version of the object that holds both."""
+    is_ignored: bool = False
+    """No person made it: a manifest has it. It is left as it is."""
+
+    @property
+    def waiting(self) -> Request | None:
+        """The request; None: there is nothing to answer, or it has its answer already."""
+        answer = self.answer
+        if not self.request or not answer:
+            return self.request
+        if self.request.id == answer.request.id:
+            return None if answer.is_final else self.request
+        return None if self.request.id in answer.earlier else self.request
+
+    @property
+    def answer_to_it(self) -> Answer | None:
+        """The answer to this request; None: it is not taken yet, or was answered before the newest answer."""
+        is_to_it = self.answer and self.request and self.answer.request.id == self.request.id
+        return self.answer if is_to_it else None

@@ -9,7 +9,7 @@ from twgen.model.analysis import Judgement
 from twgen.model.draining import ScheduledAction
 from twgen.model.plan import LaterAction, Phase, RoutingAction, VersionAction
 from twgen.model.record_shapes import Mark, Name, Named
-from twgen.model.requests import Answer, AnswerState, PendingRequest, Verb
+from twgen.model.rollout import Answer, AnswerState, PendingRequest, Verb
 from twgen.model.shapes import choice, number
 from twgen.model.temporal import GateStatus, TaskQueueType, VersionStatus
 from twgen.model.values import dataclass

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from twgen.model.histories import ReplayRun
 from twgen.model.record_shapes import Name, NullWhen
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
@@ -135,6 +135,40 @@ class GitHistory:
     def with_more(self, more: "GitHistory") -> "GitHistory":
         """This history with more versions."""
         return GitHistory({**self.versions, **more.versions}, self.ends or more.ends)
+
+
+class Recorded(NamedTuple):
+    """A run of a workflow whose history a server keeps."""
+
+    workflow_type: str
+    workflow_id: str
+    run_id: str
+    is_open: bool
+    build_id: str = ""
+    """The version that it is pinned to while it is open; empty: to none."""
+
+
+class ReplayState(StrEnum):
+    """The state of the replay of a version."""
+
+    MISSING = "Missing"
+    RUNNING = "Running"
+    PASSED = "Passed"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRun:
+    """The replay of the target, by its Job."""
+
+    state: ReplayState
+    """The status."""
+    job: str = ""
+    """The name of its Job. Empty: there is no Job."""
+    because: str = ""
+    """Why it failed, or why its state is not known."""
+    created_at: datetime | None = None
+    """When its Job was created. Later histories were not replayed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.analysis import Verdict
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.rollout import is_made

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.analysis import Metric
-from twgen.model.histories import ReplayBefore
 from twgen.model.plan import VersionAction
-from twgen.model.policy import HistorySource
+from twgen.model.policy import HistorySource, ReplayBefore
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, VersionStatus, WorkerDeployment
 from twgen.model.values import dataclass

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, VersionAction, WorkerPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
-from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.reasons.routing import Until
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.rollout import Driver
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions

@@ -6,9 +6,8 @@ from datetime import datetime
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import Answer, AnswerState, PendingRequest, Request, Verb
-from twgen.model.rollout import Driver
+from twgen.model.reasons import RoutingReason
+from twgen.model.rollout import Answer, AnswerState, Driver, PendingRequest, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention, refused

@@ -7,8 +7,8 @@ from typing import Any
 
 from twgen.model.marks import Mark, MarkKey, write_mark
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.reasons.routing import Until
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment

@@ -18,7 +18,7 @@ from twgen.model.plan import (
     WorkerVersions,
 )
 from twgen.model.policy import MOST_VERSIONS
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import Strategy
 from twgen.model.status import (
     AttachedState,

@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
 from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Place, Problem, shortened
-from twgen.model.validation import Located
+from twgen.reporting.problems import Located
 from twgen.specs.kinds import (
     CHART_FILE,
     LEDGER_FOLDER,
@@ -22,9 +22,8 @@ from twgen.specs.kinds import (
     template_of_helm,
     without_lists,
 )
-from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
-from twgen.yaml.source import YamlError
+from twgen.yaml.source import DEFAULT, Budget, YamlError
 
 STDIN = "-"
 _IN_THE_WAY = "{} is a link or not a folder: move it away, because the ledger is a folder of this name"
@@ -82,7 +81,7 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
     empty = {_place(path): path for path in paths if os.path.basename(path) != LEDGER_FOLDER}
     places: set[str] = set()
     for path in paths:
-        for file, place in _below(path, read.unreadable) if _is_folder(path) else [(path, _place(path))]:
+        for file, place in _below(path, read.unreadable) if is_folder(path) else [(path, _place(path))]:
             if place in places:
                 continue
             places.add(place)
@@ -145,7 +144,7 @@ def ledger_folder(path: str) -> Path:
     Raises InvalidInput if something else has that name.
     """
     place = Path(path)
-    folder = (place if path != STDIN and _is_folder(path) else place.parent) / LEDGER_FOLDER
+    folder = (place if path != STDIN and is_folder(path) else place.parent) / LEDGER_FOLDER
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             raise InvalidInput(_IN_THE_WAY.format(folder))
@@ -177,7 +176,17 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
     return f"{place}: {instead or error.message}"
 
 
-def _is_folder(path: str) -> bool:
+def repository_root(file: str) -> Path | None:
+    """The folder of the Git repository that a file is in.
+
+    Git itself also accepts a folder that only looks like a repository, and a commit can add such a folder.
+    """
+    folder = Path(os.path.realpath(file)).parent
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+
+
+def is_folder(path: str) -> bool:
+    """The path is a folder. Raises InvalidInput if it does not exist."""
     if path == STDIN:
         return False
     try:
@@ -265,7 +274,7 @@ def located(
                 places.setdefault(place.document.source, set()).add((place.document.index, place.path))
     lines: dict[tuple[str, int, str], int | None] = {}
     for source, targets in places.items():
-        from twgen.yaml.mistakes import lines_of  # most runs find nothing wrong
+        from twgen.yaml.events import lines_of  # most runs find nothing wrong
 
         steps = [(index, *parse_path(path)) for index, path in targets]
         numbers = lines_of(sources.text(source, most), steps)
@@ -284,47 +293,3 @@ def located(
     return tuple(
         item for items in by_file.values() for item in sorted(items, key=lambda item: item.line or 0)
     )
-
-
-DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
-
-
-class NotRendered(InvalidInput):
-    """The error of kustomize or helm for an invalid folder, as YamlError is for an invalid file."""
-
-
-class Input(NamedTuple):
-    """How documents come from a folder: as files, or rendered; the other fields are only for Helm."""
-
-    kind: str = DIRECTORY
-    release: str = ""
-    value_files: tuple[str, ...] = ()
-    values: str = ""
-    namespace: str = ""
-    root: str = ""
-    """The checkout whose files may be read; empty: the Git repository, or else the folder."""
-
-
-def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
-    """The documents of the paths, with `ledgers` also of the ledger next to each file among them.
-
-    For stdin, that is the ledger of the working directory. Raises InvalidInput.
-    """
-    if settings.kind == DIRECTORY:
-        beside = [ledger_folder(path) for path in paths if ledgers and not _is_folder(path)]
-        return read_paths(
-            [*dict.fromkeys((*paths, *(str(folder) for folder in beside if folder.is_dir())))], sources
-        )
-    [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
-    if folder and not os.path.exists(folder):
-        raise InvalidInput(f"{folder}: no such file or folder")
-    from twgen.reading.templated import read_rendered  # most runs read only files
-
-    if not os.path.isdir(folder):
-        raise InvalidInput(f"--input {settings.kind} renders one folder: give only that folder")
-    rendered = read_rendered(settings, os.path.realpath(folder), sources)
-    ledger = ledger_folder(folder)
-    if not ledger.is_dir() or not any(ledger.iterdir()):
-        return rendered
-    recorded = read_paths([str(ledger)], sources)
-    return Documents((*rendered.documents, *recorded.documents), (*rendered.unreadable, *recorded.unreadable))

@@ -12,11 +12,10 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, config_map_path, jobs_path, listed
 from twgen.cluster.deployments import end_of_job, live_deployments, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.times import parse_time
-from twgen.model.world import Autoscaler, LiveDeployment, WorkerWorld
+from twgen.model.world import Autoscaler, LiveDeployment, ReplayRun, ReplayState, WorkerWorld
 from twgen.planning.routing.gates import replay_of
 from twgen.specs.attached import HPA, SCALED_OBJECT
 from twgen.versioning.names import (

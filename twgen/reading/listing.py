@@ -12,9 +12,9 @@ from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, Part, listed
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.rollout import Driver, RolloutMetadata
-from twgen.records.requests import written_requests
+from twgen.records.rollout_status import written_requests
 from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT
-from twgen.yaml.limits import Budget, Limits
+from twgen.yaml.source import Budget, Limits
 
 _PAGE, _PAGE_OF_METADATA = 50, 500
 _OF_A_PAGE = Limits(text_bytes=12 * 2**20, bytes=12 * 2**20, nodes=600_000)

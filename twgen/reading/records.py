@@ -17,9 +17,8 @@ from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, ledger_folder, located, why_unreadable
 from twgen.reporting.problems import problem_lines
 from twgen.specs.kinds import LEDGER_FOLDER, OPERATOR_CONFIG, is_file
-from twgen.yaml.limits import DEFAULT, WORLD, Budget, Limits
 from twgen.yaml.reader import read_documents
-from twgen.yaml.source import YamlError
+from twgen.yaml.source import DEFAULT, WORLD, Budget, Limits, YamlError
 
 if TYPE_CHECKING:
     from twgen.records.ledger import LedgerPlace

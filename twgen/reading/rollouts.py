@@ -15,20 +15,17 @@ from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import MissingTemplate
 from twgen.model.problem import Document
-from twgen.model.requests import PendingRequest
-from twgen.model.rollout import Driver, EndedJob, JobReference, RolloutInCluster
+from twgen.model.rollout import Driver, EndedJob, JobReference, PendingRequest, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
-from twgen.model.validation import Located
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
 from twgen.reading.kubernetes import owners_of, pods_path, read_config_map, read_list
 from twgen.reading.listing import config_maps_path, rollout_objects
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
-from twgen.records.requests import parse_pending
-from twgen.records.rollout_status import is_of, parse_rollout_status
+from twgen.records.rollout_status import is_of, parse_pending, parse_rollout_status
 from twgen.reporting.bugs import Bug
-from twgen.reporting.problems import problem_lines
+from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.versioning.names import (
@@ -39,7 +36,7 @@ from twgen.versioning.names import (
     rollout_selector,
     rollout_status_name,
 )
-from twgen.yaml.limits import Budget, Limits
+from twgen.yaml.source import Budget, Limits
 
 _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,24 +1,29 @@
-"""Documents that kustomize or helm renders from a folder: confined to its checkout, and without a network."""
+"""The documents of a command: from files, or as kustomize or helm renders them from a folder.
+
+These programs are confined to the checkout of the folder, and have no network.
+"""
 
 import os
 import re
-import resource
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from twgen.clients.programs import program_on_path
 from twgen.errors import InvalidInput
 from twgen.model.problem import Document, quoted
-from twgen.reading import confined
-from twgen.reading.documents import KUSTOMIZE, Documents, Input, NotRendered, Sources
-from twgen.reading.git import repository_root
+from twgen.reading.documents import (
+    STDIN,
+    Documents,
+    Sources,
+    is_folder,
+    ledger_folder,
+    read_paths,
+    repository_root,
+)
 from twgen.specs.kinds import CHART_FILE, RENDERED_BY, without_lists
-from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
-from twgen.yaml.source import YamlError
+from twgen.yaml.source import DEFAULT, Budget, YamlError
 
 _MOST_SECONDS = 30.0
 _MOST_READ = 65_536
@@ -47,7 +52,49 @@ _TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
-def read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
+DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
+
+
+class NotRendered(InvalidInput):
+    """The error of kustomize or helm for an invalid folder, as YamlError is for an invalid file."""
+
+
+class Input(NamedTuple):
+    """How documents come from a folder: as files, or rendered; the other fields are only for Helm."""
+
+    kind: str = DIRECTORY
+    release: str = ""
+    value_files: tuple[str, ...] = ()
+    values: str = ""
+    namespace: str = ""
+    root: str = ""
+    """The checkout whose files may be read; empty: the Git repository, or else the folder."""
+
+
+def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
+    """The documents of the paths, with `ledgers` also of the ledger next to each file among them.
+
+    For stdin, that is the ledger of the working directory. Raises InvalidInput.
+    """
+    if settings.kind == DIRECTORY:
+        beside = [ledger_folder(path) for path in paths if ledgers and not is_folder(path)]
+        return read_paths(
+            [*dict.fromkeys((*paths, *(str(folder) for folder in beside if folder.is_dir())))], sources
+        )
+    [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
+    if folder and not os.path.exists(folder):
+        raise InvalidInput(f"{folder}: no such file or folder")
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"--input {settings.kind} renders one folder: give only that folder")
+    rendered = _read_rendered(settings, os.path.realpath(folder), sources)
+    ledger = ledger_folder(folder)
+    if not ledger.is_dir() or not any(ledger.iterdir()):
+        return rendered
+    recorded = read_paths([str(ledger)], sources)
+    return Documents((*rendered.documents, *recorded.documents), (*rendered.unreadable, *recorded.unreadable))
+
+
+def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
     """The documents that a folder, by its full name, renders to; raises InvalidInput."""
     program = settings.kind.lower()
     try:
@@ -93,6 +140,12 @@ def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
 
 
 def _rendered(settings: Input, folder: str) -> str:
+    import resource  # most runs read only files
+    import tempfile
+
+    from twgen.clients.programs import program_on_path
+    from twgen.reading import confined
+
     name = settings.kind.lower()
     program = program_on_path(name)
     if not program:
@@ -150,6 +203,8 @@ def _in_words(size: int) -> str:
 
 def _run(command: list[str], folder: str, private: str, name: str) -> int:
     """Run the command without twgen's environment, and return its exit status."""
+    import subprocess
+
     variables = [f"{by}_{kind}_HOME" for by in ("XDG", "HELM") for kind in ("CONFIG", "CACHE", "DATA")]
     environment = {
         **dict.fromkeys(("PATH", "TMPDIR", "HOME", *variables), private),

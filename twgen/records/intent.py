@@ -12,8 +12,7 @@ from twgen.model.analysis import PrometheusQuery
 from twgen.model.operator import Caller, GroupKind, PrometheusServer
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
-from twgen.model.requests import Verb
-from twgen.model.rollout import Driver
+from twgen.model.rollout import Driver, Verb
 from twgen.model.spec import WorkerSpec
 from twgen.model.values import dataclass
 from twgen.versioning.names import (
@@ -28,8 +27,8 @@ from twgen.versioning.names import (
     rollout_labels,
     rollout_name,
 )
-from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
+from twgen.yaml.source import Budget
 from twgen.yaml.writer import write_documents
 
 _SPECS = "specs.yaml"

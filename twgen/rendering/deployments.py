@@ -20,7 +20,7 @@ from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment, RecordedDeployment

@@ -9,10 +9,9 @@ from hashlib import sha256
 from math import ceil
 from typing import Any
 
-from twgen.model.histories import Replay
 from twgen.model.operator import GroupKind, PrometheusServer, RolloutPod
 from twgen.model.plan import WorkerVersions
-from twgen.model.policy import EnvironmentNames
+from twgen.model.policy import EnvironmentNames, Replay
 from twgen.model.rollout import Driver
 from twgen.model.spec import Connection, WorkerSpec
 from twgen.model.values import dataclass

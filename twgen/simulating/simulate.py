@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from twgen.model.analysis import Analysis, WorkflowFailures
-from twgen.model.histories import ReplayState
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.rollout import Driver
@@ -28,7 +27,7 @@ from twgen.model.temporal import (
 )
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.times import FOREVER, later
-from twgen.model.world import LiveDeployment, WorkerWorld, World
+from twgen.model.world import LiveDeployment, ReplayState, WorkerWorld, World
 from twgen.planning.analysis.noticing import Judged, noticed, too_short
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world

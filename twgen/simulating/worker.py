@@ -19,14 +19,20 @@ from twgen.model.analysis import (
     WorkflowFailures,
 )
 from twgen.model.draining import BatchAction
-from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, WorkerDeployment
 from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
-from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
+from twgen.model.world import (
+    GitHistory,
+    LiveDeployment,
+    RecordedDeployment,
+    ReplayRun,
+    ReplayState,
+    WorkerWorld,
+)
 from twgen.planning.draining.actions import begun_mark, due_actions, in_words
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, WriteMarks, moved_mark, next_write

@@ -10,7 +10,7 @@ from twgen.model.operator import CLUSTER_SCOPED, GroupKind, api_group
 from twgen.model.paths import join_path, value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document, Place, Problem, path_in_file
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import BUDGET, HPA, KINDS

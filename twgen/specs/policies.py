@@ -10,10 +10,9 @@ from typing import Any
 from twgen.model.analysis import Analysis, PrometheusQuery, WorkflowFailures
 from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.forms import LABEL, ONLY_PLACEHOLDERS
-from twgen.model.histories import ReplayBefore
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.model.paths import Path, value_at, written_path
-from twgen.model.policy import Policy, PolicyStep, VersionPatch
+from twgen.model.policy import Policy, PolicyStep, ReplayBefore, VersionPatch
 from twgen.model.problem import Problem, did_you_mean, quoted
 from twgen.model.shapes import TEXT, Findings, Shape, listing
 from twgen.model.spec import AttachedWhile, Strategy, WorkerSpec
@@ -23,12 +22,11 @@ from twgen.specs.pod_warnings import warn_of_hidden_characters, warnings_of_cont
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_image, tag_can_move
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.go_json import template_json
 from twgen.versioning.injection import is_ever_injected
 from twgen.versioning.kubernetes_types import struct_fields
 from twgen.versioning.names import tells_versions_apart, unknown_placeholder
 from twgen.versioning.quantities import quantity_nanos
-from twgen.versioning.stored_form import stored_struct
+from twgen.versioning.stored_form import stored_struct, template_json
 
 BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
 """A whole number of bytes, with the common suffixes of a quantity."""

@@ -34,10 +34,9 @@ from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
 from twgen.versioning.build_ids import build_id, cleaned_build_id, pod_template_hash
-from twgen.versioning.go_json import template_json
 from twgen.versioning.injection import TASK_QUEUE, with_task_queue
 from twgen.versioning.names import CONTROLLER_API
-from twgen.versioning.stored_form import stored_template
+from twgen.versioning.stored_form import stored_template, template_json
 
 _GROUP = CONTROLLER_API.partition("/")[0]
 _DAY = 86_400

@@ -6,7 +6,6 @@ from typing import Any
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.build_ids import connection_hash, pod_template_hash
-from twgen.versioning.go_json import template_json
 from twgen.versioning.injection import (
     Identity,
     connection_fits,
@@ -26,7 +25,7 @@ from twgen.versioning.names import (
     TEMPLATE_HASH,
     selector_labels,
 )
-from twgen.versioning.stored_form import stored_template
+from twgen.versioning.stored_form import stored_template, template_json
 
 Template = Mapping[str, Any]
 

@@ -59,7 +59,7 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
 
 def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], str]) -> str:
     """The text of a document, with comments next to the fields at these paths."""
-    from twgen.yaml.mistakes import Place, lines_of  # libyaml: few runs need it
+    from twgen.yaml.events import Place, lines_of  # libyaml: few runs need it
 
     text = write_documents([document])
     lines = text.splitlines()

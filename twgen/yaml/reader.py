@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
-from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import (
     NotAScalar,
     json_integer,
@@ -19,7 +18,7 @@ from twgen.yaml.scalars import (
     resolve_key,
     resolve_plain,
 )
-from twgen.yaml.source import YamlError, decode, replace_surrogates
+from twgen.yaml.source import Budget, YamlError, decode, replace_surrogates
 
 _DASHES = re.compile(r"-[ \t]+-[ \t]+(?:-[ \t]+){9998}")
 _BEGINS_JSON = re.compile(r"[ \t\r\n]*[\[{]")

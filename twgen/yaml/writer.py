@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from twgen.errors import InvalidInput
-from twgen.yaml.limits import DEFAULT
 from twgen.yaml.scalars import NotAScalar, json_number, resolve_plain
+from twgen.yaml.source import DEFAULT
 
 # no indicator first
 _BEGINS_PLAIN = re.compile(r"[^\s:#\-?,\[\]{}&*!|>'\"%@`]|[-?:](?=[\w./-])")

@@ -22,7 +22,7 @@ from twgen.model.analysis import (
 )
 from twgen.model.marks import MarkKey
 from twgen.model.plan import RoutingAction, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.interventions import promote, resume

@@ -22,7 +22,7 @@ from tests.planning.situations import (
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.times import format_time

@@ -25,7 +25,7 @@ from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from twgen.model.marks import Lifetime, Mark, MarkKey, read_mark, write_mark
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import PolicyStep
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Gate, RolloutStep
 from twgen.model.temporal import GateRun, GateStatus, RampingVersion, Routing, Version, VersionStatus
 from twgen.model.times import format_time

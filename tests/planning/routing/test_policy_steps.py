@@ -24,7 +24,7 @@ from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, Repor
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.policy import PolicyStep
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Gate, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, VersionStatus
 from twgen.model.times import format_time

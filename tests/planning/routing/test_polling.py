@@ -24,7 +24,7 @@ from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import NOW, with_policy
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import EnvironmentNames
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import OtherWorker, TaskQueue, TaskQueueType, VersionStatus, WorkerDeployment
 from twgen.model.world import World

@@ -9,13 +9,13 @@ from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import BatchAction, DrainingAction
-from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingPlan
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.policy import Replay, ReplayBefore, Sample
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus, WorkerDeployment
-from twgen.model.world import WorkerWorld
+from twgen.model.world import ReplayRun, ReplayState, WorkerWorld
 from twgen.planning.draining.actions import batch_of
 from twgen.planning.interventions import promote, retry
 from twgen.planning.plan import plan_worker, worker_world

@@ -11,7 +11,7 @@ from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import PolicyStep
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
     Routing,

@@ -22,7 +22,7 @@ from tests.strategies import NOW, with_policy
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import NoPollers, WhenNoPollers
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.world import World

@@ -10,7 +10,7 @@ from tests.planning.situations import decided, drained, live, planned, situation
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.planning.versions.known import INACTIVE, KEEP, SCALE_DOWN, UNREGISTERED, S, knows
 from twgen.model.plan import VersionAction
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeployment
 
 

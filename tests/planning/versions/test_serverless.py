@@ -19,7 +19,7 @@ from tests.planning.times import DAY
 from tests.strategies import NOW, live_manifest
 from twgen.cluster.deployments import recorded_deployment
 from twgen.model.plan import VersionAction
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.temporal import Version, VersionStatus
 from twgen.model.world import World
 from twgen.planning.plan import worker_world

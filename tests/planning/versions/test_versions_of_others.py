@@ -21,8 +21,7 @@ from tests.planning.times import DAY, HOUR, ago
 from tests.strategies import BUDGET, BY_OTHERS, made_by_others, with_policy
 from twgen.model.plan import RoutingAction, VersionAction
 from twgen.model.policy import HistorySource, MissingTemplate
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, WorkerDeployment
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world

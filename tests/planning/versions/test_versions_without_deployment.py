@@ -22,7 +22,7 @@ from tests.strategies import AUTOSCALER, with_policy
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
 from twgen.model.policy import HistorySource, MissingTemplate
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.temporal import Routing, Version, VersionStatus
 from twgen.model.world import World
 

@@ -14,7 +14,7 @@ from tests.schemas.printed import STATUS, reported
 from tests.strategies import NOW
 from twgen.model.operator import Links
 from twgen.model.plan import Phase
-from twgen.model.requests import Verb
+from twgen.model.rollout import Verb
 from twgen.model.status import RolloutStatus
 from twgen.records.operator_config import parse_operator
 from twgen.records.rollout_status import parse_rollout_status, write_rollout_status

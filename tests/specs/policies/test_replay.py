@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
-from twgen.model.histories import Replay, ReplayBefore, Sample
+from twgen.model.policy import Replay, ReplayBefore, Sample
 
 NO_BYTES = "is not a number of bytes such as 64Mi"
 COMMAND = ["python", "-m", "shop.replay", "/histories"]

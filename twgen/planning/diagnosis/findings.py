@@ -13,7 +13,7 @@ from twgen.model.operator import Operator
 from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS, Policy
 from twgen.model.problem import counted
-from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus

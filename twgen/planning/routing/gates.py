@@ -11,12 +11,13 @@ from hashlib import sha256
 from itertools import chain, count, zip_longest
 from typing import TypeVar
 
-from twgen.model.histories import Recorded, ReplayBefore, ReplayRun, ReplayState
 from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart
+from twgen.model.policy import ReplayBefore
 from twgen.model.spec import Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.values import dataclass
+from twgen.model.world import Recorded, ReplayRun, ReplayState
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage
 

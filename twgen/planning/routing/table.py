@@ -18,15 +18,15 @@ from shlex import quote
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from twgen.model.analysis import OnFailure, Verdict
-from twgen.model.histories import ReplayState
 from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import WhenNoPollers
 from twgen.model.problem import counted
-from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.rollout import Driver
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import Routing, UpdateState
+from twgen.model.world import ReplayState
 from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.routing.gates import (
     asked_gates,

@@ -13,7 +13,7 @@ from twgen.errors import StateUnavailable
 from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import HistorySource, MissingTemplate
 from twgen.model.problem import counted
-from twgen.model.reasons.versions import VersionReason as Reason
+from twgen.model.reasons import VersionReason as Reason
 from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.temporal import VersionStatus

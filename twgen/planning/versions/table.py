@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from twgen.cluster.field_managers import DEFAULT_REPLICAS
 from twgen.model.plan import VersionAction
 from twgen.model.problem import counted
-from twgen.model.reasons.versions import VersionReason as Reason
+from twgen.model.reasons import VersionReason as Reason
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import RecordedDeployment
 from twgen.planning.sentences import in_days, spoken

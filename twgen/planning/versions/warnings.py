@@ -12,7 +12,7 @@ from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
 from twgen.model.problem import counted, did_you_mean, quoted
-from twgen.model.reasons.versions import VersionReason
+from twgen.model.reasons import VersionReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus, WorkerDeployment

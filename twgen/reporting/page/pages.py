@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from twgen.model.operator import Links
 from twgen.model.plan import Phase
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import Verb
+from twgen.model.reasons import RoutingReason
+from twgen.model.rollout import Verb
 from twgen.model.status import RolloutStatus, StepPlace, StepView, WorkerReport
 from twgen.model.timeline import Timeline
 from twgen.model.times import format_time

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from twgen.model.plan import Phase, VersionAction
 from twgen.model.problem import counted
-from twgen.model.reasons.routing import RoutingReason
-from twgen.model.requests import Verb
+from twgen.model.reasons import RoutingReason
+from twgen.model.rollout import Verb
 from twgen.model.status import (
     AttachedState,
     Ownership,

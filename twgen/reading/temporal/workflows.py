@@ -1,0 +1,315 @@
+"""Reading the workflows of a worker: those that hold a version, and the histories to replay.
+
+The workflows that hold a version are counted by the server, listed, and described within bounds. Servers
+group a count only by status, so types, task queues and ages come from a list. A list begins with the newest
+workflows, but the oldest ones hold a version longest. So if not all are listed, workflows are counted by age,
+and the oldest page is searched for by start time.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from twgen.model.draining import AGES, BatchState, EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows
+from twgen.model.spec import InTemporal, WorkerSpec
+from twgen.model.times import format_time
+from twgen.model.values import dataclass
+from twgen.model.world import Recorded
+from twgen.planning.draining.actions import of_deployment, pinned_to, quoted_text, still_open
+from twgen.reading.temporal.answers import decoded, moment
+from twgen.reading.temporal.measuring import STUCK_FROM
+from twgen.reading.temporal.reader import PAGE, TemporalReader, all_of
+
+if TYPE_CHECKING:
+    from temporalio.api.common.v1 import Payload
+    from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+    from temporalio.api.workflowservice.v1 import (
+        DescribeBatchOperationResponse,
+        DescribeWorkflowExecutionResponse,
+    )
+
+MOST_PAGES = 5
+_MOST_DESCRIBED = 100
+"""Workflows of a version that are described one by one."""
+
+_LONGEST_AGO = timedelta(days=3650)
+_MOST_HALVINGS = 30
+_PAUSED = 8
+"""The number of the workflow status Paused, for which older SDKs have no name."""
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Listed = tuple[str, str, OpenWorkflow]
+"""A workflow, after its ID and the ID of its run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """Reads the open workflows on the versions of one worker, at one moment."""
+
+    spec: WorkerSpec
+    temporal: TemporalReader
+    now: datetime
+    window: timedelta
+    """Workflows that closed within it, before now, are read too."""
+
+    async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
+        """The open workflows of each version; one call finds all versions without any."""
+        counted = await self.temporal.open_workflows(self.spec, build_ids)
+        in_use = [build_id for build_id in build_ids if counted[build_id]]
+        pinned = await all_of([self._of_version(build_id, counted[build_id]) for build_id in in_use])
+        none = {build_id: PinnedWorkflows(0) for build_id in build_ids}
+        return none | dict(zip(in_use, pinned, strict=True))
+
+    async def batch(self, job_id: str) -> BatchState | None:
+        """The progress of a batch operation; None: there is none with this ID."""
+        from temporalio.api.enums.v1 import BatchOperationState
+        from temporalio.api.workflowservice.v1 import DescribeBatchOperationRequest
+
+        def state(answer: "DescribeBatchOperationResponse | None") -> BatchState | None:
+            if answer is None:
+                return None
+            return BatchState(
+                is_running=answer.state == BatchOperationState.BATCH_OPERATION_STATE_RUNNING,
+                has_failed=answer.state == BatchOperationState.BATCH_OPERATION_STATE_FAILED,
+                total=answer.total_operation_count,
+                done=answer.complete_operation_count,
+                failed=answer.failure_operation_count,
+                started_at=moment(answer, "start_time"),
+            )
+
+        request = DescribeBatchOperationRequest(namespace=self.spec.temporal_namespace, job_id=job_id)
+        return await self.temporal.ask(self.spec, request, state, may_be_absent=True)
+
+    async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
+        pinned = pinned_to(self.spec.worker_deployment, build_id)
+        open_query = still_open(pinned)
+        listed, are_all = await self._list(open_query, MOST_PAGES)
+        oldest, older = listed, tuple[int, ...]()
+        if not are_all:
+            starts = (format_time(self.now - age) for age in AGES)
+            older = tuple(
+                await all_of([self.count(f"{open_query} AND StartTime < '{start}'") for start in starts])
+            )
+            oldest = await self._oldest(open_query, listed[-1][2].started_at)
+        looked_at = await self._described(oldest[-_MOST_DESCRIBED:])
+        since = format_time(self.now - self.window)
+        closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
+        # the newest page of them is enough
+        ended, _ = await self.temporal.workflows(self.spec, closed, _closed, page_size=PAGE)
+        return PinnedWorkflows(
+            # some may have closed between the count and the list
+            number=len(listed) if are_all else max(number, len(listed)),
+            listed=tuple(workflow for *_, workflow in listed),
+            oldest_at=oldest[-1][2].started_at if oldest else None,
+            looked_at=looked_at,
+            ended=tuple(filter(None, ended)),
+            older_than=older,
+        )
+
+    async def _list(self, query: str, most: int) -> tuple[list[_Listed], bool]:
+        """The newest workflows on at most `most` pages, and whether these are all."""
+        workflows: list[_Listed] = []
+        token = b""
+        for _ in range(most):
+            page, token = await self.temporal.workflows(
+                self.spec, query, _listed, page_size=PAGE, token=token
+            )
+            workflows += page
+            if not token:
+                break
+        return workflows, not token
+
+    async def count(self, query: str) -> int:
+        """How many workflows a query finds."""
+        return await self.temporal.count_workflows(self.spec, query)
+
+    async def _oldest(self, open_query: str, newest: datetime) -> list[_Listed]:
+        """At most a page of the oldest workflows, older than `newest`; empty: not found."""
+        youngest_age, oldest_age = self.now - newest, _LONGEST_AGO
+        for _ in range(_MOST_HALVINGS):
+            age = (youngest_age + oldest_age) / 2
+            query = f"{open_query} AND StartTime < '{format_time(self.now - age)}'"
+            number = await self.count(query)
+            if 0 < number <= PAGE:
+                return (await self._list(query, 1))[0]
+            youngest_age, oldest_age = (age, oldest_age) if number else (youngest_age, age)
+        return []
+
+    async def _described(self, workflows: Sequence[_Listed]) -> LookedAt:
+        def value(answer: "DescribeWorkflowExecutionResponse | None") -> tuple[bool, bool] | None:
+            if answer is None or answer.workflow_execution_info.HasField("close_time"):
+                return None
+            return answer.pending_workflow_task.attempt >= STUCK_FROM, bool(answer.pending_children)
+
+        asking = [
+            self.temporal.describe_workflow(self.spec, workflow_id, run_id, value)
+            for workflow_id, run_id, _ in workflows
+        ]
+        descriptions = [workflow for workflow in await all_of(asking) if workflow]
+        failing, waiting = (
+            (sum(flags) for flags in zip(*descriptions, strict=True)) if descriptions else (0, 0)
+        )
+        return LookedAt(len(descriptions), failing, waiting)
+
+
+def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:
+    began, closed = moment(info, "start_time"), moment(info, "close_time")
+    return EndedWorkflow(info.type.name, closed - began) if began and closed else None
+
+
+def _listed(info: "WorkflowExecutionInfo") -> _Listed:
+    attributes = info.search_attributes.indexed_fields
+    problems = attributes.get("TemporalReportedProblems")
+    workflow = OpenWorkflow(
+        workflow_type=info.type.name,
+        task_queue=info.task_queue,
+        started_at=moment(info, "start_time") or _NEVER,
+        is_paused=info.status == _PAUSED,
+        has_problems=problems is not None and bool(decoded(problems)),
+    )
+    return info.execution.workflow_id, info.execution.run_id, workflow
+
+
+_VERSION = "TemporalWorkerDeploymentVersion"
+
+
+class _Kind(NamedTuple):
+    """A property by which workflows are grouped; each group is replayed for itself."""
+
+    value: Callable[[Recorded], str]
+    """A workflow's value of the property; empty: it has none."""
+    query: Callable[[str], str]
+    """The condition that selects only workflows with a value."""
+    others: Callable[[Iterable[str]], str]
+    """The condition that selects workflows with other values."""
+
+
+class Histories:
+    """Reads the histories of one worker's workflows; every method raises StateUnavailable or OutOfTime."""
+
+    def __init__(self, worker: InTemporal, temporal: TemporalReader, page: int = PAGE) -> None:
+        self._worker = worker
+        self._temporal = temporal
+        self._page_size = page
+
+    async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[Recorded]:
+        """The newest workflows of each type, at least `number`: open ones, of each version, and ended ones.
+
+        With `upgrading`, only auto-upgrade workflows. Workflows that no version has run yet are found by
+        their task queue: the first version continues them.
+        """
+        own = of_deployment(self._worker.worker_deployment)
+        upgrades = f"{own} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
+        workflows = await self._of_each(still_open(upgrades), [_BY_TYPE], number)
+        if task_queue:
+            unversioned = f"TaskQueue = {quoted_text(task_queue)} AND TemporalWorkerDeployment IS NULL"
+            workflows += await self._of_each(still_open(unversioned), [_BY_TYPE], number)
+        if not upgrading:
+            pinned = f"{own} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+            workflows += await self._of_each(still_open(pinned), [self._by_version, _BY_TYPE], number)
+        # a workflow that continued as a new run is replayed as the new run
+        ended = " AND CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'"
+        return workflows + await self._of_each((upgrades if upgrading else own) + ended, [_BY_TYPE], number)
+
+    @property
+    def _by_version(self) -> _Kind:
+        def version_text(build_id: str) -> str:
+            return quoted_text(f"{self._worker.worker_deployment}:{build_id}")
+
+        return _Kind(
+            lambda workflow: workflow.build_id,
+            lambda build_id: f"{_VERSION} = {version_text(build_id)}",
+            lambda build_ids: f"{_VERSION} NOT IN ({', '.join(map(version_text, build_ids))})",
+        )
+
+    async def history(self, recorded: Recorded, most_bytes: int) -> str | None:
+        """The history of one run as JSON; empty: the server has deleted it; None: it is larger."""
+        from google.protobuf.json_format import MessageToJson
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.history.v1 import History
+        from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
+
+        whole, token = History(), b""
+        while True:
+            request = GetWorkflowExecutionHistoryRequest(
+                namespace=self._worker.temporal_namespace,
+                execution=WorkflowExecution(workflow_id=recorded.workflow_id, run_id=recorded.run_id),
+                next_page_token=token,
+            )
+            page = await self._temporal.ask(
+                self._worker,
+                request,
+                lambda answer: (answer.history, answer.next_page_token) if answer else None,
+                may_be_absent=True,
+            )
+            if not page:
+                return ""
+            part, token = page
+            whole.events.extend(part.events)
+            # JSON is longer than the binary form
+            if whole.ByteSize() > most_bytes:
+                return None
+            if not token:
+                text = MessageToJson(whole, indent=1)
+                return text if len(text.encode()) <= most_bytes else None
+
+    async def _of_each(self, query: str, kinds: Sequence[_Kind], number: int) -> list[Recorded]:
+        """The newest workflows of each kind that the query finds, at least `number` if there are as many.
+
+        A list begins with the newest workflows, so a type that was not started for long is not on its first
+        pages: each kind that appears is queried by itself, and then all other kinds. A server may reject both
+        queries for a name with quotes: then the listed workflows count, and the list is read further.
+        """
+        workflows: list[Recorded] = []
+        if not kinds:
+            workflows, token = await self._page(query, most=number)
+            while token and len(workflows) < number:
+                page, token = await self._page(query, token, most=number)
+                workflows += page
+            return workflows
+        kind, *finer = kinds
+        queried: set[str] = set()
+        others, token = query, b""
+        while True:
+            page, token = await self._page(others, token)
+            if not token and not queried:
+                return page
+            listed: defaultdict[str, list[Recorded]] = defaultdict(list)
+            for workflow in page:
+                listed[kind.value(workflow)].append(workflow)
+            new = listed.keys() - queried
+            for value in sorted(new):
+                enough = listed[value] if not finer and len(listed[value]) >= number else []
+                if token and value and not enough:
+                    enough = await self._of_each(f"{query} AND {kind.query(value)}", finer, number)
+                workflows += (enough or listed[value])[: number if not finer else None]
+            queried |= new
+            if not token:
+                return workflows
+            if values := sorted(new - {""}):
+                others, token = f"{others} AND {kind.others(values)}", b""
+
+    async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
+        page_size = min(self._page_size, most)
+        return await self._temporal.workflows(
+            self._worker, query, self._recorded, page_size=page_size, token=token
+        )
+
+    def _recorded(self, info: "WorkflowExecutionInfo") -> Recorded:
+        attributes, version = info.search_attributes.indexed_fields, ""
+        is_open = not info.HasField("close_time")
+        if is_open and _text(attributes.get("TemporalWorkflowVersioningBehavior")) == "Pinned":
+            version = _text(attributes.get(_VERSION)).removeprefix(f"{self._worker.worker_deployment}:")
+        return Recorded(info.type.name, info.execution.workflow_id, info.execution.run_id, is_open, version)
+
+
+_BY_TYPE = _Kind(
+    lambda workflow: workflow.workflow_type,
+    lambda name: f"WorkflowType = {quoted_text(name)}",
+    lambda names: f"WorkflowType NOT IN ({', '.join(map(quoted_text, names))})",
+)
+
+
+def _text(payload: "Payload | None") -> str:
+    return "" if payload is None else str(decoded(payload))
