@@ -1,16 +1,17 @@
 """The decisions of the operator of an Argo CD for all its applications, and the identity that runs twgen."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from twgen.model.paths import value_at
+from twgen.model.paths import Path, value_at
 from twgen.model.problem import quoted
 from twgen.model.record_shapes import Each, Example, Mark, Name
 from twgen.model.rollout import Driver, Verb
-from twgen.model.shapes import choice, text
+from twgen.model.shapes import Findings, Shape, choice, mapping, text
 from twgen.model.values import dataclass
 
 if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
@@ -85,6 +86,20 @@ NEVER_ATTACHED = frozenset({
 """Kinds that run pods or grant rights, in any API group: no operator can allow them."""
 
 
+_GROUP = text(
+    r"^$(?!\n)|^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)",
+    "an API group without its version, such as monitoring.coreos.com",
+)
+_KIND = text(r"^[A-Za-z][-A-Za-z0-9]*$(?!\n)", "a kind, such as ServiceMonitor", least=1)
+_KIND_SCHEMA = _KIND.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
+
+
+def _read_kind(value: Any, path: Path, findings: Findings) -> Any:
+    if isinstance(value, str) and value in NEVER_ATTACHED:
+        findings.problem(path, f"{value} can never be attached to a version: remove it")
+    return _KIND.read(value, path, findings)
+
+
 def api_group(manifest: Any) -> str:
     """The API group of a manifest, or of a template of one; the core group is empty."""
     return str(value_at(manifest, "apiVersion")).rpartition("/")[0]
@@ -94,10 +109,15 @@ def api_group(manifest: Any) -> str:
 class GroupKind:
     """A kind of object in its API group; the core group is empty."""
 
-    group: Annotated[str, Example("monitoring.coreos.com")] = ""
+    group: Annotated[str, _GROUP, Example("monitoring.coreos.com")] = ""
     """The API group without its version. Empty: the core group."""
-    kind: Annotated[str, Mark.REQUIRED, Example("PodMonitor")] = ""
+    kind: Annotated[str, Shape(_read_kind, schema=_KIND_SCHEMA), Mark.REQUIRED, Example("PodMonitor")] = ""
     """The kind. Kinds that run pods or grant rights are refused in every API group."""
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Fields that cannot go together, each with the reason."""
+        if self in CLUSTER_SCOPED:
+            yield "kind", f"{self} is cluster-scoped, so no version can have its own: remove it"
 
     @classmethod
     def of(cls, manifest: Any) -> "GroupKind":
@@ -202,6 +222,17 @@ _URL = text(
     r"(/[-A-Za-z0-9._~%!$&'()*+,;=:@/]*)?$(?!\n)",
     "an address such as https://prometheus.example.com/base: without a user, ? or #",
 )
+_OF_CREDENTIALS = "|".join(
+    re.sub("[a-z]", lambda letter: f"[{letter[0].upper()}{letter[0]}]", name)
+    for name in ("authorization", "proxy-authorization", "cookie")
+)
+_HEADERS = mapping(
+    text(r"^[!-~]([ -~]*[!-~])?$(?!\n)", "a header value: one line of printable ASCII"),
+    names=text(
+        rf"^(?!({_OF_CREDENTIALS})$)[-A-Za-z0-9_.]+$(?!\n)",
+        "an allowed header: letters, digits and - _ . only, and none that carries credentials",
+    ),
+)
 _FILE = text(r"^(?![^/])", "an absolute path, such as /etc/twgen/prometheus/token", least=1)
 _SECRET = text(r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)", "the name of a Secret")
 
@@ -226,7 +257,7 @@ class PrometheusServer(NamedTuple):
     ca_file: Annotated[str, _FILE] = ""
     """The absolute path of a file with the CA certificates to trust, as PEM. If absent, twgen trusts the
     certificates of the system."""
-    headers: Annotated[Mapping[str, str], Example({"X-Scope-OrgID": "payments"})] = _NO_TEXTS
+    headers: Annotated[Mapping[str, str], _HEADERS, Example({"X-Scope-OrgID": "payments"})] = _NO_TEXTS
     """Additional request headers, such as the tenant of Mimir or Thanos. Put no secrets here: the intents of
     rollouts contain them."""
     secret_name: Annotated[str, _SECRET, Example("prometheus")] = ""

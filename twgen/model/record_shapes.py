@@ -212,18 +212,23 @@ def record_of(  # noqa: PLR0913 - where a document differs from its class
         return written
 
     schema = _object_schema(entries, there, never_null) | {"additionalProperties": False}
-    read = _record_reader(
-        make or declared, entries, null_when.keys(), getattr(declared, "contradictions", None)
-    )
-    return Shape(read, write, schema)
+    rules = getattr(declared, "contradictions", None)
+    return Shape(_mapping_reader(entries, make or declared, null_when.keys(), rules), write, schema)
 
 
-def _record_reader(
-    make: Callable[..., Any],
+def excerpt(*entries: Field) -> Shape:
+    """A mapping that another program defines: only these fields are checked, and it is kept whole."""
+    required = [entry.name for entry in entries if entry.required]
+    return Shape(_mapping_reader(entries), schema=_object_schema(entries, required, required))
+
+
+def _mapping_reader(
     entries: Sequence[Field],
-    nullable: Collection[str],
-    contradictions: Callable[[Any], Iterator[tuple[Any, str]]] | None,
+    make: Callable[..., Any] | None = None,
+    nullable: Collection[str] = (),
+    contradictions: Callable[[Any], Iterator[tuple[Any, str]]] | None = None,
 ) -> Callable[[Any, Path, Findings], Any]:
+    """The reader of a mapping with these fields. Without `make`, it may have others, and is kept whole."""
     by_name = {
         entry.name: (entry.attribute, entry.shape.plain, entry.shape.read, entry.name in nullable)
         for entry in entries
@@ -238,21 +243,23 @@ def _record_reader(
         attributes: dict[str, Any] = {}
         for name, item in value.items():
             if name not in by_name:
-                findings.problem((path, name), f"no such field{did_you_mean(name, by_name)}")
+                if make:
+                    findings.problem((path, name), f"no such field{did_you_mean(name, by_name)}")
                 continue
             attribute, plain, read_item, is_nullable = by_name[name]
-            if item.__class__ is plain:
+            if item.__class__ is plain or (item is None and is_nullable):
                 attributes[attribute] = item
             elif item is not None:
                 attributes[attribute] = read_item(item, (path, name), findings)
-            elif is_nullable:
-                attributes[attribute] = None
+        is_whole = True
+        for name in required:
+            if value.get(name) is None and not (name in nullable and name in value):
+                findings.problem((path, name), "is required")
+                is_whole = False
+        if not make:
+            return value
         attributes.pop("", None)
-        given = value.keys() & nullable
-        missing = [name for name in required if value.get(name) is None and name not in given]
-        for name in missing:
-            findings.problem((path, name), "is required")
-        made = None if missing else make(**attributes)
+        made = make(**attributes) if is_whole else None
         # rules between fields apply to values whose fields are all right
         for place, message in contradictions(made) if contradictions and findings.count == before else ():
             findings.problem((path, place) if place else path, message)
@@ -315,28 +322,6 @@ def default_of(kind: Any, attribute: str) -> Any:
     if not entry:  # a property
         return MISSING
     return entry.default if entry.default_factory is MISSING else entry.default_factory()
-
-
-def excerpt(*entries: Field) -> Shape:
-    """A mapping that another program defines: only these fields are checked, and it is kept whole."""
-    looked_at = tuple((entry.name, entry.shape.plain, entry.shape.read, entry.required) for entry in entries)
-    required = [entry.name for entry in entries if entry.required]
-
-    def read(value: Any, path: Path, findings: Findings) -> Any:
-        if value.__class__ is not dict:
-            findings.problem(path, wrong_type(noun(dict), value))
-            return value
-        get = value.get
-        for name, plain, read_item, is_required in looked_at:
-            item = get(name)
-            if item is None:
-                if is_required:
-                    findings.problem((path, name), "is required")
-            elif item.__class__ is not plain:
-                read_item(item, (path, name), findings)
-        return value
-
-    return Shape(read, schema=_object_schema(entries, required, required))
 
 
 def _object_schema(entries: Sequence[Field], required: Sequence[str], never_null: Collection[str]) -> Schema:

@@ -364,19 +364,22 @@ def _refuse_twins(items: Sequence[Any], path: Path, findings: Findings) -> None:
             seen.add(item)
 
 
-def mapping(item: Shape | None = None) -> Shape:
-    """A mapping of names to values of one shape, or to anything; it is read and written as it is."""
+def mapping(item: Shape | None = None, names: Shape | None = None) -> Shape:
+    """A mapping of names, also of one shape, to values of one shape or to anything; it is read as it is."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
             findings.problem(path, wrong_type(noun(dict), value))
         elif item is not None:
             for name, entry in value.items():
+                if names:
+                    names.read(name, (path, name), findings)
                 if entry.__class__ is not item.plain:
                     item.read(entry, (path, name), findings)
         return value
 
     schema: Schema = {"type": "object"}
+    schema |= {"propertyNames": {"pattern": names.schema["pattern"]}} if names else {}
     return Shape(read, schema=schema | ({"additionalProperties": item.schema} if item else {}))
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from twgen.model.operator import (
-    CLUSTER_SCOPED,
-    NEVER_ATTACHED,
     ClusterOfApplications,
     GroupKind,
     Operator,
@@ -17,9 +15,9 @@ from twgen.model.operator import (
     RolloutPod,
 )
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import Finding, noun, quoted, wrong_type
+from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, document_of, record_of
-from twgen.model.shapes import MOST_OF_A_RECORD, Findings, Shape, listing, mapping, text
+from twgen.model.shapes import MOST_OF_A_RECORD, Findings, Shape, listing, mapping
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
 
@@ -40,21 +38,6 @@ _OWN_ACCOUNT = {
 }
 _CLUSTER_FIELDS = record_of(ClusterOfApplications)
 _CLUSTER = _CLUSTER_FIELDS._replace(schema=_CLUSTER_FIELDS.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]})
-_KIND = text(r"^[A-Za-z][-A-Za-z0-9]*$(?!\n)", "a kind, such as ServiceMonitor", least=1)
-_GROUP = text(
-    r"^$(?!\n)|^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)",
-    "an API group without its version, such as monitoring.coreos.com",
-)
-
-
-def _read_attached_kind(value: Any, path: Path, findings: Findings) -> Any:
-    if isinstance(value, str) and value in NEVER_ATTACHED:
-        findings.problem(path, f"{value} can never be attached to a version: remove it")
-    return _KIND.read(value, path, findings)
-
-
-_ATTACHED_KIND = Shape(_read_attached_kind, schema=_KIND.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}})
-_GROUP_KIND_FIELDS = record_of(GroupKind, fields={"group": _GROUP, "kind": _ATTACHED_KIND})
 
 
 def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
@@ -62,14 +45,10 @@ def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
         such_as = "{group: monitoring.coreos.com, kind: ServiceMonitor}"
         findings.problem(path, f"must be a mapping such as {such_as}, not {quoted(value)}")
         return None
-    group_kind = _GROUP_KIND_FIELDS.read(value, path, findings)
-    if group_kind in CLUSTER_SCOPED:
-        findings.problem(
-            (path, "kind"), f"{group_kind} is cluster-scoped, so no version can have its own: remove it"
-        )
-    return group_kind
+    return _GROUP_KIND_FIELDS.read(value, path, findings)
 
 
+_GROUP_KIND_FIELDS = record_of(GroupKind)
 _GROUP_KIND = _GROUP_KIND_FIELDS._replace(read=_read_group_kind)
 
 
@@ -94,39 +73,7 @@ _ROLLOUT = record_of(
 )
 
 
-def _of_any_case(word: str) -> str:
-    return "".join(f"[{letter.upper()}{letter.lower()}]" if letter.isalpha() else letter for letter in word)
-
-
-_OF_CREDENTIALS = "|".join(map(_of_any_case, ("authorization", "proxy-authorization", "cookie")))
-_HEADER = text(
-    rf"^(?!({_OF_CREDENTIALS})$)[-A-Za-z0-9_.]+$(?!\n)",
-    "an allowed header: letters, digits and - _ . only, and none that carries credentials",
-)
-_HEADER_VALUE = text(r"^[!-~]([ -~]*[!-~])?$(?!\n)", "a header value: one line of printable ASCII")
-
-
-def _read_headers(value: Any, path: Path, findings: Findings) -> Any:
-    if not isinstance(value, dict):
-        findings.problem(path, wrong_type(noun(dict), value))
-        return {}
-    for name, item in value.items():
-        _HEADER.read(name, (path, name), findings)
-        _HEADER_VALUE.read(item, (path, name), findings)
-    return value
-
-
-_HEADERS = Shape(
-    _read_headers,
-    dict,
-    {
-        "type": "object",
-        "propertyNames": {"pattern": _HEADER.schema["pattern"]},
-        "additionalProperties": _HEADER_VALUE.schema,
-    },
-)
-_FIELDS = {"headers": _HEADERS}
-_OF_INTENT = record_of(PrometheusServer, "name", "url", "headers", "secret_name", fields=_FIELDS)
+_OF_INTENT = record_of(PrometheusServer, "name", "url", "headers", "secret_name")
 _NULL = {"type": "null"}
 _NO_USER = {"properties": {"username": _NULL, "passwordFile": _NULL}}
 _USER = {
@@ -137,7 +84,7 @@ _USER = {
         "passwordFile": {"type": "string"},
     },
 }
-_OF_OPERATOR = record_of(PrometheusServer, fields=_FIELDS)
+_OF_OPERATOR = record_of(PrometheusServer)
 _PROMETHEUS = _OF_OPERATOR._replace(schema=_OF_OPERATOR.schema | {"oneOf": [_NO_USER, _USER]})
 OPERATOR_CONFIG = document_of(
     TWGEN_API,

@@ -210,6 +210,16 @@ def _conflicts(present: list[str]) -> Wrong:
         yield (name,), f"conflicts with {present[0]}: set only one of them"
 
 
+def inside(name: str, rule: Rule) -> Rule:
+    """The same rule for the struct in a field, which must be there."""
+
+    def inner(struct: Struct) -> Wrong:
+        for steps, wrong in rule(struct[name]):
+            yield (name, *steps), wrong
+
+    return inner
+
+
 def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
     """A rule: field `least` must not exceed field `most`; without a `most`, `when_absent` counts."""
 

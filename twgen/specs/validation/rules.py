@@ -355,22 +355,9 @@ def _value_or_average(struct: Struct) -> Wrong:
         yield ("target",), "needs value or averageValue"
 
 
-def _value_or_average_once(struct: Struct) -> Wrong:
-    yield from _value_or_average(struct)
-    if struct["target"].keys() >= {"value", "averageValue"}:
-        yield ("target", "averageValue"), "conflicts with value: set only one of them"
-
-
-def _average(struct: Struct) -> Wrong:
-    if "averageValue" not in struct["target"]:
-        yield ("target", "averageValue"), "is required"
-
-
-def _utilization(struct: Struct) -> Wrong:
-    for at, wrong in checks.exactly_one("averageUtilization", "averageValue")(struct["target"]):
-        yield ("target", *at), wrong
-
-
+_UTILIZATION: tuple[Rule, ...] = (
+    checks.inside("target", checks.exactly_one("averageUtilization", "averageValue")),
+)
 _REPLICAS: tuple[Rule, ...] = (checks.in_order("minReplicas", "maxReplicas"),)
 _NAMED = ("ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
           "SecretEnvSource", "SecretKeySelector", "SecretProjection")  # fmt: skip
@@ -378,7 +365,7 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     **dict.fromkeys(_NAMED, (checks.required("name"),)),
     "AppArmorProfile": (_local_profile,),
     "Container": (checks.required("image"), _named_ports, _probes),
-    "ContainerResourceMetricSource": (_utilization,),
+    "ContainerResourceMetricSource": _UTILIZATION,
     "DownwardAPIVolumeFile": (checks.exactly_one("fieldRef", "resourceFieldRef"), _downward_file),
     "EnvFromSource": (checks.exactly_one("configMapRef", "secretRef"),),
     "EnvVar": (_variable,),
@@ -387,7 +374,7 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     ),
     "EphemeralVolumeSource": (checks.required("volumeClaimTemplate"),),
     "ExecAction": (checks.required("command"),),
-    "ExternalMetricSource": (_value_or_average_once,),
+    "ExternalMetricSource": (checks.inside("target", checks.exactly_one("value", "averageValue")),),
     "HorizontalPodAutoscalerSpec": _REPLICAS,
     "LabelSelector": (checks.labels("matchLabels"),),
     "LabelSelectorRequirement": (checks.requirement,),
@@ -408,9 +395,9 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
         _host_ports,
         _lifecycles,
     ),
-    "PodsMetricSource": (_average,),
+    "PodsMetricSource": (checks.inside("target", checks.required("averageValue")),),
     "Probe": (checks.exactly_one("exec", "httpGet", "tcpSocket", "grpc"),),
-    "ResourceMetricSource": (_utilization,),
+    "ResourceMetricSource": _UTILIZATION,
     "ResourceRequirements": (_resources,),
     "ScaledObjectSpec": (checks.in_order("minReplicaCount", "maxReplicaCount", _KEDA_MOST_REPLICAS),),
     "SeccompProfile": (_local_profile,),
