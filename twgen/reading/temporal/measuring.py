@@ -79,8 +79,6 @@ class Measuring:
 
     async def _failures(self, measure: WorkflowFailures) -> Failures:
         """How many workflows have started on the target since then, and how many of them ended badly."""
-        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
-
         types = ", ".join(map(quoted_text, measure.workflow_types))
         by_type = f" AND WorkflowType IN ({types})" if types else ""
         compared_with = self.current if measure.max_ratio is None else None
@@ -90,9 +88,8 @@ class Measuring:
                 f"TemporalWorkerDeploymentVersion = {self._version_text(build_id)}"
                 f" AND StartTime >= '{format_time(self.since)}'{by_type} GROUP BY ExecutionStatus"
             )
-            request = CountWorkflowExecutionsRequest(namespace=self.spec.temporal_namespace, query=query)
             value = partial(failure_count, measure.statuses)
-            counts.append(await self.temporal.ask(self.spec, request, value))
+            counts.append(await self.temporal.ask(self.spec, "CountWorkflowExecutions", value, query=query))
         return Failures(*counts)
 
     async def _stuck(self, most: int) -> StuckWorkflows:

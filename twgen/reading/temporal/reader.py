@@ -91,12 +91,21 @@ class TemporalReader:
     async def ask(
         self,
         spec: InTemporal,
-        request: Any,
+        name: str,
         value: Callable[[Any], Answer],
         *,
         may_be_absent: bool = False,
+        **fields: Any,
     ) -> Answer:
-        """The value of the server's answer; raises StateUnavailable or OutOfTime."""
+        """The value of the server's answer to a request with these fields, by its name in Temporal's API.
+
+        Raises StateUnavailable or OutOfTime.
+        """
+        from temporalio.api.workflowservice import v1
+
+        request = getattr(v1, f"{name}Request")(**fields)
+        if "namespace" in request.DESCRIPTOR.fields_by_name:
+            request.namespace = spec.temporal_namespace
         place = spec.connection, spec.temporal_namespace, _subject(spec)
         call = Call(*place, request, value, may_be_absent=may_be_absent)
         return await self.look.silences.unless_silent(
@@ -121,14 +130,11 @@ class TemporalReader:
 
     async def server_version(self, spec: InTemporal) -> str:
         """The version of the worker's server."""
-        from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
-
         address, versions = spec.connection.host_port, self._clients.server_versions
         if address not in versions:
-            request = GetSystemInfoRequest()
             versions[address] = await self._once(
                 ("version", address),
-                lambda: self.ask(spec, request, lambda answer: str(answer.server_version)),
+                lambda: self.ask(spec, "GetSystemInfo", lambda answer: str(answer.server_version)),
             )
         return versions[address]
 
@@ -157,29 +163,24 @@ class TemporalReader:
 
         No page is asked for once the time of one answer is over: a server may have pages without end.
         """
-        from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
-
-        listed, began = list[Answer](), time.monotonic()
-        request = ListWorkerDeploymentsRequest(namespace=spec.temporal_namespace, page_size=page_size)
+        listed, began, token = list[Answer](), time.monotonic(), b""
         for _ in range(most_pages):
-            more, request.next_page_token = await self.ask(spec, request, value)
+            more, token = await self.ask(
+                spec, "ListWorkerDeployments", value, page_size=page_size, next_page_token=token
+            )
             listed += more
-            if not request.next_page_token or time.monotonic() - began > self.deadline.timeout:
+            if not token or time.monotonic() - began > self.deadline.timeout:
                 break
         return listed
 
     async def reports_problems(self, spec: InTemporal) -> bool:
         """The server can list workflows in the worker's namespace by the problems of their workflow tasks."""
-        from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-
-        request = DescribeNamespaceRequest(namespace=spec.temporal_namespace)
 
         def value(answer: Any) -> bool:
             return bool(answer.namespace_info.capabilities.reported_problems_search_attribute)
 
         return await self._once(
-            ("problems", *place_of(spec)),
-            lambda: self.ask(spec, request, value),
+            ("problems", *place_of(spec)), lambda: self.ask(spec, "DescribeNamespace", value)
         )
 
     async def tasks(
@@ -190,21 +191,7 @@ class TemporalReader:
         1.29.1 reports the latter next to all versions, and 1.32.0 as part of each. On both, this form of the
         request, called enhanced, reports the tasks that arrive for a version and those that its workers take.
         """
-        from temporalio.api.enums.v1 import DescribeTaskQueueMode
-        from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
-        from temporalio.api.taskqueue.v1 import TaskQueue as Named
-        from temporalio.api.taskqueue.v1 import TaskQueueVersionSelection
-        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
-
         version = f"{spec.worker_deployment}:{build_id}"
-        request = DescribeTaskQueueRequest(
-            namespace=spec.temporal_namespace,
-            task_queue=Named(name=task_queue),
-            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
-            versions=TaskQueueVersionSelection(build_ids=[version], unversioned=True),
-            task_queue_types=[TypeNumber.ValueType(number) for number in TASK_QUEUE_TYPES],
-            report_stats=True,
-        )
 
         def value(answer: Any) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
             own, unversioned = (answer.versions_info[name].types_info for name in (version, ""))
@@ -213,7 +200,16 @@ class TemporalReader:
                 for number, kind in TASK_QUEUE_TYPES.items()
             }
 
-        return await self.ask(spec, request, value)
+        return await self.ask(
+            spec,
+            "DescribeTaskQueue",
+            value,
+            task_queue={"name": task_queue},
+            api_mode="DESCRIBE_TASK_QUEUE_MODE_ENHANCED",
+            versions={"build_ids": [version], "unversioned": True},
+            task_queue_types=TASK_QUEUE_TYPES,
+            report_stats=True,
+        )
 
     async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.
@@ -290,10 +286,7 @@ class TemporalReader:
 
     async def count_workflows(self, spec: InTemporal, query: str) -> int:
         """How many workflows a query finds."""
-        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
-
-        request = CountWorkflowExecutionsRequest(namespace=spec.temporal_namespace, query=query)
-        return await self.ask(spec, request, lambda answer: int(answer.count))
+        return await self.ask(spec, "CountWorkflowExecutions", lambda answer: int(answer.count), query=query)
 
     async def workflows(
         self,
@@ -305,78 +298,60 @@ class TemporalReader:
         token: bytes = b"",
     ) -> tuple[list[Answer], bytes]:
         """A page of the workflows that a query finds, newest first: a value of each, and the next token."""
-        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
-
-        request = ListWorkflowExecutionsRequest(
-            namespace=spec.temporal_namespace, query=query, page_size=page_size, next_page_token=token
-        )
         # a row also has a memo and attributes, which would fill the memory of a Pod
         return await self.ask(
             spec,
-            request,
+            "ListWorkflowExecutions",
             lambda answer: ([value(info) for info in answer.executions], bytes(answer.next_page_token)),
+            query=query,
+            page_size=page_size,
+            next_page_token=token,
         )
 
     async def describe_workflow(
         self, spec: InTemporal, workflow_id: str, run_id: str, value: Callable[[Any], Answer]
     ) -> Answer:
         """A value of the description of a workflow's run (empty: the latest); of None if there is no run."""
-        from temporalio.api.common.v1 import WorkflowExecution
-        from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
-
-        request = DescribeWorkflowExecutionRequest(
-            namespace=spec.temporal_namespace,
-            execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
+        execution = {"workflow_id": workflow_id, "run_id": run_id}
+        return await self.ask(
+            spec, "DescribeWorkflowExecution", value, may_be_absent=True, execution=execution
         )
-        return await self.ask(spec, request, value, may_be_absent=True)
 
     async def deployment(self, spec: WorkerSpec, *, for_routing: bool = True) -> WorkerDeployment | None:
         """The worker's routing and its list of versions; None: Temporal does not know it.
 
         Without `for_routing`, a look with a memory may know them from an earlier look.
         """
-        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
-
-        namespace, name = spec.temporal_namespace, spec.worker_deployment
-        request = DescribeWorkerDeploymentRequest(namespace=namespace, deployment_name=name)
         return await self.look.deployment(
             spec,
             lambda: self.summaries(spec),
-            lambda: self.ask(spec, request, answers.worker_deployment, may_be_absent=True),
+            lambda: self.ask(
+                spec,
+                "DescribeWorkerDeployment",
+                answers.worker_deployment,
+                may_be_absent=True,
+                deployment_name=spec.worker_deployment,
+            ),
             for_routing=for_routing,
         )
 
     async def version(self, spec: WorkerSpec, build_id: str, listed: Version | None) -> Version | None:
         """One version by name, combined with its entry in the list; None: neither knows it."""
-        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
-        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
-
-        request = DescribeWorkerDeploymentVersionRequest(
-            namespace=spec.temporal_namespace,
-            deployment_version=WorkerDeploymentVersion(
-                deployment_name=spec.worker_deployment, build_id=build_id
-            ),
-        )
         return await self.ask(
             spec,
-            request,
+            "DescribeWorkerDeploymentVersion",
             lambda answer: answers.described_version(answer, listed),
             may_be_absent=True,
+            deployment_version={"deployment_name": spec.worker_deployment, "build_id": build_id},
         )
 
     async def pollers(self, spec: WorkerSpec, queue: TaskQueue) -> Polled:
         """The recent pollers of a task queue."""
-        from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
-        from temporalio.api.taskqueue.v1 import TaskQueue as Named
-        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
-
         number = next(number for number, kind in TASK_QUEUE_TYPES.items() if kind is queue.type)
-        request = DescribeTaskQueueRequest(
-            namespace=spec.temporal_namespace,
-            task_queue=Named(name=queue.name),
-            task_queue_type=TypeNumber.ValueType(number),
+        named = {"name": queue.name}
+        return await self.ask(
+            spec, "DescribeTaskQueue", answers.pollers, task_queue=named, task_queue_type=number
         )
-        return await self.ask(spec, request, answers.pollers)
 
     async def has_tasks(self, spec: WorkerSpec, build_id: str, queue: TaskQueue) -> bool:
         """Tasks of a version wait in a task queue, or came recently: the same test as Temporal's."""
@@ -394,16 +369,15 @@ class TemporalReader:
 
     async def _failure(self, spec: WorkerSpec, workflow_id: str) -> str:
         """The failure in the newest events of a workflow's latest run; empty: none."""
-        from temporalio.api.common.v1 import WorkflowExecution
-        from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
-
-        request = GetWorkflowExecutionHistoryReverseRequest(
-            namespace=spec.temporal_namespace,
-            execution=WorkflowExecution(workflow_id=workflow_id),
-            maximum_page_size=_EVENTS,
-        )
         try:
-            return await self.ask(spec, request, answers.last_failure, may_be_absent=True)
+            return await self.ask(
+                spec,
+                "GetWorkflowExecutionHistoryReverse",
+                answers.last_failure,
+                may_be_absent=True,
+                execution={"workflow_id": workflow_id},
+                maximum_page_size=_EVENTS,
+            )
         except StateUnavailable:
             # it only explains a decision
             return ""

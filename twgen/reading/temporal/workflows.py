@@ -64,7 +64,6 @@ class Draining:
     async def batch(self, job_id: str) -> BatchState | None:
         """The progress of a batch operation; None: there is none with this ID."""
         from temporalio.api.enums.v1 import BatchOperationState
-        from temporalio.api.workflowservice.v1 import DescribeBatchOperationRequest
 
         def state(answer: "DescribeBatchOperationResponse | None") -> BatchState | None:
             if answer is None:
@@ -78,8 +77,9 @@ class Draining:
                 started_at=moment(answer, "start_time"),
             )
 
-        request = DescribeBatchOperationRequest(namespace=self.spec.temporal_namespace, job_id=job_id)
-        return await self.temporal.ask(self.spec, request, state, may_be_absent=True)
+        return await self.temporal.ask(
+            self.spec, "DescribeBatchOperation", state, may_be_absent=True, job_id=job_id
+        )
 
     async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
         pinned = pinned_to(self.spec.worker_deployment, build_id)
@@ -226,22 +226,17 @@ class Histories:
     async def history(self, recorded: Recorded, most_bytes: int) -> str | None:
         """The history of one run as JSON; empty: the server has deleted it; None: it is larger."""
         from google.protobuf.json_format import MessageToJson
-        from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.history.v1 import History
-        from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 
         whole, token = History(), b""
         while True:
-            request = GetWorkflowExecutionHistoryRequest(
-                namespace=self._worker.temporal_namespace,
-                execution=WorkflowExecution(workflow_id=recorded.workflow_id, run_id=recorded.run_id),
-                next_page_token=token,
-            )
             page = await self._temporal.ask(
                 self._worker,
-                request,
+                "GetWorkflowExecutionHistory",
                 lambda answer: (answer.history, answer.next_page_token) if answer else None,
                 may_be_absent=True,
+                execution={"workflow_id": recorded.workflow_id, "run_id": recorded.run_id},
+                next_page_token=token,
             )
             if not page:
                 return ""
