@@ -20,12 +20,12 @@ from twgen.model.analysis import (
     OnFailure,
     WorkflowFailures,
 )
-from twgen.model.marks import MarkKey
 from twgen.model.spec import Rollout, RolloutStep, Strategy
 from twgen.planning.rollout import WriteMarks, next_write
 from twgen.planning.sentences import spoken
 from twgen.simulating.simulate import NO_TIME, initial_state, usual_world
 from twgen.simulating.worker import Measuring, SimulatedWorker
+from twgen.versioning.names import MarkKey
 
 RAMPS = 1000
 BOUND, FAILING = 0.01, 0.2

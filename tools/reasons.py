@@ -8,10 +8,10 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from twgen.model.marks import MarkKey
 from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.planning.routing.table import TABLE
 from twgen.planning.versions.table import LIVE, WITHOUT_DEPLOYMENT
+from twgen.versioning.names import MarkKey
 
 _HEAD = """\
 # Reasons

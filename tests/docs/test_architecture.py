@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from twgen.model.marks import MarkKey
 from twgen.planning.routing.table import TABLE
 from twgen.versioning import names
+from twgen.versioning.names import MarkKey
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"

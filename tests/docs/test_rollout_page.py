@@ -15,11 +15,11 @@ from tests.servers.live import ENVIRONMENT
 from tools.documentation import foretold, rollbacks
 from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
 from twgen import errors
-from twgen.model.marks import MarkKey
 from twgen.model.status import RolloutStatus
 from twgen.records.rollout_status import ANSWER_ENTRIES
 from twgen.specs.attached import KINDS
 from twgen.versioning import names
+from twgen.versioning.names import MarkKey
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]

@@ -28,9 +28,9 @@ from temporalio.api.workflowservice.v1 import (
     SetWorkerDeploymentManagerResponse,
 )
 
-from twgen.model.marks import MarkKey
 from twgen.model.temporal import Drainage, GateRun, GateStatus, UpdateState, Version, VersionStatus
 from twgen.simulating.servers import TemporalModel
+from twgen.versioning.names import MarkKey
 
 _WORKER = "shop/payments"
 _STATUSES = {

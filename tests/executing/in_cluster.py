@@ -18,7 +18,6 @@ from tests.strategies import AUTOSCALER
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.executing.cluster import restart_job
-from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import AnswerState, Driver, Request, Verb
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
@@ -28,6 +27,7 @@ from twgen.records.rollout_status import annotation_of, write_request
 from twgen.versioning.names import (
     INTENT_HASH,
     REQUEST_ANNOTATIONS,
+    MarkKey,
     attached_resource_name,
     rollout_labels,
     rollout_selector,

@@ -17,7 +17,6 @@ from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.ports import Reported, View
 from twgen.executing.unattended import carry_out
-from twgen.model.marks import MarkKey
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import RoutingPlan, WorkerPlan
@@ -28,7 +27,7 @@ from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.objects import attached_objects
 from twgen.reading.rollouts import RolloutReader, read_intent, read_reported, read_rollout_status
 from twgen.records.intent import Intent
-from twgen.versioning.names import INTENT_HASH
+from twgen.versioning.names import INTENT_HASH, MarkKey
 
 if TYPE_CHECKING:
     from tests.executing.in_cluster import Cluster

@@ -11,12 +11,12 @@ from typing import Any
 from tests.planning.situations import MAIN, NOW
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import TwgenError
-from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.temporal import GateStatus, WorkerDeployment
 from twgen.model.times import format_time
 from twgen.planning.version_status import stay_began
 from twgen.simulating.servers import TemporalModel, server_of
+from twgen.versioning.names import MarkKey
 
 ELSE = "somebody/else"
 _LONGEST = 72 * HOUR

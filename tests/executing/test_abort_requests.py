@@ -14,10 +14,10 @@ from tests.executing.trouble import TROUBLES
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.cli.by_name import Named, refused_or_sent
 from twgen.clients.deadline import Deadline
-from twgen.model.marks import MarkKey
 from twgen.model.rollout import Answer, AnswerState, Request, Verb
 from twgen.model.status import RolloutStatus
 from twgen.records.rollout_status import parse_rollout_status
+from twgen.versioning.names import MarkKey
 
 
 @pytest.mark.parametrize("verb", sorted(set(Verb) - {Verb.ABORT}))

@@ -24,7 +24,6 @@ from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.ports import View
 from twgen.executing.rollout import Rollout
 from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
-from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.spec import Gate, WorkerSpec
@@ -34,6 +33,7 @@ from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import abort, promote, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
+from twgen.versioning.names import MarkKey
 
 
 def seen(

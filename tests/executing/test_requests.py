@@ -12,12 +12,11 @@ from tests.executing.in_cluster import Cluster
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import StateUnavailable
 from twgen.executing.cluster import ClusterWriter
-from twgen.model.marks import MarkKey
 from twgen.model.rollout import Answer, AnswerState, Request, Verb
 from twgen.model.times import format_time
 from twgen.planning.requests import not_permitted
 from twgen.records.rollout_status import ANSWER_ENTRIES, annotation_of, write_answer, write_request
-from twgen.versioning.names import REQUEST
+from twgen.versioning.names import REQUEST, MarkKey
 
 RAMPING = 30 * SECOND
 """After so long the target has its first share."""

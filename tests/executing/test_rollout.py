@@ -15,12 +15,12 @@ from tests.planning.situations import RAMPS
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import Rollout
-from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
+from twgen.versioning.names import MarkKey
 
 
 def rolled_out(client: Client, *, once: bool = False) -> WorkerPlan:

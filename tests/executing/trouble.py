@@ -13,7 +13,6 @@ from tests.planning.times import SECOND
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
 from twgen.executing.ports import View
 from twgen.executing.rollout import Rollout
-from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
@@ -21,6 +20,7 @@ from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.version_status import is_in_force
+from twgen.versioning.names import MarkKey, read_mark
 
 ME, YOU = "twgen/me", "twgen/you"
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check", input={"deep": True})))

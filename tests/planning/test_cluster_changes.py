@@ -9,7 +9,6 @@ from tests import strategies
 from tests.planning.situations import RAMPS, drained, live, planned, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR
 from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, NOW, SIZED_BY_HPA, a_spec, live_manifest
-from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerVersions
 from twgen.model.rollout import RolloutInCluster
@@ -17,7 +16,7 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster, Owning, left_over, replica_changes, unowned
 from twgen.planning.plan import plan_versions
-from twgen.versioning.names import attached_resource_name
+from twgen.versioning.names import MarkKey, attached_resource_name
 
 SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
 HPA = {"managedFields": SIZED_BY_HPA}

@@ -22,7 +22,6 @@ from twgen.model.diagnosis import (
     TickInstallation,
 )
 from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
-from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, Operator, RolloutPod, TickSettings
 from twgen.model.policy import PolicyStep
 from twgen.model.rollout import Driver
@@ -33,6 +32,7 @@ from twgen.planning.diagnosis.argocd import is_looked_after, seconds_of, version
 from twgen.planning.diagnosis.findings import findings
 from twgen.planning.diagnosis.rights import needs_of_tick
 from twgen.planning.plan import make_plan
+from twgen.versioning.names import MarkKey
 
 S = VersionStatus
 WELL = temporal(version("v3", S.CURRENT), traffic=routing("v3"))

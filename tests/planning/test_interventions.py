@@ -10,12 +10,12 @@ import pytest
 from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, target_in, temporal, version
 from tests.planning.times import HOUR, MINUTE
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
-from twgen.model.marks import MarkKey
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 from twgen.planning.interventions import Intervention, abort, is_done, pause, promote, resume, retire, retry
 from twgen.planning.routing.target import Target
+from twgen.versioning.names import MarkKey
 
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
 MARK = {"by": "a person"}

@@ -18,7 +18,6 @@ from tests.planning.situations import (
     version,
 )
 from tests.planning.times import DAY, HOUR, MINUTE, ago
-from twgen.model.marks import MarkKey
 from twgen.model.spec import Gate, PodTemplate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, WorkerDeployment
 from twgen.model.temporal import VersionStatus as S
@@ -26,6 +25,7 @@ from twgen.model.times import format_time
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
 from twgen.versioning.injection import with_task_queue
+from twgen.versioning.names import MarkKey
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
 CURRENT = version("v1", S.CURRENT, task_queues=(TaskQueue("old", TaskQueueType.WORKFLOW),))

@@ -9,7 +9,6 @@ import pytest
 
 from tests.planning.situations import MAIN, NOW, RAMPS, drained, live, routing, situation, temporal, version
 from tests.planning.times import HOUR, MINUTE, SECOND
-from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
 from twgen.model.rollout import Driver
 from twgen.model.temporal import VersionStatus as S
@@ -28,6 +27,7 @@ from twgen.planning.refresh import (
     runs_again,
     within_a_minute,
 )
+from twgen.versioning.names import MarkKey
 
 CALLER = Caller("me", forced=True)
 SAME = Rendered("shop/payments", "pay", "now", frozenset({"now"}))

@@ -11,7 +11,6 @@ from tests.planning.situations import MAIN, NOW, RAMPS, live, planned, routing, 
 from tests.planning.times import HOUR, MINUTE, SECOND, ago
 from tests.schemas.printed import reported
 from tests.strategies import specs, worlds
-from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.reasons import Until
@@ -36,6 +35,7 @@ from twgen.planning.rollout import (
 )
 from twgen.planning.routing.table import TABLE
 from twgen.planning.sentences import timed, untimed
+from twgen.versioning.names import MarkKey
 
 
 def ramping(age: timedelta, percentage: float = 25) -> WorkerPlan:

@@ -12,8 +12,8 @@ from twgen.cli.doctor import application_of
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
+from twgen.reading.installation.cluster import read_orphans
 from twgen.reading.installation.installed import read_tick
-from twgen.reading.installation.workloads import read_orphans
 from twgen.reading.objects import objects_to_import
 from twgen.records.intent import intent_of
 

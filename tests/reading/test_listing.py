@@ -11,8 +11,8 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.http import Unreadable
 from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.errors import StateUnavailable
-from twgen.reading import listing
-from twgen.reading.listing import config_maps_path, rollout_objects
+from twgen.reading import kubernetes
+from twgen.reading.kubernetes import config_maps_path, rollout_objects
 from twgen.yaml.source import Budget, Limits
 
 PAGE = Limits(bytes=10_000)
@@ -71,9 +71,9 @@ def names(
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "_OF_A_PAGE", PAGE)
-    monkeypatch.setattr(listing, "_OF_A_NAMESPACE", 8 * PAGE.bytes)
-    monkeypatch.setattr(listing, "_LEAST", 50)
+    monkeypatch.setattr(kubernetes, "_OF_A_PAGE", PAGE)
+    monkeypatch.setattr(kubernetes, "_OF_A_NAMESPACE", 8 * PAGE.bytes)
+    monkeypatch.setattr(kubernetes, "_LEAST", 50)
 
 
 def test_page_that_is_too_large_is_halved_and_all_objects_are_listed() -> None:

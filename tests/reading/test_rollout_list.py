@@ -9,7 +9,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Part
 from twgen.errors import StateUnavailable
 from twgen.model.rollout import RolloutMetadata
-from twgen.reading.listing import list_rollouts
+from twgen.reading.kubernetes import list_rollouts
 from twgen.versioning.names import rollout_labels
 
 

@@ -15,7 +15,7 @@ from twgen.errors import StateUnavailable
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
-from twgen.reading import listing
+from twgen.reading import kubernetes
 from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster, specs_of_intents
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.records.rollout_status import write_rollout_status
@@ -222,7 +222,7 @@ def test_list_that_never_ends_is_not_followed_for_ever(monkeypatch: pytest.Monke
         async def ask(self, *_: object, **__: object) -> tuple[int, Mapping[str, Any]]:
             return 200, {"items": [], "metadata": {"continue": "more"}}
 
-    monkeypatch.setattr(listing, "MOST_LISTED", 500)
+    monkeypatch.setattr(kubernetes, "MOST_LISTED", 500)
     with pytest.raises(StateUnavailable, match="configmaps cannot be read: its list has more than 500 obj"):
         Endless().read()
 

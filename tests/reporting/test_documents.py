@@ -22,7 +22,6 @@ from tests.planning.situations import (
 from tests.reporting.reports import a_plan, values
 from twgen.model.analysis import Judgement, Verdict
 from twgen.model.draining import BatchAction, DrainingAction, ScheduledAction
-from twgen.model.marks import MarkKey
 from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.status import AttachedState, AttachedView, ReportedChange, StepPlace, StepView
@@ -33,6 +32,7 @@ from twgen.model.world import World
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.plan.document import PLAN
 from twgen.reporting.timeline.document import TIMELINE
+from twgen.versioning.names import MarkKey
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 QUEUE = replace(MAIN, name="mail")

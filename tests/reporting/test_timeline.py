@@ -18,7 +18,6 @@ from tests.planning.situations import DAY, MINUTE, live, routing, situation, tem
 from tests.simulating.stories import ALL_AT_ONCE, GATED, PROGRESSIVE, a_worker_spec, tell
 from tests.strategies import NOW, specs, worlds
 from twgen.model.analysis import Analysis, ClosedStatus, Metric, OnFailure, WorkflowFailures
-from twgen.model.marks import MarkKey
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.timeline import Stage, Timeline, Traffic
@@ -27,6 +26,7 @@ from twgen.reporting.printable import printable
 from twgen.reporting.timeline.document import TIMELINE
 from twgen.reporting.timeline.picture import scale_of, timeline_svg
 from twgen.reporting.timeline.text import timeline_text
+from twgen.versioning.names import MarkKey
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "timeline.json").read_text())

@@ -28,8 +28,8 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.workflows import events_of, start
-from twgen.model.marks import MarkKey
 from twgen.model.times import parse_time
+from twgen.versioning.names import MarkKey
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

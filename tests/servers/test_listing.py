@@ -15,8 +15,8 @@ from twgen.model.plan import Phase
 from twgen.model.rollout import Driver, RolloutMetadata
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
-from twgen.reading import listing
-from twgen.reading.listing import config_maps_path, list_rollouts, rollout_objects
+from twgen.reading import kubernetes
+from twgen.reading.kubernetes import config_maps_path, list_rollouts, rollout_objects
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import write_rollout_status
 from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT, rollout_labels
@@ -125,9 +125,9 @@ def test_namespace_with_too_much_is_left_out_of_the_rest_of_the_list(
         put(cluster, first, f"x{number:02}", data={"a": "x" * 2_000})
         if number < 15:
             put(cluster, last, f"y{number:02}")
-    monkeypatch.setattr(listing, "_PAGE", 10)
-    monkeypatch.setattr(listing, "_LEAST", 1)
-    monkeypatch.setattr(listing, "_OF_A_NAMESPACE", 50_000)
+    monkeypatch.setattr(kubernetes, "_PAGE", 10)
+    monkeypatch.setattr(kubernetes, "_LEAST", 1)
+    monkeypatch.setattr(kubernetes, "_OF_A_NAMESPACE", 50_000)
     skipped: list[str] = []
 
     async def names(client: KubernetesClient) -> list[tuple[str, str]]:

@@ -13,7 +13,6 @@ from testing.servers import FOUR_PARTITIONS, NEWEST, OLDEST, TemporalServer, tem
 from testing.workers import IDENTITY, DeployedWorker
 from tests.servers.reading import read
 from tests.servers.specs import worker_spec
-from twgen.model.marks import Mark, MarkKey, write_mark
 from twgen.model.spec import Gate
 from twgen.model.temporal import (
     GateStatus,
@@ -24,6 +23,7 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
+from twgen.versioning.names import Mark, MarkKey, write_mark
 
 pytestmark = pytest.mark.server
 

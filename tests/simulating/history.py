@@ -14,7 +14,6 @@ from typing import Any, Literal
 from tests.simulating.attached_objects import Objects
 from tests.strategies import NOW
 from twgen.model.analysis import FailureCount, Failures, Measurement, Metric
-from twgen.model.marks import MarkKey, read_mark
 from twgen.model.plan import (
     GateStart,
     Phase,
@@ -36,6 +35,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.version_status import CLOCKS_DIFFER, shares
 from twgen.rendering.manifests import render_manifests
 from twgen.simulating.worker import SimulatedWorker
+from twgen.versioning.names import MarkKey, read_mark
 
 ALL = 100.0
 SOON = 3

@@ -16,7 +16,6 @@ from tests.strategies import AUTOSCALER, BUDGET, NOW, a_spec, with_policy, world
 from twgen.errors import TwgenError
 from twgen.model.analysis import Analysis, ClosedStatus, Metric, OnFailure, WorkflowFailures
 from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
-from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.policy import PolicyStep
 from twgen.model.reasons import RoutingReason as Reason
@@ -30,6 +29,7 @@ from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import next_write
 from twgen.simulating.servers import server_of
 from twgen.simulating.simulate import initial_state
+from twgen.versioning.names import MarkKey
 
 MOMENT = timedelta(seconds=10)
 """Between what two people do: what happens within five seconds is one change to a server that tells less."""

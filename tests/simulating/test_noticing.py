@@ -18,11 +18,11 @@ from twgen.model.analysis import (
     OnFailure,
     WorkflowFailures,
 )
-from twgen.model.marks import MarkKey
 from twgen.model.timeline import Traffic
 from twgen.planning.analysis.noticing import noticed
 from twgen.planning.rollout import only_time_passes_until, until_next_look
 from twgen.simulating.simulate import initial_state, usual_world
+from twgen.versioning.names import MarkKey
 
 
 def counting(max_ratio: float | None, at_least: int) -> Analysis:

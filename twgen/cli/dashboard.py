@@ -31,7 +31,7 @@ from twgen.model.diagnosis import Account, Need, Right, Severity
 from twgen.model.rollout import Verb
 from twgen.model.status import RolloutStatus
 from twgen.planning.requests import offered, same_that_waits
-from twgen.reading.installation.api_server import refused_needs
+from twgen.reading.installation.cluster import refused_needs
 from twgen.reporting.printable import printable
 from twgen.reporting.status.lines import when_answered
 from twgen.versioning.names import rollout_status_name

@@ -51,15 +51,18 @@ from twgen.planning.diagnosis.rights import (
 from twgen.planning.plan import make_plan
 from twgen.planning.reads import unread_lines
 from twgen.planning.rollout import overdue
-from twgen.reading.installation.api_server import (
+from twgen.reading.installation.cluster import (
     absent_accounts,
     clock_ahead,
     cluster_scoped,
+    jobless_intents,
+    read_carriers,
+    read_orphans,
     refused_needs,
+    stuck_rollouts,
     whoami,
 )
 from twgen.reading.installation.installed import read_argocd, read_tick
-from twgen.reading.installation.workloads import jobless_intents, read_carriers, read_orphans, stuck_rollouts
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.records.intent import Intent

@@ -16,7 +16,7 @@ from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import as_expected, overdue
-from twgen.reading.installation.workloads import read_orphans
+from twgen.reading.installation.cluster import read_orphans
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text

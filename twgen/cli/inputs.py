@@ -315,7 +315,7 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
         return
     from twgen.cli.live import Connections, Servers
     from twgen.clients.deadline import Deadline
-    from twgen.reading.installation.api_server import cluster_scoped
+    from twgen.reading.installation.cluster import cluster_scoped
 
     async def scoped_kinds(opened: Connections) -> frozenset[GroupKind]:
         client = opened.kubernetes

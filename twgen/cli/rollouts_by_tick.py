@@ -24,7 +24,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.drivers import Shard
 from twgen.planning.rollout import needs_a_rollout
-from twgen.reading.listing import list_rollouts
+from twgen.reading.kubernetes import list_rollouts
 from twgen.reading.rollouts import specs_of
 from twgen.records.intent import Intent, UnusableIntent
 from twgen.records.rollout_status import is_of

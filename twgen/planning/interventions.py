@@ -6,7 +6,6 @@ from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.analysis import Verdict
-from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.values import dataclass
@@ -24,6 +23,7 @@ from twgen.planning.routing.gates import (
 from twgen.planning.routing.polling import ignores_missing_queues, missing_queue, polls_until
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, spoken
+from twgen.versioning.names import MarkKey
 
 
 @dataclass(frozen=True, slots=True)

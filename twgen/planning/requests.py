@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
-from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase
 from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import Answer, AnswerState, Driver, PendingRequest, Request, Verb
@@ -17,6 +16,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
 from twgen.planning.version_status import ALL_TRAFFIC
 from twgen.planning.worker_status import FAILED_TESTS
+from twgen.versioning.names import MarkKey
 
 _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVALID_INTENT}
 

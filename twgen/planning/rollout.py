@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.model.marks import Mark, MarkKey, write_mark
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.reasons import Until
@@ -19,6 +18,7 @@ from twgen.planning.routing.gates import gates_before
 from twgen.planning.routing.table import is_updating
 from twgen.planning.sentences import rounded_percentage, untimed
 from twgen.planning.version_status import ALL_TRAFFIC, stay_began
+from twgen.versioning.names import Mark, MarkKey, write_mark
 
 FAILED_LOOK = timedelta(seconds=5)
 """The time until the next look, after a look that failed."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from twgen.model.marks import Lifetime, Mark, MarkKey, read_mark
 from twgen.model.temporal import RampingVersion, Routing, Version, VersionStatus, WorkerDeployment
+from twgen.versioning.names import Lifetime, Mark, MarkKey, read_mark
 
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """New workflows go to versions with these statuses."""

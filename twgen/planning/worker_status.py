@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import (
     Phase,
@@ -50,6 +49,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, timed
 from twgen.planning.version_status import shares
 from twgen.planning.versions.plan import holds_a_place, later_actions
+from twgen.versioning.names import MarkKey, read_mark
 
 URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 """The phases; those that need a person come first."""

@@ -20,8 +20,14 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
-from twgen.reading.kubernetes import owners_of, pods_path, read_config_map, read_list
-from twgen.reading.listing import config_maps_path, rollout_objects
+from twgen.reading.kubernetes import (
+    config_maps_path,
+    owners_of,
+    pods_path,
+    read_config_map,
+    read_list,
+    rollout_objects,
+)
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import is_of, parse_pending, parse_rollout_status
 from twgen.reporting.bugs import Bug

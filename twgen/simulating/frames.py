@@ -7,7 +7,6 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from twgen.model.marks import MarkKey
 from twgen.model.problem import counted
 from twgen.model.temporal import GateStatus, VersionStatus, WorkerDeployment
 from twgen.model.timeline import Event, Happening, Lane, Span, Stage
@@ -15,6 +14,7 @@ from twgen.planning.routing.gates import worst
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import ALL_TRAFFIC, ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker
+from twgen.versioning.names import MarkKey
 
 _UNVERSIONED = ""
 _CURRENT, _RAMPING = VersionStatus.CURRENT, VersionStatus.RAMPING

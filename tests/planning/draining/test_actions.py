@@ -11,7 +11,6 @@ from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.draining import Batch, BatchAction, DrainingAction, DrainingEntry, ScheduledAction
-from twgen.model.marks import MarkKey
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeployment
@@ -28,6 +27,7 @@ from twgen.planning.draining.actions import (
     schedules,
 )
 from twgen.planning.routing.target import Target
+from twgen.versioning.names import MarkKey
 
 S = VersionStatus
 SIGNAL = DrainingAction(BatchAction.SIGNAL, ("Poller",), signal_name="stop")

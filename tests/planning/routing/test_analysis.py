@@ -20,7 +20,6 @@ from twgen.model.analysis import (
     Verdict,
     WorkflowFailures,
 )
-from twgen.model.marks import MarkKey
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
@@ -29,6 +28,7 @@ from twgen.planning.interventions import promote, resume
 from twgen.planning.reads import further_reads
 from twgen.planning.rollout import WriteMarks, next_write
 from twgen.planning.routing.target import Target
+from twgen.versioning.names import MarkKey
 
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
 FAILS, WELL, UNKNOWN = FailureCount(41, 9), FailureCount(41, 0), None

@@ -22,7 +22,6 @@ from tests.planning.situations import (
     version,
 )
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
-from twgen.model.marks import Lifetime, Mark, MarkKey, read_mark, write_mark
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import PolicyStep
 from twgen.model.reasons import RoutingReason as Reason
@@ -33,6 +32,7 @@ from twgen.planning.interventions import pause, promote
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import is_in_force
+from twgen.versioning.names import Lifetime, Mark, MarkKey, read_mark, write_mark
 
 S = VersionStatus
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Smoke")))

@@ -21,7 +21,6 @@ from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
 from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
-from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.policy import PolicyStep
 from twgen.model.reasons import RoutingReason as Reason
@@ -32,6 +31,7 @@ from twgen.planning.interventions import promote, resume, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads
 from twgen.planning.routing.target import Target
+from twgen.versioning.names import MarkKey
 
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
 AT_25 = "test@25-shop/payments:v3-main"

@@ -19,7 +19,6 @@ from tests.planning.situations import (
 )
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND
 from tests.strategies import NOW, with_policy
-from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import NoPollers, WhenNoPollers
 from twgen.model.reasons import RoutingReason as Reason
@@ -27,6 +26,7 @@ from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.world import World
 from twgen.planning.rollout import Claim, WriteMarks, next_write
+from twgen.versioning.names import MarkKey
 
 NOBODY = replace(MAIN, pollers=False)
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from twgen.model.diagnosis import Finding, Installation, Severity
-from twgen.model.marks import MarkKey
 from twgen.model.operator import Operator
 from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS, Policy
@@ -24,6 +23,7 @@ from twgen.planning.plan import worker_world
 from twgen.planning.routing.polling import DEFAULT_LIMIT, polls_instead
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, spoken
+from twgen.versioning.names import MarkKey
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, BatchAction, DrainingAction, Repeat, ScheduledAction
-from twgen.model.marks import MarkKey
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER, format_time, later, parse_time
@@ -20,6 +19,7 @@ from twgen.planning.ownership import managed_by
 from twgen.planning.routing.gates import why_not_moved
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import HAD_TRAFFIC, UNREGISTERED, is_retired, status_of
+from twgen.versioning.names import MarkKey
 
 _SAME_TIME = timedelta(minutes=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""

@@ -11,7 +11,6 @@ from hashlib import sha256
 from itertools import chain, count, zip_longest
 from typing import TypeVar
 
-from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart
 from twgen.model.policy import ReplayBefore
 from twgen.model.spec import Strategy, WorkerSpec
@@ -20,6 +19,7 @@ from twgen.model.values import dataclass
 from twgen.model.world import Recorded, ReplayRun, ReplayState
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage
+from twgen.versioning.names import MarkKey
 
 GATE_TIMEOUT = timedelta(hours=1)
 """The time after which Temporal ends a gate."""

@@ -18,7 +18,6 @@ from shlex import quote
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from twgen.model.analysis import OnFailure, Verdict
-from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import WhenNoPollers
 from twgen.model.problem import counted
@@ -58,6 +57,7 @@ from twgen.planning.sentences import (
 )
 from twgen.planning.version_status import IN_ROUTING, routed_build_ids, shares
 from twgen.versioning.build_ids import may_be_ours
+from twgen.versioning.names import MarkKey
 
 _UPDATE_LIMIT = timedelta(minutes=2)
 """The rollout waits no longer than this for a routing update."""

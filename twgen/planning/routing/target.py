@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import Any
 
 from twgen.model.analysis import Analysis, Judgement, OnFailure
-from twgen.model.marks import Mark, MarkKey, read_mark, write_mark
 from twgen.model.plan import Phase
 from twgen.model.policy import POLLERS_ARE_LISTED, WhenNoPollers
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
@@ -25,6 +24,7 @@ from twgen.planning.analysis.verdicts import judgements
 from twgen.planning.sentences import how_to_resume, rounded_percentage, spoken, version_name
 from twgen.planning.version_status import UNREGISTERED, is_in_force, recently_current, status_of, stay_began
 from twgen.planning.versions.facts import deployments_of
+from twgen.versioning.names import Mark, MarkKey, read_mark, write_mark
 
 
 @dataclass(frozen=True, slots=True)

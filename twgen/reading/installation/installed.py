@@ -18,7 +18,7 @@ from twgen.model.operator import Operator, TickSettings
 from twgen.model.paths import value_at
 from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
-from twgen.reading.installation.workloads import pods_that_wait
+from twgen.reading.installation.cluster import pods_that_wait
 from twgen.reading.kubernetes import read_config_map, read_list, read_path
 from twgen.records.operator_config import parse_operator
 from twgen.versioning.names import is_dns_name
