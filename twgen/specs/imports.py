@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from twgen.cluster.deployments import DEPLOYMENT, live_deployment
+from twgen.cluster.deployments import DEPLOYMENT, METADATA, live_deployment
 from twgen.cluster.server_defaults import without_server_fields
-from twgen.model.forms import NAME
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import EnvironmentNames
 from twgen.model.problem import Document, quoted
-from twgen.model.shapes import Findings, fits
+from twgen.model.record_shapes import Field, excerpt
+from twgen.model.shapes import Findings, mapping
 from twgen.model.spec import Connection, SecretKey
 from twgen.model.world import LiveDeployment
 from twgen.specs.attached import KINDS
@@ -50,6 +50,8 @@ _Field = tuple[str, ...]
 _KEY = "TEMPORAL_API_KEY"
 _OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
 """Prefixes of the variables that hold credentials: a Connection names a Secret in their place."""
+
+_OBJECT = excerpt(Field("metadata", METADATA, required=True), Field("spec", mapping(), required=True))
 
 Container = Mapping[str, Any]
 
@@ -145,10 +147,7 @@ def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDep
     for document in documents:
         if not is_of_a_version(document.value):
             continue
-        findings = Findings()
-        DEPLOYMENT.read(document.value, None, findings)
-        live = None if findings.problems else live_deployment(document.value)
-        if live:
+        if _is_sound(document.value) and (live := live_deployment(document.value)):
             by_namespace.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
         else:
             name = value_at(document.value, "metadata", "name")
@@ -173,30 +172,9 @@ def _is_plain(value: Any) -> bool:
 
 def _is_sound(value: Any) -> bool:
     """The name can be a file name, and the fields that twgen reads have the right types."""
-    name, spec = value_at(value, "metadata", "name"), value_at(value, "spec")
-    texts = [value_at(value, "metadata", field) or {} for field in ("labels", "annotations")]
-    if not isinstance(name, str) or not fits(NAME, name) or not isinstance(spec, dict):
-        return False
-    if not all(isinstance(item, dict) for item in texts):
-        return False
-    if not _is_deployment(value):
-        return True
-    pods = value_at(spec, "template", "spec")
-    containers = value_at(pods, "containers")
-    metadata = value_at(spec, "template", "metadata") or {}
-    return (
-        isinstance(containers, list)
-        and bool(containers)
-        and isinstance(metadata, dict)
-        and all(isinstance(metadata.get(field) or {}, dict) for field in ("labels", "annotations"))
-        and all(
-            isinstance(container, dict)
-            and isinstance(container.get("image") or "", str)
-            and isinstance(container.get("env") or [], list)
-            and all(isinstance(variable, dict) for variable in container.get("env") or ())
-            for container in containers
-        )
-    )
+    findings = Findings()
+    (DEPLOYMENT if _is_deployment(value) else _OBJECT).read(value, None, findings)
+    return not findings.problems
 
 
 def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:

@@ -1,6 +1,6 @@
 """Read all documents into workers, and collect all problems."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -42,13 +42,8 @@ _REFERENCES = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
 _REMEDY = ": write the name of an existing worker, give its file too, or remove this document"
 
 
-class _Connections(NamedTuple):
-    """The Connections of all documents."""
-
-    named: dict[tuple[str, str], dict[str, Connection]]
-    """By kind and namespace, then by name."""
-    first_namespace: dict[str, str]
-    """The first namespace that has a Connection of a name."""
+_Connections = Mapping[tuple[str, str], Mapping[str, Connection]]
+"""By kind and namespace, then by name."""
 
 
 class Specs(NamedTuple):
@@ -195,12 +190,10 @@ def _workers(
     of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
     for spec in documents.specs:
         of_kind[spec.kind.name].append(spec)
-    named: dict[tuple[str, str], dict[str, Connection]] = {}
+    connections: dict[tuple[str, str], dict[str, Connection]] = {}
     for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION]):
-        of_namespace = named.setdefault((spec.kind.name, spec.namespace), {})
+        of_namespace = connections.setdefault((spec.kind.name, spec.namespace), {})
         of_namespace[spec.name] = parse_connection(spec.name, spec.fields, spec.document)
-    last_first = sorted(of_kind[kinds.CONNECTION], key=attrgetter("namespace"), reverse=True)
-    connections = _Connections(named, {spec.name: spec.namespace for spec in last_first if spec.namespace})
     policies = _policies(of_kind[kinds.POLICY])
     attached = _attached(of_kind[kinds.ATTACHED], attached_kinds)
     workers = []
@@ -280,7 +273,7 @@ def _connection_of(
     of_kinds: tuple[str, ...],
 ) -> Connection | str:
     places = ((kind, "" if kind == kinds.CLUSTER_CONNECTION else namespace) for kind in of_kinds)
-    here = [connections.named.get(place, {}) for place in places]
+    here = [connections.get(place, {}) for place in places]
     for known in here:
         if name in known:
             return known[name]
@@ -293,8 +286,9 @@ def _connection_of(
         wanted = f"{kinds.CLUSTER_CONNECTION} {quoted(name)}"
     else:
         wanted = f"{kinds.CONNECTION} {quoted(name)} in namespace {quoted(namespace)}"
-        if elsewhere := connections.first_namespace.get(name):
-            advice = f"; the one in namespace {quoted(elsewhere)} is only for workers there"
+        elsewhere = [place for (_, place), known in connections.items() if place and name in known]
+        if elsewhere:
+            advice = f"; the one in namespace {quoted(min(elsewhere))} is only for workers there"
     return f"there is no {wanted} among the documents{advice}"
 
 
