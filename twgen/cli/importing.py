@@ -17,7 +17,7 @@ from twgen.executing.files import write_files
 from twgen.model.problem import Document, counted
 from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, read_paths
-from twgen.reading.objects import InCluster, objects_to_import
+from twgen.reading.objects import objects_to_import
 from twgen.specs.imports import Imported, identity_of, imported, live_versions
 from twgen.versioning.names import CONTROLLER_API
 from twgen.yaml.editing import commented, edited
@@ -106,17 +106,17 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
             raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {name}")
     bare_names = [name.removeprefix(_DEPLOYMENT) for name in deployments]
 
-    async def work(opened: Connections) -> InCluster:
+    async def work(opened: Connections) -> tuple[list[Document], list[str]]:
         client = opened.cluster_for("--from-cluster")
         return await objects_to_import(client, namespace, bare_names, Deadline(settings.timeout))
 
     with Servers(settings) as servers:
-        in_cluster = servers.run((), work)
-    if in_cluster.absent and not settings.quiet:
-        kinds = listed(in_cluster.absent)
+        documents, absent = servers.run((), work)
+    if absent and not settings.quiet:
+        kinds = listed(absent)
         absence = f"the API server does not have {kinds} ({CONTROLLER_API})"
         warn([f"{absence}: none of the controller's objects is imported"])
-    return in_cluster.documents
+    return documents
 
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:

@@ -81,9 +81,9 @@ def record_targets(
         warn(problem_lines(located(ledgers_without_spec(settings, specs), settings.sources)))
     places = read_ledgers(specs.ledgers, settings.sources)
     recorded = recorded_versions(places)
-    files = ledger_files(specs.workers, places.values(), folder)
+    file_of, warnings = ledger_files(specs.workers, places.values(), folder)
     if not settings.quiet:
-        warn(files.warnings)
+        warn(warnings)
     collisions = [
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
@@ -97,7 +97,7 @@ def record_targets(
     older = [
         entry for spec in specs.workers for entry in _older(settings, spec, live or {}, set(recorded), now)
     ]
-    new = unrecorded([*entries, *older], places, files.by_worker)
+    new = unrecorded([*entries, *older], places, file_of)
     if new and check:
         names, (verb, them) = listed(sorted(map(str, new))), ("are", "them") if len(new) > 1 else ("is", "it")
         command_line = join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
@@ -105,7 +105,7 @@ def record_targets(
     with alone_in({file.parent for file in new}):
         # read again: another process may have recorded versions since the specs were read
         write_files(with_attributes(changed_files(new, settings.sources.text)))
-    return Recorded(new, len(older), sorted(set(files.by_worker.values())))
+    return Recorded(new, len(older), sorted(set(file_of.values())))
 
 
 def _versions_in_words(entries: Sequence[LedgerEntry]) -> str:

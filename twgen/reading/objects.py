@@ -1,7 +1,7 @@
 """Reading the objects of a cluster by kind: those attached to versions, and those that specs come from."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed
@@ -103,23 +103,16 @@ def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
             yield Condition(*texts)
 
 
-class InCluster(NamedTuple):
-    """The objects of a namespace that specs can be made from."""
-
-    documents: tuple[Document, ...]
-    absent: tuple[str, ...]
-    """The kinds of the controller that the API server does not know."""
-
-
 async def objects_to_import(
     client: KubernetesClient, namespace: str, deployments: Iterable[str], deadline: Deadline
-) -> InCluster:
+) -> tuple[list[Document], list[str]]:
     """The controller's objects of a namespace, all Deployments of versions, and these other Deployments.
 
-    Raises StateUnavailable if a named Deployment does not exist, or an object may not be read.
+    And the kinds of the controller that the API server does not know. Raises StateUnavailable if a named
+    Deployment does not exist, or an object may not be read.
     """
     objects: list[Mapping[str, Any]] = []
-    absent = []
+    absent: list[str] = []
     for kind in (WORKER, CONNECTION, ATTACHED):
         items = await _of_kind(client, namespace, kind, deadline)
         objects += items or ()
@@ -132,8 +125,7 @@ async def objects_to_import(
     named_objects = [await read_path(client, f"{folder}/{name}", deadline) for name in deployments]
     live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named_objects]
     objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
-    documents = (Document(f"namespace {namespace}", index, value) for index, value in enumerate(objects))
-    return InCluster(tuple(documents), tuple(absent))
+    return [Document(f"namespace {namespace}", *item) for item in enumerate(objects)], absent
 
 
 async def _of_kind(

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import Operator
@@ -105,16 +105,12 @@ def _read_record(
     return record
 
 
-class LedgerFiles(NamedTuple):
-    """The file of each worker, and a line for each worker that is recorded in another ledger too."""
+def ledger_files(
+    specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]", folder: Path
+) -> tuple[Mapping[str, Path], list[str]]:
+    """The file that records each worker, and a line for each worker that another ledger records too.
 
-    by_worker: Mapping[str, Path]
-    warnings: tuple[str, ...]
-
-
-def ledger_files(specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]", folder: Path) -> LedgerFiles:
-    """Where the versions of each worker are recorded; `folder` is the ledger of specs that are not in a file.
-
+    `folder` is the ledger of specs that are not in a file.
     A worker stays in the file that has it. A new one gets a file in the ledger next to its spec: a command
     that reads the spec, from a folder or as a file, reads that ledger too.
     """
@@ -135,7 +131,7 @@ def ledger_files(specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]",
                 " nearer to its spec; move all lines there, and remove"
                 f" {'it' if len(other_files) == 1 else 'them'}"
             )
-    return LedgerFiles(by_worker, tuple(warnings))
+    return by_worker, warnings
 
 
 def _is_kept(source: str) -> bool:

@@ -175,12 +175,12 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         runs = gates.result()
         measurements = tuple(task.result() for task in measuring)
         pinned = {build_id: task.result() for build_id, task in counting_pinned.items()}
-        counted = {**{name: count.number for name, count in pinned.items()}, **counting.result()}
+        counted = {**{name: number for name, (number, _) in pinned.items()}, **counting.result()}
         versions = tuple(
             replace(
                 version,
                 open_workflows=counted.get(version.build_id),
-                oldest_open_at=pinned[version.build_id].oldest_at if version.build_id in pinned else None,
+                oldest_open_at=pinned.get(version.build_id, (None, None))[1],
                 auto_upgrade_workflows=upgraded.get(version.build_id),
                 task_queues=with_pollers(version, spec.worker_deployment, polled, tasks, reading.read_at),
                 measurements=measurements if version.build_id == spec.build_id and reads.metrics else None,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from difflib import get_close_matches
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from twgen.clients.argocd import asked_since
 from twgen.clients.deadline import Deadline
@@ -21,6 +21,7 @@ from twgen.planning.diagnosis.rights import service_account
 from twgen.reading.installation.cluster import pods_that_wait
 from twgen.reading.kubernetes import read_config_map, read_list, read_path
 from twgen.records.operator_config import parse_operator
+from twgen.versioning.build_ids import image_tag
 from twgen.versioning.names import is_dns_name
 from twgen.yaml.reader import read_documents
 
@@ -42,15 +43,13 @@ _AROUND = re.compile(r".*exit status \d+: ")
 Object = Mapping[str, Any]
 
 
-class Partly(NamedTuple):
-    """The parts of an Argo CD that were read, and why other parts were not."""
+async def read_argocd(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> tuple[ArgoInstallation, Mapping[str, str]]:
+    """The Argo CD of a namespace, and why parts of it were not read, by part.
 
-    argocd: ArgoInstallation
-    not_checked: Mapping[str, str]
-
-
-async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadline) -> Partly:
-    """The Argo CD of a namespace; raises StateUnavailable if there is none, or it may not be read."""
+    Raises StateUnavailable if there is none, or it may not be read.
+    """
     deployments = await read_list(client, f"/apis/apps/v1/namespaces/{namespace}/deployments", deadline)
     deployments.sort(key=lambda item: str(item["metadata"]["name"]))
     servers = [
@@ -60,7 +59,8 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     if not containers:
         raise StateUnavailable(f"there is no repo-server in namespace {namespace}")
     own = [container for container in containers if container["name"] in _OWN or _is_argocd(container)]
-    argocd = ArgoInstallation(_tag_of(own), None, namespace=namespace)
+    tags = (image_tag(str(container.get("image"))) for container in own)
+    argocd = ArgoInstallation(next(filter(None, tags), ""), None, namespace=namespace)
     repo_server = next((item for item in servers if item["metadata"]["name"].endswith("repo-server")), None)
     not_checked: dict[str, str] = {}
     if repo_server:
@@ -91,7 +91,7 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
         argocd = replace(argocd, applications=tuple(_application(item) for item in items if _plugin_of(item)))
     except StateUnavailable as error:
         not_checked["Applications of Argo CD"] = str(error)
-    return Partly(argocd, not_checked)
+    return argocd, not_checked
 
 
 async def _plugin(
@@ -147,16 +147,6 @@ def _containers(deployment: Object) -> Sequence[Object]:
 
 def _is_argocd(container: Object) -> bool:
     return str(container.get("image")).partition("@")[0].partition(":")[0].endswith("/argocd")
-
-
-def _tag_of(containers: Sequence[Object]) -> str:
-    """The version in the first tag of these images; empty: no image has a tag."""
-    for container in containers:
-        image = str(container.get("image")).partition("@")[0]
-        _, has_tag, tag = image.rpartition("/")[2].partition(":")
-        if has_tag:
-            return tag
-    return ""
 
 
 def _plugin_of(application: Object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
@@ -55,15 +55,6 @@ class _Counts:
     counted: dict[NamedVersion, int] = field(default_factory=dict)
     failed: dict[NamedVersion, Exception] = field(default_factory=dict)
     """The failure of the call that was to count these versions."""
-
-
-class PinnedCount(NamedTuple):
-    """The open workflows that are pinned to a version."""
-
-    number: int | None = None
-    """None: not counted."""
-    oldest_at: datetime | None = None
-    """When the oldest started; None: there is none, or it was not found."""
 
 
 class TemporalReader:
@@ -242,20 +233,20 @@ class TemporalReader:
                 counts.counted.update(part.result())
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
-    async def pinned_count(self, spec: InTemporal, build_id: str) -> PinnedCount:
-        """How many open workflows are pinned to a version, and since when.
+    async def pinned_count(self, spec: InTemporal, build_id: str) -> tuple[int | None, datetime | None]:
+        """How many open workflows are pinned to a version, and since when; None: not counted, or not found.
 
         After a few versions of a namespace no more are asked for: the server lists only ten times a second.
         """
         key = place_of(spec)
         self._listed[key] += 1
         if self._listed[key] > _MOST_LISTED:
-            return PinnedCount()
+            return None, None
         query = still_open(pinned_to(spec.worker_deployment, build_id))
         starts, token = await self.workflows(spec, query, lambda info: moment(info, "start_time"))
         if token:
-            return PinnedCount(await self.count_workflows(spec, query))
-        return PinnedCount(len(starts), min(filter(None, starts), default=None))
+            return await self.count_workflows(spec, query), None
+        return len(starts), min(filter(None, starts), default=None)
 
     async def _count_each(
         self, spec: InTemporal, versions: Sequence[NamedVersion]
