@@ -9,7 +9,7 @@ from tools.published_schemas import SCHEMAS, schema_address
 from twgen.specs.attached import KINDS, TARGET_FIELDS
 from twgen.specs.validation.checks import Range
 from twgen.specs.validation.rules import FIELDS
-from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
+from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 
 QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 SCALARS: dict[str, dict[str, Any]] = {

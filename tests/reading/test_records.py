@@ -7,8 +7,7 @@ import pytest
 
 from twgen.errors import InvalidDocuments, StateUnavailable
 from twgen.model.operator import Operator
-from twgen.reading.documents import Sources
-from twgen.reading.records import read_operator_file, read_snapshot_file
+from twgen.reading.documents import Sources, read_operator_file, read_snapshot_file
 
 HEAD = 'apiVersion: twgen.io/v1alpha1\nkind: Snapshot\ntakenAt: "2026-11-21T12:00:00Z"\nworkers:\n'
 WORKER = "- {name: shop/pay, temporalNamespace: default, temporal: null}\n"

@@ -15,8 +15,7 @@ from twgen.model.world import World
 from twgen.specs.attached import KINDS
 from twgen.specs.validation.checks import LABEL_VALUE, SUBDOMAIN
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.kubernetes_types import POD_TEMPLATE
-from twgen.versioning.stored_form import stored_struct
+from twgen.versioning.stored_form import POD_TEMPLATE, stored_struct
 
 LONGEST_DEPLOYMENT = 63
 """The name of a Deployment begins those of its pods, and is a part of their host names."""

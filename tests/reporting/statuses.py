@@ -9,8 +9,7 @@ from twgen.model.times import parse_time
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
-from twgen.reading.documents import Sources, read_paths
-from twgen.reading.records import read_snapshot_file
+from twgen.reading.documents import Sources, read_paths, read_snapshot_file
 from twgen.reporting.status.trees import Layout, status_text
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
+from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 
 _TEXTS = (
     "",

@@ -7,7 +7,7 @@ import pytest
 
 from testing.building import built_program
 from tests.versioning.random_templates import random_quantity, random_template
-from twgen.versioning import kubernetes_types
+from twgen.versioning import stored_form
 from twgen.versioning.quantities import canonical_quantity
 from twgen.versioning.stored_form import stored_template, template_json
 
@@ -30,7 +30,9 @@ def _answers(go_tool: Path, mode: str, lines: list[str]) -> list[str]:
 
 def test_table_is_what_the_tool_writes(go_tool: Path) -> None:
     written = subprocess.run([go_tool], cwd=_TOOL, capture_output=True, encoding="utf-8", check=True).stdout
-    assert Path(kubernetes_types.__file__).with_suffix(".json").read_text(encoding="utf-8") == written
+    assert (
+        Path(stored_form.__file__).with_name("kubernetes_types.json").read_text(encoding="utf-8") == written
+    )
 
 
 @pytest.mark.parametrize(("kind", "file"), [("ScaledObject", "keda"), ("VerticalPodAutoscaler", "vpa")])

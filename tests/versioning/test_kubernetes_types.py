@@ -2,7 +2,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.versioning.vectors import vectors
-from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, struct_fields
+from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, struct_fields
 
 
 def test_defaults_of_a_template_are_those_of_the_controllers_schema() -> None:

@@ -23,8 +23,7 @@ from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.warnings import with_lost_references
-from twgen.reading.documents import Documents, Sources
-from twgen.reading.records import read_ledgers, read_snapshot_file
+from twgen.reading.documents import Documents, Sources, read_ledgers, read_snapshot_file
 from twgen.reading.templated import DIRECTORY, read_input
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects

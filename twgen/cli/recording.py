@@ -20,8 +20,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed
 from twgen.planning.versions.warnings import build_id_taken
-from twgen.reading.documents import ledger_folder, located
-from twgen.reading.records import ledger_files, read_ledgers
+from twgen.reading.documents import ledger_files, ledger_folder, located, read_ledgers
 from twgen.reading.templated import HELM
 from twgen.records.ledger import LedgerEntry, recorded_versions, why_unreadable
 from twgen.records.snapshot import write_snapshot

@@ -134,7 +134,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
             )
     operator = Operator()
     if path := params.get("operator_config"):
-        from twgen.reading.records import read_operator_file
+        from twgen.reading.documents import read_operator_file
 
         operator = read_operator_file(path, sources)
     if not params.get("quiet"):

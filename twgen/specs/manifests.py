@@ -16,7 +16,6 @@ from twgen.specs.deployments import RESOURCE_POLICY, why_not_of_versions
 from twgen.specs.kinds import WORKER_KINDS
 from twgen.specs.templates import why_no_image
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.kubernetes_types import POD_TEMPLATE
 from twgen.versioning.names import (
     CONTROLLER_API,
     HELM_HOOK,
@@ -27,7 +26,7 @@ from twgen.versioning.names import (
     ROLLOUT,
     SYNC_WAVE,
 )
-from twgen.versioning.stored_form import stored_struct
+from twgen.versioning.stored_form import POD_TEMPLATE, stored_struct
 
 _NEVER_WRITTEN = {"ownerReferences"}
 """Fields of metadata that specs must not have, so the table of types lacks them."""

@@ -23,10 +23,9 @@ from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_image, tag_can_move
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.injection import is_ever_injected
-from twgen.versioning.kubernetes_types import struct_fields
 from twgen.versioning.names import tells_versions_apart, unknown_placeholder
 from twgen.versioning.quantities import quantity_nanos
-from twgen.versioning.stored_form import stored_struct, template_json
+from twgen.versioning.stored_form import stored_struct, struct_fields, template_json
 
 BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
 """A whole number of bytes, with the common suffixes of a quantity."""

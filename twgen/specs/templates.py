@@ -18,7 +18,6 @@ from twgen.specs.together import unmeasured
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.injection import Identity, Injection, injection, is_ever_injected
-from twgen.versioning.kubernetes_types import POD_TEMPLATE
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     CONNECTION_HASH,
@@ -30,6 +29,7 @@ from twgen.versioning.names import (
     rollout_name,
     versioned_deployment_name,
 )
+from twgen.versioning.stored_form import POD_TEMPLATE
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 """Tags that are moved to a new image from time to time."""

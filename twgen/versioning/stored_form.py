@@ -1,19 +1,60 @@
 """The stored form of a pod template and of attached objects: the part that an API server keeps.
 
-The hashes of a version are of Go's JSON of it.
+The hashes of a version are of Go's JSON of it. Both follow a table of the fields of these objects, which
+tools/kubernetes_types writes from Kubernetes' own Go types, and from the custom resource definitions of KEDA
+and of the vertical pod autoscaler.
 """
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_REPORTED, Finding, noun, unknown_field, wrong_type
-from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
+
+_TABLE = f"{__file__.removesuffix('stored_form.py')}kubernetes_types.json"
+POD_TEMPLATE = "PodTemplateSpec"
+LIST = "[]"
+MAP = "{}"
+
+
+class Field(NamedTuple):
+    """One field of a struct; `written` says when Go's encoder writes it.
+
+    `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity or the name of a struct, with
+    `[]` (a list of) or `{}` (a map of) before it. `written` is `set` (when present), `filled` (when not the
+    zero value), `always` (the zero value when absent) or `orNull` (null when absent).
+    """
+
+    name: str
+    type: str
+    written: Literal["set", "filled", "always", "orNull"]
+    required: bool = False
+    default: Any = None
+    enum: Sequence[str] = ()
+    """Every value that an API server accepts; for a list, of its items."""
+    keys: Sequence[str] = ()
+    """The fields that identify the items of a list: server-side apply rejects two items with the same."""
+    minimum: int | None = None
+    nonempty: bool = False
+
+
+@cache
+def struct_fields(struct: str) -> tuple[Field, ...]:
+    """Return the fields of a struct in the order that Go writes them."""
+    return tuple(Field(**row) for row in _table()[struct])
+
+
+@cache
+def _table() -> dict[str, list[dict[str, Any]]]:
+    with open(_TABLE, encoding="utf-8") as file:
+        table: dict[str, list[dict[str, Any]]] = json.load(file)
+    return table
+
 
 _DIGITS_FIRST = re.compile(r"[+-]?\.?[0-9]")
 _A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"

@@ -8,7 +8,7 @@ from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_REPORTED, Finding, quoted
 from twgen.specs.validation.checks import Check, Range, Steps, Wrong, not_empty, one_of, when_filled
 from twgen.specs.validation.rules import FIELDS, STRUCTS
-from twgen.versioning.kubernetes_types import LIST, struct_fields
+from twgen.versioning.stored_form import LIST, struct_fields
 
 _MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
 _UNCHECKED = {"MetricIdentifier.selector"}
