@@ -15,7 +15,7 @@ from urllib3 import request
 
 from tests.schemas.printed import reported
 from tests.strategies import NOW
-from twgen.cli.serving import Answer, Board, Exposed, serving
+from twgen.cli.serving import Board, Exposed, Response, serving
 from twgen.model.operator import Links
 from twgen.model.plan import Phase
 from twgen.model.rollout import PendingRequest, Verb
@@ -188,7 +188,7 @@ def test_clients_that_send_nothing_keep_nobody_out() -> None:
 
 
 def test_clients_that_read_no_answer_keep_nobody_out() -> None:
-    large = Answer("200 OK", "text/plain", b"x" * 1_000_000)
+    large = Response("200 OK", "text/plain", b"x" * 1_000_000)
     with serving("--metrics", "127.0.0.1:0", lambda _: large) as port, ExitStack() as opened:
         for _ in range(8):
             client = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))

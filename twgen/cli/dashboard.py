@@ -23,7 +23,7 @@ from twgen.cli.fleet import namespace_of, read_fleet
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
-from twgen.cli.serving import Answer, Board, Request, serving
+from twgen.cli.serving import Board, Request, Response, serving
 from twgen.cli.settings import Named, Settings, clock, settings_of
 from twgen.clients.deadline import monotonic
 from twgen.errors import NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
@@ -125,7 +125,7 @@ class _Guard:
     """Shows the page only to requests with the token, and to no other site in a visitor's browser."""
 
     def __init__(
-        self, answer: Callable[[Request], Answer], press: Callable[[Request], Answer], token: str
+        self, answer: Callable[[Request], Response], press: Callable[[Request], Response], token: str
     ) -> None:
         self._answer = answer
         self._press = press
@@ -133,7 +133,7 @@ class _Guard:
         self.hosts: Collection[str] = ()
         """The Host headers that mean this server; empty: any."""
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """The answer, if the request may have it."""
         host, origin = str(request.get("HTTP_HOST", "")).lower(), request.get("HTTP_ORIGIN")
         token = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
@@ -143,9 +143,9 @@ class _Guard:
         is_allowed = (not self.hosts or host in self.hosts) and origin in origins
         if not is_allowed or not secrets.compare_digest(token.encode(), self._token.encode()):
             why = b"open the URL that `twgen dashboard` printed: it contains the token\n"
-            return Answer("403 Forbidden", "text/plain", why)
+            return Response("403 Forbidden", "text/plain", why)
         if request["PATH_INFO"] != "/":
-            return Answer("404 Not Found", "text/plain", b"there is only the page /\n")
+            return Response("404 Not Found", "text/plain", b"there is only the page /\n")
         return self._press(request) if is_press else self._answer(request)
 
 
@@ -205,7 +205,7 @@ class Presses:
                 worker: (need not in refused, now + _RIGHTS_LAST) for worker, need in needs.items()
             }
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """The answer to a press; it waits for the thread that carries it out."""
         if request.get("CONTENT_TYPE") != "application/json":
             return _text("415 Unsupported Media Type", "a press is JSON")
@@ -257,5 +257,5 @@ def _need(worker: str) -> Need:
     return Need(Account(""), namespace, right, "", Severity.ADVICE)
 
 
-def _text(status: str, text: str) -> Answer:
-    return Answer(status, "text/plain; charset=utf-8", f"{printable(text)}\n".encode())
+def _text(status: str, text: str) -> Response:
+    return Response(status, "text/plain; charset=utf-8", f"{printable(text)}\n".encode())

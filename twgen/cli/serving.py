@@ -45,7 +45,7 @@ Request = Mapping[str, Any]
 """The environ of WSGI (https://peps.python.org/pep-3333/#environ-variables)."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """The answer to a client."""
 
     status: str
@@ -91,7 +91,7 @@ class _Connection(HTTPChannel):
 def serving(
     option: str,
     address: str,
-    answer: Callable[[Request], Answer],
+    answer: Callable[[Request], Response],
     methods: Collection[str] = ("GET", "HEAD"),
 ) -> Iterator[int]:
     """Answer each request at HOST:PORT, or at :PORT of every address; yields the port (0 chooses a free one).
@@ -102,7 +102,9 @@ def serving(
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
         is_known = request["REQUEST_METHOD"] in methods
-        page = answer(request) if is_known else Answer("405 Method Not Allowed", "text/plain", b"only GET\n")
+        page = (
+            answer(request) if is_known else Response("405 Method Not Allowed", "text/plain", b"only GET\n")
+        )
         start(
             page.status,
             [("Content-Type", page.kind), ("Content-Length", str(len(page.body))), *page.headers],
@@ -177,12 +179,12 @@ class Board:
             # last: a thread that renders older statuses has the older bodies
             self._shown, self._rendered = shown, {}
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """The page; for a request of the open page itself, its current content."""
         from twgen.reporting.page.pages import fleet_page, fleet_part
 
         if not (now := self.read_at):
-            return Answer("503 Service Unavailable", "text/plain", b"nothing has been read yet\n")
+            return Response("503 Service Unavailable", "text/plain", b"nothing has been read yet\n")
         kind = _PART if request.get("HTTP_ACCEPT") == _PART else _PAGE
         rendered, failure = self._rendered, self.failure
         rendered_with, body = rendered.get((kind, bool(failure)), ("", None))
@@ -201,10 +203,10 @@ class Board:
         headers = (*_GUARDED, as_of, ("ETag", body.tag), ("Vary", "Accept, Accept-Encoding"))
         known = request.get("HTTP_IF_NONE_MATCH", "").split(",")
         if body.tag in map(str.strip, known):
-            return Answer("304 Not Modified", kind, b"", headers)
+            return Response("304 Not Modified", kind, b"", headers)
         if not _takes_gzip(request):
-            return Answer("200 OK", kind, body.plain, headers)
-        return Answer("200 OK", kind, body.zipped, (*headers, ("Content-Encoding", "gzip")))
+            return Response("200 OK", kind, body.plain, headers)
+        return Response("200 OK", kind, body.zipped, (*headers, ("Content-Encoding", "gzip")))
 
 
 class _Body(NamedTuple):
@@ -240,16 +242,16 @@ class Exposed:
     healthy_until: float = 0
     """On the monotonic clock: the next check must succeed by then."""
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """The answer at the path of the request."""
         match request["PATH_INFO"]:
             case "/":
                 return self.board.answer(request)
             case "/metrics":
-                return Answer("200 OK", CONTENT_TYPE, self.metrics)
+                return Response("200 OK", CONTENT_TYPE, self.metrics)
             case "/healthz" if time.monotonic() <= self.healthy_until:
-                return Answer("200 OK", "text/plain", b"ok\n")
+                return Response("200 OK", "text/plain", b"ok\n")
             case "/healthz":
                 why = b"no check has succeeded for too long: see the log\n"
-                return Answer("503 Service Unavailable", "text/plain", why)
-        return Answer("404 Not Found", "text/plain", b"the pages are /, /metrics and /healthz\n")
+                return Response("503 Service Unavailable", "text/plain", why)
+        return Response("404 Not Found", "text/plain", b"the pages are /, /metrics and /healthz\n")
