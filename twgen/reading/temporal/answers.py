@@ -28,15 +28,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
     from temporalio.api.common.v1 import Payload
     from temporalio.api.deployment.v1 import RoutingConfig, WorkerDeploymentInfo, WorkerDeploymentVersionInfo
-    from temporalio.api.workflowservice.v1 import (
-        CountWorkflowExecutionsResponse,
-        DescribeTaskQueueResponse,
-        DescribeWorkerDeploymentResponse,
-        DescribeWorkerDeploymentVersionResponse,
-        DescribeWorkflowExecutionResponse,
-        GetWorkflowExecutionHistoryReverseResponse,
-        ListWorkerDeploymentsResponse,
-    )
+    from temporalio.api.workflowservice import v1 as service
 
 TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: TaskQueueType.NEXUS}
 """By their number in the API."""
@@ -72,7 +64,7 @@ _VERSIONED = 2
 """WORKER_VERSIONING_MODE_VERSIONED."""
 
 
-def worker_deployment(answer: "DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
+def worker_deployment(answer: "service.DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
     """The answer of DescribeWorkerDeployment, without the server's version; None: the worker is unknown."""
     if answer is None:
         return None
@@ -87,7 +79,7 @@ def worker_deployment(answer: "DescribeWorkerDeploymentResponse | None") -> Work
 
 
 def described_version(
-    answer: "DescribeWorkerDeploymentVersionResponse | None", listed: Version | None
+    answer: "service.DescribeWorkerDeploymentVersionResponse | None", listed: Version | None
 ) -> Version | None:
     """A version of the list with the answer of DescribeWorkerDeploymentVersion; None: neither knows it.
 
@@ -123,7 +115,7 @@ def described_version(
     )
 
 
-def pollers(answer: "DescribeTaskQueueResponse") -> Polled:
+def pollers(answer: "service.DescribeTaskQueueResponse") -> Polled:
     """The recent pollers of a task queue."""
     polled: dict[tuple[str, str], datetime | None] = {}
     for poller in answer.pollers:
@@ -134,7 +126,7 @@ def pollers(answer: "DescribeTaskQueueResponse") -> Polled:
     return polled
 
 
-def listed_workers(answer: "ListWorkerDeploymentsResponse") -> tuple[list[OtherWorker], bytes]:
+def listed_workers(answer: "service.ListWorkerDeploymentsResponse") -> tuple[list[OtherWorker], bytes]:
     """The Worker Deployments of a page, and the token of the next page; empty: it is the last."""
     workers = [
         OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
@@ -143,7 +135,7 @@ def listed_workers(answer: "ListWorkerDeploymentsResponse") -> tuple[list[OtherW
     return workers, answer.next_page_token
 
 
-def summaries(answer: "ListWorkerDeploymentsResponse") -> tuple[list[tuple[str, bytes]], bytes]:
+def summaries(answer: "service.ListWorkerDeploymentsResponse") -> tuple[list[tuple[str, bytes]], bytes]:
     """What a page says of each Worker Deployment, as bytes to compare, and the token of the next page."""
     items = answer.worker_deployments
     return [(item.name, item.SerializeToString(deterministic=True)) for item in items], answer.next_page_token
@@ -193,7 +185,7 @@ def with_pollers(
 
 
 def gate_run(
-    task_queue: str, workflow_id: str, answer: "DescribeWorkflowExecutionResponse | None"
+    task_queue: str, workflow_id: str, answer: "service.DescribeWorkflowExecutionResponse | None"
 ) -> tuple[GateRun | None, bool]:
     """The run of a gate workflow (None: it has not started), and whether its workflow task fails.
 
@@ -209,7 +201,7 @@ def gate_run(
     return run, answer.pending_workflow_task.attempt >= _FAILING_ATTEMPT
 
 
-def last_failure(answer: "GetWorkflowExecutionHistoryReverseResponse | None") -> str:
+def last_failure(answer: "service.GetWorkflowExecutionHistoryReverseResponse | None") -> str:
     """The message of the newest failure in a history, in one line; empty: there is none."""
     for event in answer.history.events if answer else ():
         if event.HasField("workflow_execution_terminated_event_attributes"):
@@ -233,7 +225,7 @@ def _one_line(text: str) -> str:
 
 
 def failure_count(
-    statuses: Collection[ClosedStatus], answer: "CountWorkflowExecutionsResponse"
+    statuses: Collection[ClosedStatus], answer: "service.CountWorkflowExecutionsResponse"
 ) -> FailureCount:
     """The number of workflows in a count by status, and of those with one of some statuses.
 

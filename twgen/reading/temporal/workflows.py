@@ -24,10 +24,7 @@ from twgen.reading.temporal.reader import PAGE, TemporalReader, all_of
 if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
-    from temporalio.api.workflowservice.v1 import (
-        DescribeBatchOperationResponse,
-        DescribeWorkflowExecutionResponse,
-    )
+    from temporalio.api.workflowservice import v1 as service
 
 MOST_PAGES = 5
 _MOST_DESCRIBED = 100
@@ -65,7 +62,7 @@ class Draining:
         """The progress of a batch operation; None: there is none with this ID."""
         from temporalio.api.enums.v1 import BatchOperationState
 
-        def state(answer: "DescribeBatchOperationResponse | None") -> BatchState | None:
+        def state(answer: "service.DescribeBatchOperationResponse | None") -> BatchState | None:
             if answer is None:
                 return None
             return BatchState(
@@ -137,7 +134,7 @@ class Draining:
         return []
 
     async def _described(self, workflows: Sequence[_Listed]) -> LookedAt:
-        def value(answer: "DescribeWorkflowExecutionResponse | None") -> tuple[bool, bool] | None:
+        def value(answer: "service.DescribeWorkflowExecutionResponse | None") -> tuple[bool, bool] | None:
             if answer is None or answer.workflow_execution_info.HasField("close_time"):
                 return None
             return answer.pending_workflow_task.attempt >= STUCK_FROM, bool(answer.pending_children)
