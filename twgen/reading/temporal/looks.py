@@ -2,9 +2,8 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import InTemporal
@@ -21,6 +20,9 @@ Answer = TypeVar("Answer")
 Question = tuple[str, str]
 """The address of a server, and a method: a server that lacks its index still describes its workers."""
 
+Described = dict[tuple[Place, str], tuple[bytes, WorkerDeployment]]
+"""The description of each worker, after its summary in the list of its namespace before that."""
+
 _MOST_MISSED = 3
 """Time-outs of one question, without an answer in between."""
 
@@ -34,7 +36,7 @@ class Memory:
     """The descriptions of workers, each with what the list of its namespace said before it was made."""
 
     def __init__(self) -> None:
-        self._described: dict[tuple[Place, str], tuple[bytes, WorkerDeployment]] = {}
+        self._described: Described = {}
         self._looks = 0
 
     def look(self) -> "Look":
@@ -48,46 +50,22 @@ class Memory:
 class Look:
     """One look, in as many readings as it takes; without a memory every worker is described."""
 
-    def __init__(
-        self, described: dict[tuple[Place, str], tuple[bytes, WorkerDeployment]] | None = None
-    ) -> None:
+    def __init__(self, described: Described | None = None) -> None:
         self.silences = Silences()
-        self._described = described
-        self._lists: dict[Place, asyncio.Task[Mapping[str, bytes]]] = {}
+        self.described = described
+        """The memory."""
+        self.lists: dict[Place, asyncio.Task[Mapping[str, bytes]]] = {}
+        """What the list of each Temporal namespace says of its workers, by name."""
 
-    async def deployment(
-        self,
-        spec: InTemporal,
-        list_all: Callable[[], Coroutine[Any, Any, Mapping[str, bytes]]],
-        describe: Callable[[], Awaitable[WorkerDeployment | None]],
-        *,
-        for_routing: bool,
-    ) -> WorkerDeployment | None:
-        """The worker as Temporal describes it: now if it decides on traffic, else when it last changed."""
-        place = place_of(spec)
-        key = place, spec.worker_deployment
-        summary, memory = b"", self._described
-        if memory is not None and not for_routing:
-            if place not in self._lists:
-                self._lists[place] = asyncio.create_task(list_all())
-            # nothing without the right to list, or without an answer
-            with suppress(StateUnavailable, OutOfTime):
-                # a worker that is cancelled must not cancel the list for the others
-                summary = (await asyncio.shield(self._lists[place])).get(spec.worker_deployment, b"")
-            before, answer = memory.get(key, (b"", None))
-            if summary and summary == before:
-                return answer
-        described = await describe()
-        if memory is not None:
-            memory.pop(key, None)
-            if (
-                described
-                and summary
-                and described.routing.update_state is not UpdateState.IN_PROGRESS
-                and all(version.status in _STILL for version in described.versions)
-            ):
-                memory[key] = summary, described
-        return described
+    def remember(self, key: tuple[Place, str], summary: bytes, answer: WorkerDeployment | None) -> None:
+        """Keep the description of a worker until its summary changes, if nothing else of it can change."""
+        if self.described is None:
+            return
+        self.described.pop(key, None)
+        if not answer or not summary or answer.routing.update_state is UpdateState.IN_PROGRESS:
+            return
+        if all(version.status in _STILL for version in answer.versions):
+            self.described[key] = summary, answer
 
 
 class Silences:

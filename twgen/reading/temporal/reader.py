@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
-from twgen.errors import StateUnavailable
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, TaskQueueType, Version, WorkerDeployment
 from twgen.planning.draining.actions import pinned_to, quoted_text, still_open
@@ -313,18 +314,27 @@ class TemporalReader:
 
         Without `for_routing`, a look with a memory may know them from an earlier look.
         """
-        return await self.look.deployment(
+        look, place, summary = self.look, place_of(spec), b""
+        key = place, spec.worker_deployment
+        if look.described is not None and not for_routing:
+            if place not in look.lists:
+                look.lists[place] = asyncio.create_task(self.summaries(spec))
+            # nothing without the right to list, or without an answer
+            with suppress(StateUnavailable, OutOfTime):
+                # a worker that is cancelled must not cancel the list for the others
+                summary = (await asyncio.shield(look.lists[place])).get(spec.worker_deployment, b"")
+            before, known = look.described.get(key, (b"", None))
+            if summary and summary == before:
+                return known
+        described = await self.ask(
             spec,
-            lambda: self.summaries(spec),
-            lambda: self.ask(
-                spec,
-                "DescribeWorkerDeployment",
-                answers.worker_deployment,
-                may_be_absent=True,
-                deployment_name=spec.worker_deployment,
-            ),
-            for_routing=for_routing,
+            "DescribeWorkerDeployment",
+            answers.worker_deployment,
+            may_be_absent=True,
+            deployment_name=spec.worker_deployment,
         )
+        look.remember(key, summary, described)
+        return described
 
     async def version(self, spec: WorkerSpec, build_id: str, listed: Version | None) -> Version | None:
         """One version by name, combined with its entry in the list; None: neither knows it."""
