@@ -31,6 +31,7 @@ from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.times import parse_time
 from twgen.model.world import Autoscaler, LiveDeployment, ReplayRun, ReplayState, WorkerWorld
 from twgen.planning.routing.gates import replay_of
+from twgen.reading.temporal.looks import shared
 from twgen.records.rollout_status import written_requests
 from twgen.specs.attached import HPA, SCALED_OBJECT
 from twgen.versioning.names import (
@@ -68,16 +69,11 @@ class ClusterReader:
 
     async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
         """The Deployments of all workers in a namespace, by the label that names the worker."""
-        if namespace not in self._listing:
-            self._listing[namespace] = asyncio.create_task(self._list(namespace))
-        # a worker that cannot be read must not cancel the list that other workers wait for
-        return await asyncio.shield(self._listing[namespace])
+        return await shared(self._listing, namespace, lambda: self._list(namespace))
 
     async def autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
         """The autoscalers of Deployments in a namespace, and why there may be more; empty: all were read."""
-        if namespace not in self._scaling:
-            self._scaling[namespace] = asyncio.create_task(self._autoscalers(namespace))
-        return await asyncio.shield(self._scaling[namespace])
+        return await shared(self._scaling, namespace, lambda: self._autoscalers(namespace))
 
     async def _autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
         found, failures = [], []

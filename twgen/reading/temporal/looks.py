@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import InTemporal
@@ -17,6 +17,7 @@ _STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, 
 Place = tuple[str, str]
 """The address of a server, and a Temporal namespace."""
 Answer = TypeVar("Answer")
+Key = TypeVar("Key")
 Question = tuple[str, str]
 """The address of a server, and a method: a server that lacks its index still describes its workers."""
 
@@ -25,6 +26,16 @@ Described = dict[tuple[Place, str], tuple[bytes, WorkerDeployment]]
 
 _MOST_MISSED = 3
 """Time-outs of one question, without an answer in between."""
+
+
+async def shared(
+    tasks: dict[Key, asyncio.Task[Answer]], key: Key, ask: Callable[[], Coroutine[Any, Any, Answer]]
+) -> Answer:
+    """The answer that several workers wait for; the first of them asks for it."""
+    if key not in tasks:
+        tasks[key] = asyncio.create_task(ask())
+    # a worker that is cancelled must not cancel the answer for the others
+    return await asyncio.shield(tasks[key])
 
 
 def place_of(spec: InTemporal) -> Place:

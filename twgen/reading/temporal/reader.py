@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +19,7 @@ from twgen.planning.draining.actions import pinned_to, quoted_text, still_open
 from twgen.planning.routing.polling import MOST_COUNTED
 from twgen.reading.temporal import answers
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, Polled, moment
-from twgen.reading.temporal.looks import Look, Place, place_of
+from twgen.reading.temporal.looks import Look, Place, place_of, shared
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
@@ -112,19 +112,12 @@ class TemporalReader:
         await asyncio.sleep(_FORGOTTEN_FOR)
         return True
 
-    async def _once(self, key: tuple[str, ...], ask: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
-        """The answer that several workers wait for; the first of them asks for it."""
-        if key not in self._shared:
-            self._shared[key] = asyncio.create_task(ask())
-        # a worker that is cancelled must not cancel the answer for the others
-        answer: Answer = await asyncio.shield(self._shared[key])
-        return answer
-
     async def server_version(self, spec: InTemporal) -> str:
         """The version of the worker's server."""
         address, versions = spec.connection.host_port, self._clients.server_versions
         if address not in versions:
-            versions[address] = await self._once(
+            versions[address] = await shared(
+                self._shared,
                 ("version", address),
                 lambda: self.ask(spec, "GetSystemInfo", lambda answer: str(answer.server_version)),
             )
@@ -135,7 +128,8 @@ class TemporalReader:
 
         In at most two calls; since 1.32.0 a page may contain fewer than requested.
         """
-        return await self._once(
+        return await shared(
+            self._shared,
             ("workers", *place_of(spec)),
             lambda: self._listed_workers(spec, answers.listed_workers, MOST_COUNTED // 2, most_pages=2),
         )
@@ -171,8 +165,8 @@ class TemporalReader:
         def value(answer: Any) -> bool:
             return bool(answer.namespace_info.capabilities.reported_problems_search_attribute)
 
-        return await self._once(
-            ("problems", *place_of(spec)), lambda: self.ask(spec, "DescribeNamespace", value)
+        return await shared(
+            self._shared, ("problems", *place_of(spec)), lambda: self.ask(spec, "DescribeNamespace", value)
         )
 
     async def tasks(
@@ -317,12 +311,10 @@ class TemporalReader:
         look, place, summary = self.look, place_of(spec), b""
         key = place, spec.worker_deployment
         if look.described is not None and not for_routing:
-            if place not in look.lists:
-                look.lists[place] = asyncio.create_task(self.summaries(spec))
             # nothing without the right to list, or without an answer
             with suppress(StateUnavailable, OutOfTime):
-                # a worker that is cancelled must not cancel the list for the others
-                summary = (await asyncio.shield(look.lists[place])).get(spec.worker_deployment, b"")
+                summaries = await shared(look.lists, place, lambda: self.summaries(spec))
+                summary = summaries.get(spec.worker_deployment, b"")
             before, known = look.described.get(key, (b"", None))
             if summary and summary == before:
                 return known
