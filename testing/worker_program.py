@@ -154,7 +154,7 @@ class RiskyGateWorkflow:
     @workflow.run
     async def run(self) -> None:
         """Fail for good, or not."""
-        if workflow.random().random() < 0.3:  # noqa: PLR2004
+        if workflow.random().random() < 0.3:
             message = "this version is broken"
             raise ApplicationError(message, non_retryable=True)
 

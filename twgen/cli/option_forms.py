@@ -112,7 +112,7 @@ def _number(text: str, most: float) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
         raise ValueError("is not a number")
     if not 0 < (number := float(text)) <= most:
-        percent = f": {text}% is {number / 100:g}" if 1 == most < number <= 100 else ""  # noqa: PLR2004 - percent
+        percent = f": {text}% is {number / 100:g}" if 1 == most < number <= 100 else ""
         raise ValueError(f"must be above 0 and at most {most:g}{percent}")
     return number
 

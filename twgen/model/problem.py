@@ -40,7 +40,6 @@ _HIDDEN = re.compile(
 
 Characters that join letters of other scripts, or signs, are allowed between them."""
 _MOST_SHOWN = 80
-_SHORTEST_END = 4
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _NUMBERS = {"a number", _NOUNS[int]}
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
@@ -149,7 +148,7 @@ def _similar(written: str, possible: Iterable[str]) -> str:
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
     start = written[:_MOST_SHOWN].lower()
     similar = get_close_matches(start, by_lower_case, n=1)
-    if not similar and len(start) >= _SHORTEST_END:
+    if not similar and len(start) >= 4:
         ends = [name for name in by_lower_case if name.endswith(start)]
         similar = ends if len(ends) == 1 else []
     return by_lower_case[similar[0]] if similar else ""

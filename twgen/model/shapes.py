@@ -45,9 +45,6 @@ UNFILLED = "contains a variable that was not filled in: render the file first"
 _LARGEST = 2**63 - 1
 _INT32 = range(-(2**31), 2**31)
 _LARGEST_INT32 = _INT32[-1]
-_ALL = 100
-"""Percent."""
-_YEARS = timedelta(days=730)
 
 
 class Findings:
@@ -204,7 +201,7 @@ def number(least: float | None = None, most: float | None = None, *, all_of_it: 
         if value.__class__ is not int and value.__class__ is not float:
             findings.problem(path, wrong_type("a number", value))
         elif least is not None and most is not None and not least <= value <= most:
-            findings.problem(path, _not_within(value, least, most) + (all_of_it if value == _ALL else ""))
+            findings.problem(path, _not_within(value, least, most) + (all_of_it if value == 100 else ""))
         elif not _is_finite(value):
             findings.problem(path, f"{value} is not a finite number")
         else:
@@ -226,8 +223,8 @@ def _is_finite(value: float) -> bool:
 
 
 def _not_within(value: float, least: float, most: float) -> str:
-    percent = f": {value}% is {value / _ALL:g}" if most <= 1 <= value <= _ALL else ""
-    shown = f"{least:f}" if 0 < least < 1e-4 else least  # noqa: PLR2004
+    percent = f": {value}% is {value / 100:g}" if most <= 1 <= value <= 100 else ""
+    shown = f"{least:f}" if 0 < least < 1e-4 else least
     return f"{value} is not from {shown} to {most}{percent}"
 
 
@@ -265,7 +262,7 @@ def _warning_of(written: str, length: timedelta) -> str:
         number = written.strip("+").rstrip("nuµμms")
         meant = f": write {number}m for minutes" if number.isdecimal() else ""
         return f"{written} is less than a second{meant}"
-    return f"{written} is {length.days // 365} years: check the unit" if length >= _YEARS else ""
+    return f"{written} is {length.days // 365} years: check the unit" if length >= timedelta(days=730) else ""
 
 
 def constant(value: str) -> Shape:

@@ -143,8 +143,6 @@ def _parsed(text: Any, shape: Shape) -> Any:
     return parsed
 
 
-_ALL = 100
-"""Percent."""
 _UNREAD = "the version data in its status cannot be read"
 
 
@@ -216,7 +214,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         )
         namespace, _, worker = status.worker.partition("/")
         is_its_own = (namespace, rollout_status_name(worker)) == (metadata["namespace"], metadata["name"])
-        if is_its_own and is_dns_name(worker) and 0 <= (status.percentage or 0) <= _ALL:
+        if is_its_own and is_dns_name(worker) and 0 <= (status.percentage or 0) <= 100:
             if document == {}:
                 return status
             findings = Findings(most=1)

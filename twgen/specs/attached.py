@@ -76,7 +76,6 @@ _FILLED_SELECTORS = re.compile(r"selector|metrics\[\d+\]\.external\.metric\.sele
 EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
 PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
 """The warning about a PodDisruptionBudget whose limit protects no pod."""
-_ALL = 100
 _INJECT = "write {} to have it filled in for each version"
 
 
@@ -291,7 +290,7 @@ def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
         limit = budget.get(field)
         if share_of(limit) == 0 or (limit == 0 and not isinstance(limit, bool)):
             return field, f"{limit} {none}"
-        if share_of(limit) == _ALL:
+        if share_of(limit) == 100:
             return field, f"{limit} {nothing}"
     return None
 
@@ -299,7 +298,7 @@ def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
 def share_of(limit: Any) -> int | None:
     """The percentage of a limit such as `50%`; None: it is a number, or invalid."""
     is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
-    return int(limit[:-1]) if is_share and int(limit[:-1]) <= _ALL else None
+    return int(limit[:-1]) if is_share and int(limit[:-1]) <= 100 else None
 
 
 def _check_references(template: Fields, spec: Fields) -> None:

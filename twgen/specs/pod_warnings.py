@@ -18,8 +18,6 @@ from twgen.versioning.names import BUILD_ID_LABEL, selector_labels
 from twgen.versioning.quantities import quantity_nanos
 
 _BYTES = ("memory", "ephemeral-storage")
-_LEAST_BYTES = 2**20
-_NANOS = 10**9
 # larger machines exist, and --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
 """At these numbers somebody mistook a unit; so many cores are right beside the memory of a whole machine."""
@@ -56,7 +54,7 @@ def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, s
     for field in ("limits", "requests"):
         amounts = resources.get(field) or {}
         for name in _BYTES:
-            if 0 < _units(amounts, name) < _LEAST_BYTES:
+            if 0 < _units(amounts, name) < 2**20:
                 why = "is less than a mebibyte, too little for any container"
                 yield f"resources.{field}.{name}", f"{amounts[name]} {why}: write Mi or Gi"
     for field in ("limits", "requests"):
@@ -78,7 +76,7 @@ def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, s
 
 
 def _units(amounts: Mapping[str, Any], name: str) -> float:
-    return quantity_nanos(amounts.get(name) or 0) / _NANOS
+    return quantity_nanos(amounts.get(name) or 0) / 10**9
 
 
 def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

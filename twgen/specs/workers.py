@@ -39,7 +39,6 @@ from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template, template_json
 
 _GROUP = CONTROLLER_API.partition("/")[0]
-_DAY = 86_400
 _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
     "ConfigMap": "configMapKeyRef",
     "Secret": "secretKeyRef",
@@ -277,7 +276,7 @@ def _check_worker(spec: Fields, worker: WorkerFields) -> None:
             spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
         else:
             spec.problem("minReadySeconds", f"{ready} is not below progressDeadlineSeconds ({deadline})")
-    elif ready >= _DAY:
+    elif ready >= 86_400:
         why = f"{ready} keeps a rollout waiting for a day or more"
         spec.warning("minReadySeconds", f"{why}: check the number of seconds")
 

@@ -8,7 +8,6 @@ from twgen.model.forms import LONGEST_BUILD_ID
 from twgen.model.spec import Connection
 from twgen.versioning.names import truncated
 
-_LONGEST_PATH = 255
 _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 
@@ -18,7 +17,7 @@ def image_version(image: str) -> str:
     Text that is not an image reference is returned unchanged.
     """
     parts = _reference().fullmatch(image)
-    if parts is None or len(parts["path"]) > _LONGEST_PATH:
+    if parts is None or len(parts["path"]) > 255:
         return image
     algorithm, _, encoded = (parts["digest"] or "").partition(":")
     if encoded and (len(encoded) != _DIGEST_LENGTHS.get(algorithm) or encoded != encoded.lower()):

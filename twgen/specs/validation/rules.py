@@ -124,7 +124,6 @@ _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
 FIELDS = {name: check for check, names in _FIELDS for name in names}
 """The check of each field, by struct and field of kubernetes_types; `[]`: of each item of a list."""
 
-_DEFAULT_GRACE_PERIOD = 30
 _KEDA_MOST_REPLICAS = 100
 """KEDA's default of maxReplicaCount."""
 _METRICS = {"ContainerResource", "External", "Object", "Pods", "Resource"}
@@ -136,7 +135,6 @@ _POD_FIELDS = frozenset({
 _FILE_FIELDS = frozenset({
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
 })  # fmt: skip
-_WHOLE = 10**9
 
 
 def _each(struct: Struct, field: str) -> Iterator[tuple[int, Any]]:
@@ -234,7 +232,7 @@ def _resources(struct: Struct) -> Wrong:
         for name, amount in amounts.items():
             wrong = _resource_name(name) or checks.not_negative(amount)
             is_extended = "/" in name and _KUBERNETES not in name
-            if not wrong and is_extended and quantity_nanos(amount) % _WHOLE:
+            if not wrong and is_extended and quantity_nanos(amount) % 10**9:
                 wrong = f"{amount} must be a whole number"
             if wrong:
                 yield (field, name), wrong
@@ -286,7 +284,7 @@ def _host_ports(pod: Struct) -> Wrong:
 
 
 def _lifecycles(pod: Struct) -> Wrong:
-    grace = pod.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_PERIOD)
+    grace = pod.get("terminationGracePeriodSeconds", 30)
     for steps, container in _containers(pod):
         for hook in ("postStart", "preStop"):
             seconds = value_at(container, "lifecycle", hook, "sleep", "seconds")
