@@ -24,7 +24,7 @@ from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.shapes import Findings
 from twgen.records.operator_config import parse_operator
 from twgen.specs.fields import Fields
-from twgen.specs.policies import parse_policy
+from twgen.specs.policies import POLICY
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -222,7 +222,7 @@ def test_every_policy_of_a_page_is_valid_beside_the_example(policy: dict[str, An
 def test_patch_of_the_page_is_one_that_a_policy_takes() -> None:
     [text] = [text for text in blocks(ROOT / "docs" / "policies.md", "") if text.startswith("patches:")]
     found = Findings()
-    policy = parse_policy(Fields(read_documents(text)[0], "spec", found))
+    policy = Fields(read_documents(text)[0], "spec", found).read(POLICY)
     assert [patch.build_id for patch in policy.patches] == ["v2.9.1-c656"]
     assert found.problems == found.unknown == found.warnings == []
 

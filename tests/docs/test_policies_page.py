@@ -14,7 +14,7 @@ from tests.docs.test_specs_page import BLOCKS as SPECS
 from twgen.model.policy import Policy
 from twgen.model.shapes import Findings
 from twgen.specs.fields import Fields
-from twgen.specs.policies import default_policy, parse_policy
+from twgen.specs.policies import POLICY, default_policy
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def policy_of(text: str) -> Policy:
     """The policy whose spec is this YAML."""
     found = Findings()
-    policy = parse_policy(Fields(read_documents(text)[0], "spec", found))
+    policy = Fields(read_documents(text)[0], "spec", found).read(POLICY)
     assert found.problems == found.unknown == found.warnings == []
     return policy
 

@@ -4,9 +4,8 @@ import pytest
 
 from tests.specs.parsing import CONNECTION, parsed, worker
 from tests.versioning.vectors import vectors
-from twgen.model.problem import Document
 from twgen.model.shapes import Findings
-from twgen.specs.connections import parse_connection
+from twgen.specs import connections
 from twgen.specs.fields import Fields
 from twgen.versioning.build_ids import build_id, connection_hash, pod_template_hash
 from twgen.versioning.names import selector_labels, versioned_deployment_name
@@ -28,7 +27,7 @@ def _computed(worker: dict[str, Any], connection: dict[str, Any]) -> dict[str, A
     image = stored["spec"]["containers"][0].get("image", "")
     build = build_id(encoded, image, worker["spec"]["workerOptions"].get("unsafeCustomBuildID", ""))
     name = worker["metadata"]["name"]
-    parsed = parse_connection("conn", Fields(connection, "spec", Findings()), Document("", 0, None))
+    parsed = Fields(connection, "spec", Findings()).read(connections.CONNECTION)
     return {
         "templateJSON": encoded,
         "buildID": build,

@@ -367,15 +367,8 @@ class Operator:
 
     def cluster_of(self, application: Application) -> ClusterOfApplications | None:
         """The first entry that is for the application; None: its cluster is not read."""
-        return next(
-            (
-                cluster
-                for cluster in self.clusters
-                if fnmatchcase(application.project, cluster.project)
-                and fnmatchcase(application.name, cluster.application)
-            ),
-            None,
-        )
+        in_project = (item for item in self.clusters if fnmatchcase(application.project, item.project))
+        return next((item for item in in_project if fnmatchcase(application.name, item.application)), None)
 
 
 def _is_for(projects: tuple[str, ...], application: Application) -> bool:

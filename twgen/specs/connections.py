@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from twgen.model.problem import Document, Problem
+from twgen.model.problem import Problem
 from twgen.model.spec import Connection, SecretKey, WorkerSpec
 from twgen.specs.fields import Check, Fields, spec_shape
 
@@ -15,12 +14,6 @@ _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmpr
 https://docs.temporal.io/cloud/namespaces."""
 _REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
-
-
-def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
-    """Read the Connection in the `spec` of a document."""
-    connection: Connection = CONNECTION.read(spec.value, spec.path, spec.findings)
-    return replace(connection, name=name, document=document)
 
 
 def _check(spec: Fields, connection: Connection) -> None:

@@ -88,6 +88,10 @@ class Fields:
         read = shape.read(value, self.at(name), self.findings)
         return default if read is None else read
 
+    def read(self, shape: Shape) -> Any:
+        """The mapping itself, as its shape reads it."""
+        return shape.read(self.value, self.path, self.findings)
+
     def text(self, name: str, shape: Shape = WORDS, *, required: bool = False) -> str:
         """A string; empty when it is absent."""
         read: str = self.get(name, shape, "", required=required)

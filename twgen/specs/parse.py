@@ -18,11 +18,11 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import ATTACHED, parse_attached
-from twgen.specs.connections import parse_connection
+from twgen.specs.connections import CONNECTION
 from twgen.specs.manifests import hooks_on_versions, marks_on_versions, requests_in
 from twgen.specs.neighbours import collisions, target_objects, warnings_of_neighbours
 from twgen.specs.pod_warnings import warn_of_claims
-from twgen.specs.policies import check_steps, default_policy, parse_policy, warn_of_idle_replicas
+from twgen.specs.policies import POLICY, check_steps, default_policy, warn_of_idle_replicas
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.together import may_meet, parse_when, warn_of_attached
 from twgen.specs.workers import parse_worker
@@ -193,7 +193,9 @@ def _workers(
     connections: dict[tuple[str, str], dict[str, Connection]] = {}
     for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION]):
         of_namespace = connections.setdefault((spec.kind.name, spec.namespace), {})
-        of_namespace[spec.name] = parse_connection(spec.name, spec.fields, spec.document)
+        of_namespace[spec.name] = replace(
+            spec.fields.read(CONNECTION), name=spec.name, document=spec.document
+        )
     policies = _policies(of_kind[kinds.POLICY])
     attached = _attached(of_kind[kinds.ATTACHED], attached_kinds)
     workers = []
@@ -223,7 +225,7 @@ def _policies(specs: Iterable[SpecDocument]) -> dict[tuple[str, str], Policy]:
     policies: dict[tuple[str, str], Policy] = {}
     first: dict[tuple[str, str], SpecDocument] = {}
     for spec in specs:
-        policy = replace(parse_policy(spec.fields), document=spec.document)
+        policy = replace(spec.fields.read(POLICY), document=spec.document)
         key = (spec.namespace, policy.worker)
         if key in first:
             whose = f"worker {policy.worker}" if policy.worker else f"namespace {spec.namespace}"
@@ -242,7 +244,7 @@ def _attached(
     # many workers have equal templates: a valid one is read only once
     right: dict[str, AttachedResource] = {}
     for spec in specs:
-        worker = ATTACHED.read(spec.fields.value, spec.fields.path, spec.findings).worker
+        worker = spec.fields.read(ATTACHED).worker
         template = dumps(spec.fields.raw("template"))
         resource = right.get(template) or parse_attached(spec.name, spec.fields, attached_kinds)
         findings, key = spec.findings, (spec.namespace, worker)

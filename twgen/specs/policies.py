@@ -223,12 +223,6 @@ POLICY = spec_shape(
 )
 
 
-def parse_policy(spec: Fields) -> Policy:
-    """Read the Policy in the `spec` of a document."""
-    policy: Policy = POLICY.read(spec.value, spec.path, spec.findings)
-    return policy
-
-
 def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
     """Note each `drainingReplicas` without effect: all workers of its policy have autoscalers."""
     of_policy: dict[int, list[str]] = {}
@@ -252,7 +246,8 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
 @cache
 def default_policy() -> Policy:
     """The policy of a worker without a RolloutPolicy."""
-    return parse_policy(Fields({}, "spec", Findings()))
+    policy: Policy = POLICY.read({}, "spec", Findings())
+    return policy
 
 
 def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:

@@ -142,7 +142,7 @@ def parse_worker(
     `connection_of(name, kinds)` returns the Connection of that name and one of these kinds, or a reason.
     """
     spec = document.fields
-    written: WorkerFields = WORKER.read(spec.value, spec.path, spec.findings)
+    written: WorkerFields = spec.read(WORKER)
     options, custom = spec.mapping("workerOptions"), written.worker_options.custom_build_id
     template, target, wrong = _template(spec, custom, written.worker_options.task_queue)
     rollout = written.rollout

@@ -171,11 +171,6 @@ def build_id_variable(environment: EnvironmentNames) -> str:
     return _NAMES[environment].build_id
 
 
-def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
-    """The pod without the variables, volumes and mounts of these names."""
-    return with_injection(pod, Injection(()), names)
-
-
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
     """The injection under these names: the pod's volumes, and the first container with such a variable."""
 

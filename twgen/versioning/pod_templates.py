@@ -8,6 +8,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.versioning.build_ids import connection_hash, pod_template_hash
 from twgen.versioning.injection import (
     Identity,
+    Injection,
     connection_fits,
     generation_of,
     injection,
@@ -15,7 +16,6 @@ from twgen.versioning.injection import (
     names_found,
     possible_names,
     with_injection,
-    without_injection,
 )
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -82,7 +82,7 @@ def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
         others = {name: value for name, value in (metadata.pop(field, None) or {}).items() if name not in own}
         if others:
             metadata[field] = others
-    return {"metadata": metadata, "spec": without_injection(template["spec"], injected)}
+    return {"metadata": metadata, "spec": with_injection(template["spec"], Injection(()), injected)}
 
 
 def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
