@@ -1,14 +1,15 @@
-"""Write the schemas of pod templates and of attached objects from the table of Kubernetes' types."""
+"""Write the schemas of pod templates, attached objects and manifests from the table of Kubernetes' types."""
 
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from tools.published_schemas import SCHEMAS, schema_address
+from tools.published_schemas import ROOT, SCHEMAS, schema_address
 from twgen.specs.attached import KINDS, TARGET_FIELDS
 from twgen.specs.validation.checks import Range
 from twgen.specs.validation.rules import FIELDS
+from twgen.specs.validation.walk import MAY_BE_EMPTY
 from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 
 QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
@@ -20,12 +21,19 @@ SCALARS: dict[str, dict[str, Any]] = {
     "quantity": {"type": ["string", "number"], "pattern": QUANTITY},
     "intOrString": {"type": ["string", "integer"], "minimum": -(2**31), "maximum": 2**31 - 1},
     "intOrQuantity": {"type": ["string", "integer"], "pattern": QUANTITY},
+    "object": {"type": "object"},
 }
 ATTACHED = {
     (f"{group_kind.group}/{version}", group_kind.kind): struct
     for group_kind, kind in KINDS.items()
     for version, struct in kind.structs.items()
 }
+_OF_SPECS = {("apps/v1", "Deployment"): "DeploymentSpec", ("batch/v1", "Job"): "JobSpec", **ATTACHED}
+"""The kinds with a `spec` that `validate` checks, and the struct of it; those below have other fields."""
+_WITH_MORE = ("ObjectMeta", "PodSpec")
+"""Structs of which manifests may have more fields than specs."""
+_RBAC = "rbac.authorization.k8s.io/v1"
+_WHOLE = [("v1", "ConfigMap"), ("v1", "ServiceAccount"), (_RBAC, "Role"), (_RBAC, "RoleBinding")]
 
 
 def pod_template() -> dict[str, Any]:
@@ -60,15 +68,51 @@ def attached_objects() -> dict[str, Any]:
     }
 
 
-def definitions(*roots: str) -> dict[str, Any]:
-    """A definition for each struct that these are made of."""
+def manifests() -> dict[str, Any]:
+    """The schemas of manifests by kind, version and group: `Deployment.v1.apps`.
+
+    They describe the fields that an API server keeps. A null is as if the field were absent.
+    """
+    found = definitions("ObjectMeta", *_OF_SPECS.values(), *(kind for _, kind in _WHOLE), of_manifests=True)
+    kinds = {_name(api_version, kind): found.pop(kind) for api_version, kind in _WHOLE}
+    for (api_version, kind), struct in _OF_SPECS.items():
+        text, metadata, spec = (
+            {"type": "string"},
+            {"$ref": "#/$defs/ObjectMeta"},
+            {"$ref": f"#/$defs/{struct}"},
+        )
+        fields = {
+            "apiVersion": text,
+            "kind": text,
+            "metadata": metadata,
+            "spec": spec,
+            "status": SCALARS["object"],
+        }
+        needed = {"required": ["spec"]} if "required" in found[struct] else {}
+        kinds[_name(api_version, kind)] = _closed(fields) | needed
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The manifests that `twgen validate` checks, by kind, version and group",
+        "$defs": kinds | found,
+    }
+
+
+def _name(api_version: str, kind: str) -> str:
+    group, _, version = api_version.rpartition("/")
+    return f"{kind}.{version}.{group}" if group else f"{kind}.{version}"
+
+
+def definitions(*roots: str, of_manifests: bool = False) -> dict[str, Any]:
+    """A definition for each struct that these are made of, as specs or as manifests have it."""
     found: dict[str, Any] = {}
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
         if name not in found:
             fields = struct_fields(name)
-            found[name] = _struct(name, fields)
+            if of_manifests:
+                fields += struct_fields(f"{name}.more") if name in _WITH_MORE else ()
+            found[name] = _manifest_struct(name, fields) if of_manifests else _struct(name, fields)
             types = (field.type.removeprefix(LIST).removeprefix(MAP) for field in fields)
             waiting += [name for name in types if name not in SCALARS]
     return dict(sorted(found.items()))
@@ -78,7 +122,9 @@ def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
     struct: dict[str, Any] = {"type": "object", "properties": {}}
     for field in fields:
         is_needed = field.required and field.default is None
-        found = _field(name, field)
+        # a target is filled in for each version
+        found = {"type": "object"} if field.name in TARGET_FIELDS else _field(name, field)
+        is_needed &= field.name not in TARGET_FIELDS
         default = {"default": field.default} if field.default is not None else {}
         struct["properties"][field.name] = (found if is_needed else _or_null(found)) | default
     needed = (field for field in fields if field.required and field.default is None)
@@ -87,10 +133,20 @@ def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
     return struct
 
 
+def _manifest_struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
+    struct = _closed({field.name: _field(name, field) for field in fields})
+    needed = [field.name for field in fields if field.required and field.default is None]
+    needed += ["spec"] if name == POD_TEMPLATE else []  # optional only where a template may be empty
+    if required := [field for field in needed if f"{name}.{field}" not in MAY_BE_EMPTY]:
+        struct["required"] = required
+    return struct
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
 def _field(struct: str, field: Field) -> dict[str, Any]:
-    if field.name in TARGET_FIELDS:
-        # it is filled in for each version
-        return {"type": ["object", "null"]}
     found = dict(_type(field.type))
     if field.enum:
         absent = [""] if field.written == "filled" and not field.required else []
@@ -124,12 +180,16 @@ def _or_null(found: dict[str, Any]) -> dict[str, Any]:
     return found | {"type": [*dict.fromkeys((*types, "null"))]} | enum
 
 
-GENERATED = {"podtemplate.json": pod_template, "attachedobject.json": attached_objects}
+GENERATED = {
+    SCHEMAS / "podtemplate.json": pod_template,
+    SCHEMAS / "attachedobject.json": attached_objects,
+    ROOT / "twgen" / "specs" / "manifest_schemas.json": manifests,
+}
 
 
 if __name__ == "__main__":
-    for name, schema in GENERATED.items():
-        (SCHEMAS / name).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    for path, schema in GENERATED.items():
+        path.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
     for path in SCHEMAS.glob("*.json"):
         moved = re.sub(
             r'(?<="\$id": )"[^"]*"', json.dumps(schema_address(path.name)), path.read_text(), count=1

@@ -105,9 +105,9 @@ def is_duration(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", GENERATED)
-def test_generated_schema_is_current(name: str) -> None:
-    assert json.loads((ROOT / "schemas" / name).read_text()) == GENERATED[name]()
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.stem)
+def test_generated_schema_is_current(path: Path) -> None:
+    assert json.loads(path.read_text()) == GENERATED[path]()
 
 
 def test_all_documents_of_the_vectors_are_valid() -> None:

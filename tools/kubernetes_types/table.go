@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -21,8 +24,8 @@ import (
 // field is one line of the table: a field of a struct as JSON has it.
 type field struct {
 	Name string `json:"name"`
-	// Type is string, bool, int32, int64, quantity, intOrString, intOrQuantity or the name of a struct of the table;
-	// "[]" before it is a list, "{}" a map.
+	// Type is string, bool, int32, int64, quantity, intOrString, intOrQuantity, object (of any fields) or the name of a
+	// struct of the table; "[]" before it is a list, "{}" a map.
 	Type string `json:"type"`
 	// Written says when Go writes the field: "set" (when it is present), "filled" (when it is not the zero
 	// value), "always" (its zero value when it is absent) or "orNull" (null when it is absent).
@@ -41,6 +44,9 @@ type field struct {
 var scalars = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():  "quantity",
 	reflect.TypeFor[intstr.IntOrString](): "intOrString",
+	reflect.TypeFor[metav1.Time]():        "string",
+	reflect.TypeFor[metav1.FieldsV1]():    "object",
+	reflect.TypeFor[[]byte]():             "string",
 }
 
 var kinds = map[reflect.Kind]string{
@@ -51,7 +57,7 @@ var kinds = map[reflect.Kind]string{
 }
 
 // keptFields are the only fields of a type that the schema of a custom resource keeps;
-// goneFields are those that it does not know.
+// goneFields are those that it does not know. The table has the others of a type under its name with ".more".
 var (
 	keptFields = map[reflect.Type][]string{
 		reflect.TypeFor[metav1.ObjectMeta](): {"annotations", "finalizers", "labels", "name", "namespace"},
@@ -61,12 +67,18 @@ var (
 	}
 )
 
-// roots are what a worker's pods, an autoscaler and a disruption budget are made of.
+// roots are what a worker's pods, an autoscaler, a disruption budget and the manifests of a render are made of.
 var roots = []reflect.Type{
 	reflect.TypeFor[corev1.PodTemplateSpec](),
 	reflect.TypeFor[autoscalingv1.HorizontalPodAutoscalerSpec](),
 	reflect.TypeFor[autoscalingv2.HorizontalPodAutoscalerSpec](),
 	reflect.TypeFor[policyv1.PodDisruptionBudgetSpec](),
+	reflect.TypeFor[appsv1.DeploymentSpec](),
+	reflect.TypeFor[batchv1.JobSpec](),
+	reflect.TypeFor[corev1.ConfigMap](),
+	reflect.TypeFor[corev1.ServiceAccount](),
+	reflect.TypeFor[rbacv1.Role](),
+	reflect.TypeFor[rbacv1.RoleBinding](),
 }
 
 // unmarkedEnumerations have no other value than their constants, though no marker says so.
@@ -94,8 +106,8 @@ type table struct {
 
 func writeTable(out io.Writer) error {
 	found, err := readSources(
-		"k8s.io/api/autoscaling/v1", "k8s.io/api/autoscaling/v2", "k8s.io/api/core/v1", "k8s.io/api/policy/v1",
-		"k8s.io/apimachinery/pkg/apis/meta/v1",
+		"k8s.io/api/apps/v1", "k8s.io/api/autoscaling/v1", "k8s.io/api/autoscaling/v2", "k8s.io/api/batch/v1",
+		"k8s.io/api/core/v1", "k8s.io/api/policy/v1", "k8s.io/api/rbac/v1", "k8s.io/apimachinery/pkg/apis/meta/v1",
 	)
 	if err != nil {
 		return err
@@ -138,25 +150,35 @@ func (t table) addStruct(of reflect.Type) (string, error) {
 		return name, nil
 	}
 	t.types[name] = of
-	fields, err := t.structFields(of)
+	fields, err := t.structFields(of, true)
+	if err != nil {
+		return name, err
+	}
 	t.fields[name] = fields
+	more, err := t.structFields(of, false)
+	if len(more) > 0 {
+		t.fields[name+".more"] = more
+	}
 	return name, err
 }
 
-func (t table) structFields(of reflect.Type) ([]field, error) {
+// structFields returns the fields that the schema of a custom resource keeps, or the others.
+func (t table) structFields(of reflect.Type, kept bool) ([]field, error) {
 	var fields []field
 	for index := range of.NumField() {
 		goField := of.Field(index)
 		name, options, _ := strings.Cut(goField.Tag.Get("json"), ",")
 		switch {
-		case name == "-" || !isKept(of, name):
+		case name == "-":
 			continue
 		case goField.Anonymous && name == "":
-			inlined, err := t.structFields(goField.Type)
+			inlined, err := t.structFields(goField.Type, kept)
 			if err != nil {
 				return nil, err
 			}
 			fields = append(fields, inlined...)
+			continue
+		case isKept(of, name) != kept:
 			continue
 		}
 		row, err := t.row(of, goField, name, strings.Split(options, ","))
@@ -230,12 +252,12 @@ func (t table) typeName(of reflect.Type) (string, error) {
 }
 
 // written follows encoding/json: omitempty leaves out nil pointers, empty collections and zero scalars,
-// but never a struct.
+// but never a struct, which omitzero leaves out.
 func written(of reflect.Type, options []string) (string, error) {
 	omitEmpty := slices.Contains(options, "omitempty")
 	switch kind := of.Kind(); {
 	case slices.Contains(options, "omitzero"):
-		return "", fmt.Errorf("the table has no word for omitzero")
+		return "filled", nil
 	case kind == reflect.Pointer && omitEmpty:
 		return "set", nil
 	case kind == reflect.Struct:

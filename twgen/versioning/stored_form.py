@@ -2,7 +2,8 @@
 
 The hashes of a version are of Go's JSON of it. Both follow a table of the fields of these objects, which
 tools/kubernetes_types writes from Kubernetes' own Go types, and from the custom resource definitions of KEDA
-and of the vertical pod autoscaler.
+and of the vertical pod autoscaler. `ObjectMeta.more` and `PodSpec.more` have the fields that only manifests can
+have: the schema of a custom resource does not keep them.
 """
 
 import json
@@ -25,9 +26,9 @@ MAP = "{}"
 class Field(NamedTuple):
     """One field of a struct; `written` says when Go's encoder writes it.
 
-    `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity or the name of a struct, with
-    `[]` (a list of) or `{}` (a map of) before it. `written` is `set` (when present), `filled` (when not the
-    zero value), `always` (the zero value when absent) or `orNull` (null when absent).
+    `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity, object (of any fields) or the
+    name of a struct, with `[]` (a list of) or `{}` (a map of) before it. `written` is `set` (when present),
+    `filled` (when not the zero value), `always` (the zero value when absent) or `orNull` (null when absent).
     """
 
     name: str

@@ -10,7 +10,8 @@ from twgen.specs.validation.checks import Check, Range, Steps, Wrong, not_empty,
 from twgen.specs.validation.rules import FIELDS, STRUCTS
 from twgen.versioning.stored_form import LIST, struct_fields
 
-_MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
+MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
+"""Required texts that may be empty, so an API server takes them as empty if they are absent."""
 _UNCHECKED = {"MetricIdentifier.selector"}
 """Structs that are not checked: only the adapter of a metric knows what its selector may be."""
 
@@ -122,7 +123,7 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     if field.minimum is not None:
         checks.append(Range(field.minimum))
     is_always_written = field.written == "always" and field.type == "string"
-    if field.nonempty or (is_always_written and place not in _MAY_BE_EMPTY):
+    if field.nonempty or (is_always_written and place not in MAY_BE_EMPTY):
         checks.append(not_empty)
     if check := FIELDS.get(place) or FIELDS.get(f"{place}[]"):
         checks.append(check)
