@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import twgen
@@ -42,6 +42,8 @@ def large(folder: Path) -> Iterator[Row]:
     specs = write_inputs(folder, 200)
     yaml = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")]
     as_json = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.json"), "-o", "json"]
+    ours, rendered = measured(_validation(folder, yaml), yaml, rounds=3)
+    yield times("validate of 2,000 manifests", (ours, rendered), 1.5, "their render")
     manifests = subprocess.run(yaml, check=True, capture_output=True).stdout
     overlay = write_kustomization(folder, manifests)
     ours, theirs = measured(yaml, [str(installed(KUBECTL)), "kustomize", str(overlay)], rounds=3)
@@ -49,6 +51,15 @@ def large(folder: Path) -> Iterator[Row]:
     chart = write_chart(folder, manifests)
     ours, theirs = measured(as_json, [str(installed(HELM)), "template", "workers", str(chart)])
     yield times("2,000 manifests, JSON", (ours, theirs), 1, "helm", most_mib=theirs.mib)
+
+
+def _validation(folder: Path, render: Sequence[str]) -> list[str]:
+    """The command that checks the manifests of a render, up to 8,000 in each run: more are not accepted."""
+    manifests = subprocess.run(render, check=True, capture_output=True, text=True).stdout.split("\n---\n")
+    (output := folder / "rendered").mkdir(exist_ok=True)
+    for start in range(0, len(manifests), 2000):
+        (output / f"{start}.yaml").write_text("\n---\n".join(manifests[start : start + 2000]))
+    return ["sh", "-c", f"printf '%s\\n' {output}/*.yaml | xargs -n 4 {TWGEN} validate -q"]
 
 
 def growth(folder: Path) -> Iterator[Row]:
@@ -59,6 +70,12 @@ def growth(folder: Path) -> Iterator[Row]:
         commands.append([TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.yaml")])
     fewer, more = measured(*commands, rounds=2)
     yield times("20,000 manifests, YAML", (more, fewer), 12, "2,000")
+    checks = [
+        _validation(folder / str(number), render)
+        for number, render in zip((200, 2000), commands, strict=True)
+    ]
+    fewer, more = measured(*checks, rounds=2)
+    yield times("validate of 20,000 manifests", (more, fewer), 12, "2,000")
     commands = []
     for versions in (10_000, 100_000):
         specs = write_drained(folder / f"drained-{versions}", versions)

@@ -135,6 +135,9 @@ def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
 
 def _manifest_struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
     struct = _closed({field.name: _field(name, field) for field in fields})
+    if name.endswith("HorizontalPodAutoscalerSpec"):
+        # by a feature gate of the cluster
+        struct["properties"]["minReplicas"]["minimum"] = 0
     needed = [field.name for field in fields if field.required and field.default is None]
     needed += ["spec"] if name == POD_TEMPLATE else []  # optional only where a template may be empty
     if required := [field for field in needed if f"{name}.{field}" not in MAY_BE_EMPTY]:

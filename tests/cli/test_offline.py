@@ -89,13 +89,35 @@ def test_validate_finds_what_an_api_server_would_refuse_of_rendered_manifests(ru
     ended = run("validate", "-", given=write_documents([deployment, scaler]))
     assert ended.returncode == 1
     for path in ("metadata.labels", "spec.template.spec.containers[0].imagePullPolicy", "spec.maxReplicas"):
-        assert path in ended.stdout
+        assert ended.stdout.count(path) == 1
+
+
+def test_validate_checks_the_fields_and_kinds_of_rendered_manifests(run: Run) -> None:
+    deployment, scaler = read_documents(run("render", "specs", "--offline").stdout)
+    deployment["spec"] |= {"replicas": "two", "progresDeadlineSeconds": 60}
+    named = {"metadata": scaler["metadata"]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", **named, "spec": {"backoffLimit": "six", "template": {}}}
+    misspelled = {"apiVersion": "apps/v1", "kind": "Deploymint", **named}
+    odd = {"metadata": {**scaler["metadata"], "annotations": {"port": 80}}, "spec": {"anything": 1}}
+    other = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", **odd}
+    ended = run("validate", "-", given=write_documents([deployment, scaler, job, misspelled, other]))
+    assert ended.returncode == 1
+    assert [line.partition(" ")[2] for line in ended.stdout.splitlines()] == [
+        "spec.replicas: must be a whole number, not a string",
+        "spec.progresDeadlineSeconds: is not a field of a Deployment; did you mean progressDeadlineSeconds?",
+        "spec.backoffLimit: must be a whole number, not a string",
+        "spec.template.spec: is required",
+        "kind: 'apps/v1' has no kind 'Deploymint'; did you mean Deployment?",
+        "metadata.annotations.port: must be a string, not a whole number; put it in quotes",
+    ]
+    assert ended.stderr == "twgen: 6 problems found (2 documents without a schema)\n"
 
 
 def test_pods_of_a_rendered_job_need_not_restart_always(run: Run) -> None:
     deployment, _ = read_documents(run("render", "specs", "--offline").stdout)
-    job = {**deployment, "apiVersion": "batch/v1", "kind": "Job"}
-    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    template = deployment["spec"]["template"]
+    job = {**deployment, "apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
+    template["spec"]["restartPolicy"] = "Never"
     assert run("validate", "-", given=write_documents([job])).returncode == 0
     assert run("validate", "-", given=write_documents([deployment])).returncode == 1
 

@@ -1,6 +1,8 @@
 """What `validate` says, and what every command says of what it read."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,8 @@ def test_success_says_what_was_checked(run: Run, story: Path) -> None:
     (story / "specs" / "service.yaml").write_text(SERVICE)
     ended = run("validate", "specs")
     assert (ended.returncode, ended.stdout) == (0, "")
-    assert ended.stderr == "checked 3 files: 1 worker, 1 connection, 1 other document; no problems\n"
+    counts = "1 worker, 1 connection, 1 other document (1 document without a schema)"
+    assert ended.stderr == f"checked 3 files: {counts}; no problems\n"
     assert run("validate", "specs", "-q").stderr == ""
 
 
@@ -48,6 +51,75 @@ def test_required_field_that_is_mistyped_is_one_problem(
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "twgen: 1 problem found"), ended.stdout
     assert f"{written}: " in ended.stdout
     assert ended.stdout.endswith(f"; did you mean {name}?\n")
+
+
+def test_manifest_next_to_the_specs_is_checked_by_the_schema_of_its_kind(run: Run, story: Path) -> None:
+    budget = (
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec: {minAvailabel: 1}\n"
+    )
+    (story / "specs" / "more.yaml").write_text(f"{budget}---\n{SERVICE}")
+    ended = run("validate", "specs")
+    wrong = "is not a field of a PodDisruptionBudget; did you mean minAvailable?"
+    assert ended.stdout == f"specs/more.yaml:4: spec.minAvailabel: {wrong}\n"
+    assert ended.stderr == "twgen: 1 problem found (1 document without a schema)\n"
+
+
+def test_patch_next_to_a_kustomization_need_not_be_whole(run: Run, story: Path) -> None:
+    patch = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": {}}
+    for name, value in (("kustomization.yaml", {"resources": []}), ("patches/replicas.yaml", patch)):
+        file = story / "specs" / "overlay" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(value))
+    [line] = run("validate", "specs").stdout.splitlines()
+    assert line.startswith("specs/overlay/kustomization.yaml:1: is for kustomize: give only specs/overlay")
+
+
+def test_attached_kind_is_refused_if_a_document_says_that_it_is_cluster_scoped(run: Run, story: Path) -> None:
+    kind = {"group": "shop.example.com", "kind": "Rule"}
+    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "attached": {"kinds": [kind]}}
+    (story / "operator.json").write_text(json.dumps(operator))
+    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())["metadata"]
+    attached = {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerResourceTemplate",
+        "metadata": {**worker, "name": "rule"},
+        "spec": {
+            "workerDeploymentRef": {"name": worker["name"]},
+            "template": {"apiVersion": "shop.example.com/v1", "kind": "Rule", "spec": {}},
+        },
+    }
+    (story / "specs" / "attached.json").write_text(json.dumps(attached))
+    for scope, code in (("Namespaced", 0), ("Cluster", 1)):
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "rules.shop.example.com"},
+            "spec": {"group": kind["group"], "names": {"kind": "Rule"}, "scope": scope, "versions": []},
+        }
+        (story / "specs" / "definition.json").write_text(json.dumps(definition))
+        validated = run("validate", "specs", "--operator-config", "operator.json")
+        planned = run("plan", "specs", *WORLD, "--operator-config", "operator.json")
+        assert (validated.returncode, planned.returncode) == (code, 2 * code)
+    for printed in (validated.stdout, planned.stderr):
+        assert (
+            "attached.json:1: spec.template.kind: shop.example.com/Rule is cluster-scoped, but a " in printed
+        )
+
+
+@pytest.mark.parametrize(
+    ("command", "imports"),
+    [(("validate",), True), (("render", "--offline"), False), (("plan", *WORLD), False)],
+)
+def test_only_validate_imports_jsonschema(
+    story: Path,
+    command: tuple[str, ...],
+    imports: bool,  # noqa: FBT001 - what pytest is given
+) -> None:
+    # it is found before the library
+    (story / "jsonschema.py").write_text("raise SystemExit(9)")
+    program = [sys.executable, "-m", "twgen", *command, "specs"]
+    ended = subprocess.run(program, cwd=story, capture_output=True, text=True, check=False)
+    assert ended.returncode == (9 if imports else 0), ended.stderr
 
 
 @pytest.mark.usefixtures("story")
@@ -405,6 +477,7 @@ HOOKED = {
         "namespace": "default",
         "annotations": {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/sync-wave": "0"},
     },
+    "spec": {"template": {"spec": {"containers": [{"name": "migrate", "image": "shop:1"}]}}},
 }
 
 

@@ -28,7 +28,7 @@ from twgen.reading.templated import DIRECTORY, read_input
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
 from twgen.reporting.problems import Located, problem_lines
-from twgen.specs.attached import KINDS, why_cluster_scoped
+from twgen.specs.attached import KINDS, cluster_scoped_templates, defined_cluster_scoped
 from twgen.specs.connections import local_addresses
 from twgen.specs.kinds import OPERATOR_CONFIG, POLICY, SNAPSHOT, WORKER, kind_of
 from twgen.specs.manifests import hooks_beside_jobs
@@ -118,12 +118,13 @@ def parse(settings: Settings, documents: Documents) -> Specs:
     return specs._replace(problems=(*specs.problems, *hooks))
 
 
-def all_problems(documents: Documents, specs: Specs) -> tuple[Problem, ...]:
-    """All problems of the documents, and of records next to them."""
+def all_problems(
+    documents: Documents, specs: Specs, of_manifests: Iterable[Problem] = ()
+) -> tuple[Problem, ...]:
+    """All problems of the documents, of records next to them, and those found in manifests."""
     from twgen.records.ledger import parse_ledgers
     from twgen.records.operator_config import parse_operator
     from twgen.records.snapshot import parse_snapshot
-    from twgen.specs.manifests import manifest_problems
 
     parsers = {SNAPSHOT: parse_snapshot, OPERATOR_CONFIG: parse_operator}
     records = (
@@ -135,7 +136,7 @@ def all_problems(documents: Documents, specs: Specs) -> tuple[Problem, ...]:
     problems = (
         *specs.problems,
         *parse_ledgers(specs.ledgers)[1],
-        *manifest_problems(specs.manifests),
+        *of_manifests,
         *islice(records, MOST_REPORTED_IN_ALL),
         *specs.unknown_fields,
     )
@@ -307,9 +308,11 @@ def refuse_collisions(
 
 
 def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
-    """Raise InvalidDocuments if the API server says that an attached kind is cluster-scoped."""
-    attached = [resource for worker in specs.workers for resource in worker.attached]
-    kinds = {GroupKind.of(resource.template) for resource in attached} - KINDS.keys()
+    """Raise InvalidDocuments if a document or the API server says that an attached kind is cluster-scoped."""
+    if problems := tuple(cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough))):
+        raise InvalidDocuments(_lines(problems, settings.sources))
+    attached = {GroupKind.of(resource.template) for worker in specs.workers for resource in worker.attached}
+    kinds = attached - KINDS.keys()
     if settings.snapshot or not kinds:
         return
     from twgen.cli.live import Connections, Servers
@@ -322,12 +325,7 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
 
     with Servers(replace(settings, quiet=True)) as servers:
         scoped = servers.run(specs.workers, scoped_kinds)
-    problems = tuple(
-        Problem.at(resource.document, "spec.template.kind", why_cluster_scoped(kind))
-        for resource in attached
-        if (kind := GroupKind.of(resource.template)) in scoped
-    )
-    if problems:
+    if problems := tuple(cluster_scoped_templates(specs.workers, scoped)):
         raise InvalidDocuments(_lines(problems, settings.sources))
 
 

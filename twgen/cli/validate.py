@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -27,6 +28,7 @@ from twgen.reporting.problems import (
     validation_text,
 )
 from twgen.specs import kinds
+from twgen.specs.attached import cluster_scoped_templates, defined_cluster_scoped
 from twgen.specs.parse import Specs
 
 _NOUNS = {
@@ -53,7 +55,7 @@ _REPORTS = {
 @output_option(*_REPORTS)
 @options(*INPUT, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
-    """Check specs, or the output of a render, without reading a server. Reports all problems of all files.
+    """Check specs and manifests, or the output of a render, without reading a server. Reports all problems.
 
     Exits with 1 if a spec is invalid; every other command exits with 2.
 
@@ -82,14 +84,15 @@ def command(output: str, **params: Any) -> None:
         if is_missed and not settings.strict:
             warn([no_worker(settings, specs)])
     _report(validation, settings, output, failed)
+    without_schema = _without_schema(specs)
     if count:
-        raise NegativeAnswer(f"{counted(count, 'problem')} found")
+        raise NegativeAnswer(f"{counted(count, 'problem')} found{without_schema}")
     if is_missed and settings.strict:
         raise NegativeAnswer(no_worker(settings, specs))
     if not settings.quiet:
         number = len(validation.warnings) + len(validation.deprecations)
         warnings = f", {counted(number, 'warning')}" if number else ""
-        say(f"{_summary(documents, specs)}; no problems{warnings}")
+        say(f"{_summary(documents, specs)}{without_schema}; no problems{warnings}")
 
 
 def _report(validation: Validation, settings: Settings, output: str, failed: str) -> None:
@@ -111,13 +114,40 @@ def _validation(settings: Settings, documents: Documents, specs: Specs) -> Valid
     return Validation(
         files=tuple(dict.fromkeys(document.source for document in documents.documents)),
         unreadable=documents.unreadable,
-        problems=located(all_problems(documents, specs), sources),
+        problems=located(all_problems(documents, specs, _problems_of_manifests(documents, specs)), sources),
         warnings=located(
             [*([] if settings.strict else warnings), *ledgers_without_spec(settings, specs)], sources
         ),
         deprecations=located(specs.deprecations, sources),
         refused=located(warnings, sources) if settings.strict else (),
     )
+
+
+def _problems_of_manifests(documents: Documents, specs: Specs) -> Iterator[Problem]:
+    """The problems that an API server would find in manifests and in the kinds of attached templates."""
+    from twgen.specs.manifest_schemas import has_schema, schema_problems
+    from twgen.specs.manifests import manifest_problems
+
+    yield from cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough))
+    # patches for kustomize and the templates of charts lack fields, and their folder is refused as a whole
+    refused = {
+        PurePath(document.source).parent for document in documents.documents if kinds.render_first(document)
+    }
+    whole = [item for item in specs.passthrough if refused.isdisjoint(PurePath(item.source).parents)]
+    by_schema = list(schema_problems([*specs.manifests, *whole]))
+    yield from by_schema
+    found = {(id(problem.document), problem.path) for problem in by_schema}
+    for problem in manifest_problems(specs.manifests, has_schema):
+        if (id(problem.document), problem.path) not in found:
+            yield problem
+
+
+def _without_schema(specs: Specs) -> str:
+    """` (2 documents without a schema)`: nothing checked their fields."""
+    from twgen.specs.manifest_schemas import has_schema
+
+    count = sum(not has_schema(item.value) for item in (*specs.manifests, *specs.passthrough))
+    return f" ({counted(count, 'document')} without a schema)" if count else ""
 
 
 def _drivers_left_out(settings: Settings, specs: Specs) -> Iterator[Problem]:

@@ -1,15 +1,15 @@
 """Read WorkerResourceTemplates: every version of a worker gets a copy of their object."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
 from twgen.model.forms import NAME, ONLY_PLACEHOLDERS, PERCENTAGE
 from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
 from twgen.model.paths import join_path, value_at, written_path
-from twgen.model.problem import Finding
+from twgen.model.problem import Document, Finding, Problem
 from twgen.model.record_shapes import Mark, Named
-from twgen.model.spec import AttachedResource
+from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
@@ -50,6 +50,7 @@ HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
 VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
+_DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 KINDS = {
     HPA: AttachedKind(
         {"v2": "HorizontalPodAutoscalerSpec", "v1": "V1HorizontalPodAutoscalerSpec"},
@@ -143,7 +144,26 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     return findings
 
 
-def why_cluster_scoped(kind: GroupKind) -> str:
+def defined_cluster_scoped(documents: Iterable[Document]) -> set[GroupKind]:
+    """The cluster-scoped kinds that CustomResourceDefinitions among the documents define."""
+    return {
+        GroupKind(str(value_at(spec, "group")), str(value_at(spec, "names", "kind")))
+        for document in documents
+        if GroupKind.of(document.value) == _DEFINITION
+        and value_at(spec := document.value.get("spec"), "scope") == "Cluster"
+    }
+
+
+def cluster_scoped_templates(
+    workers: Iterable[WorkerSpec], scoped: Collection[GroupKind]
+) -> Iterator[Problem]:
+    """A problem for each template of one of the cluster-scoped kinds."""
+    for resource in (resource for worker in workers for resource in worker.attached):
+        if (kind := GroupKind.of(resource.template)) in scoped:
+            yield Problem.at(resource.document, "spec.template.kind", _why_cluster_scoped(kind))
+
+
+def _why_cluster_scoped(kind: GroupKind) -> str:
     """Why a cluster-scoped kind cannot be attached."""
     why = "is cluster-scoped, but a version's copy must be in its namespace"
     return f"{kind} {why}: keep it next to the specs, as a plain manifest"
@@ -164,7 +184,7 @@ def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[Gr
     if group_kind.kind in NEVER_ATTACHED:
         template.problem("kind", f"{group_kind.kind} can never be attached to a version")
     elif group_kind in CLUSTER_SCOPED:
-        template.problem("kind", why_cluster_scoped(group_kind))
+        template.problem("kind", _why_cluster_scoped(group_kind))
     elif group_kind not in allowed:
         shown = ", ".join(map(str, allowed))
         template.problem("kind", f"{group_kind} cannot be attached to a version; allowed: {shown}")

@@ -4,7 +4,7 @@ An API server refuses some, and some annotations must not be there: hooks and wa
 rollouts, and marks of other programs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from twgen.model.operator import GroupKind, Operator
@@ -38,8 +38,13 @@ _TESTS = {"test", "test-success"}
 """The hooks of `helm test`: today's name, and the name in Helm 2."""
 
 
-def manifest_problems(documents: Sequence[Document]) -> Iterator[Problem]:
-    """The problems that an API server would find in the manifests, as far as twgen knows their fields."""
+def manifest_problems(
+    documents: Sequence[Document], has_schema: Callable[[Mapping[str, Any]], bool]
+) -> Iterator[Problem]:
+    """The rules of an API server that rendered manifests break.
+
+    The types of fields are checked only in manifests without a schema.
+    """
     most = most_reported(len(documents))
     for document in documents:
         kind = document.value["kind"]
@@ -48,8 +53,9 @@ def manifest_problems(documents: Sequence[Document]) -> Iterator[Problem]:
             if path == "metadata" and isinstance(value, dict):
                 value = {name: item for name, item in value.items() if name not in _NEVER_WRITTEN}
             stored = stored_struct({} if value is None else value, struct, path, f"a {kind}", most)
+            wrong_fields = () if has_schema(document.value) else (*stored.problems, *stored.unknown)
             refused = refusals(stored.template, struct, path, most, stored.problems)
-            for wrong in (*stored.problems, *stored.unknown, *refused):
+            for wrong in (*wrong_fields, *refused):
                 # the rules are those of a Deployment's pods
                 if kind != "Job" or wrong.path != "spec.template.spec.restartPolicy":
                     yield Problem.at(document, wrong.path, wrong.message)

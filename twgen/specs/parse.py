@@ -168,7 +168,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
         elif kinds.is_in_ledger(document.source):
             message = f"is not a {kinds.LEDGER} of {TWGEN_API}: restore it from Git, or remove it"
             result.problems.append(Problem.at(document, "", message))
-        elif kinds.is_rendered(value):
+        elif kinds.is_marked(value) and kinds.is_rendered(value):
             result.rendered.append(document)
         else:
             (result.passthrough if kinds.is_marked(value) else result.unmarked).append(document)

@@ -2,8 +2,8 @@
 
 The hashes of a version are of Go's JSON of it. Both follow a table of the fields of these objects, which
 tools/kubernetes_types writes from Kubernetes' own Go types, and from the custom resource definitions of KEDA
-and of the vertical pod autoscaler. `ObjectMeta.more` and `PodSpec.more` have the fields that only manifests can
-have: the schema of a custom resource does not keep them.
+and of the vertical pod autoscaler. `ObjectMeta.more` and `PodSpec.more` have the fields that only manifests
+can have: the schema of a custom resource does not keep them.
 """
 
 import json
@@ -58,7 +58,7 @@ def _table() -> dict[str, list[dict[str, Any]]]:
 
 
 _DIGITS_FIRST = re.compile(r"[+-]?\.?[0-9]")
-_A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
+A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
 _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server accepts no larger float as a whole number
 
 
@@ -223,7 +223,7 @@ def _quantity(value: Any) -> str | float | None:
         return value
     if not isinstance(value, str):
         return None
-    raise ValueError(f"must be {_A_QUANTITY}, not {json.dumps(value[:40])}")
+    raise ValueError(f"must be {A_QUANTITY}, not {json.dumps(value[:40])}")
 
 
 def _int_or_quantity(value: Any) -> str | float | None:
@@ -237,12 +237,12 @@ _STORED_SCALARS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "bool": (lambda value: value if isinstance(value, bool) else None, noun(bool)),
     "int32": (_whole_number, noun(int)),
     "int64": (partial(_whole_number, bits=64), noun(int)),
-    "quantity": (_quantity, _A_QUANTITY),
+    "quantity": (_quantity, A_QUANTITY),
     "intOrString": (
         lambda value: _string(value) if isinstance(value, str) else _whole_number(value),
         "a whole number or a string",
     ),
-    "intOrQuantity": (_int_or_quantity, _A_QUANTITY),
+    "intOrQuantity": (_int_or_quantity, A_QUANTITY),
 }
 
 

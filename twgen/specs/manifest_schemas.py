@@ -1,0 +1,234 @@
+"""Check manifests against the schemas of their kinds, as an API server does that rejects unknown fields.
+
+Only `validate` imports this module: most commands would not start as fast with jsonschema.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+from referencing import Registry
+
+from twgen.model.operator import GroupKind
+from twgen.model.paths import join_path
+from twgen.model.problem import (
+    Document,
+    Finding,
+    Problem,
+    did_you_mean,
+    most_reported,
+    noun,
+    quoted,
+    unknown_field,
+    wrong_type,
+)
+from twgen.specs.validation.checks import Range, one_of
+from twgen.versioning.stored_form import A_QUANTITY
+
+_TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+_LARGEST = {2**31 - 1, 2**63 - 1}
+"""The limits of the types, which say nothing about a number that is too small."""
+_ALONE: Mapping[str, tuple[str, ...]] = {
+    "apps": ("ControllerRevision", "DaemonSet", "ReplicaSet", "StatefulSet"),
+    "autoscaling": ("Scale",),
+    "batch": ("CronJob",),
+    "policy": ("Eviction", "PodSecurityPolicy"),
+    "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding"),
+}
+"""The other kinds of the groups that belong to Kubernetes alone: no other program has kinds there."""
+_ALIKE = {
+    # the kind of a kubeconfig
+    "": ("Config",),
+    "autoscaling.k8s.io": ("VerticalPodAutoscalerCheckpoint",),
+}
+"""Kinds of the other groups that are like one of ours."""
+_NEAR, _LONGEST_COMPARED = 0.8, 200
+_VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
+_OLD_GROUP = "extensions"
+"""The group of Deployments and Jobs in very old clusters."""
+
+
+def schema_problems(documents: Sequence[Document]) -> Iterator[Problem]:
+    """The wrong types, missing fields and unknown fields of the manifests whose kind has a schema.
+
+    A manifest whose kind or apiVersion is a misspelling of one of those has a problem too.
+    """
+    most = most_reported(len(documents))
+    for document in documents:
+        for wrong in _findings(document.value, most):
+            yield Problem.at(document, wrong.path, wrong.message, instead_of=wrong.instead_of)
+
+
+def has_schema(manifest: Mapping[str, Any]) -> bool:
+    """The manifest is of a kind, and of a version of it, whose fields `schema_problems` knows."""
+    return _version(manifest) in _groups().get(_group(manifest), {}).get(manifest["kind"], ())
+
+
+@cache
+def _groups() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """The kinds with a schema by API group, with their versions: their schemas are called `Job.v1.batch`."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name in _definitions():
+        kind, version, group = (*name.split(".", 2), "", "")[:3]
+        if _VERSION.fullmatch(version):
+            groups.setdefault(group, {}).setdefault(kind, []).append(version)
+    return groups
+
+
+def _group(manifest: Mapping[str, Any]) -> str:
+    return GroupKind.of(manifest).group
+
+
+def _version(manifest: Mapping[str, Any]) -> str:
+    return str(manifest["apiVersion"]).rpartition("/")[2]
+
+
+def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
+    if not has_schema(manifest):
+        return _misspelling(manifest)
+    kind = manifest["kind"]
+    name = f"{kind}.{_version(manifest)}.{_group(manifest)}".rstrip(".")
+    found: dict[tuple[str | int, ...], Finding] = {}
+    for error in _validator(name).iter_errors(manifest):
+        path = tuple(error.path)
+        # a wrong type comes first: that the value is not allowed either is no second mistake
+        if path not in found:
+            found[path] = _finding(error, path, kind)
+            if len(found) > most:
+                break
+    return found.values()
+
+
+def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The problem with the kind or apiVersion, if it is a misspelling of one that has a schema."""
+    api_version, kind, group = manifest["apiVersion"], manifest["kind"], _group(manifest)
+    if len(group + kind) > _LONGEST_COMPARED:
+        return
+    of_kind = {right: kinds[kind] for right, kinds in _groups().items() if kind in kinds}
+    if not of_kind and (meant := _near_kind(group, kind)):
+        yield Finding("kind", f"{quoted(api_version)} has no kind {quoted(kind)}{meant}")
+    for right, versions in of_kind.items():
+        is_near = group != right and SequenceMatcher(None, group, right).ratio() > _NEAR
+        # a group without a dot belongs to Kubernetes
+        is_wrong = group != right and "." not in group and group != _OLD_GROUP
+        if is_near or is_wrong or (group == right and not _VERSION.fullmatch(_version(manifest))):
+            written = f"{right}/{versions[0]}".removeprefix("/")
+            yield Finding("apiVersion", f"{quoted(api_version)} has no {kind}: write {written}")
+
+
+def _near_kind(group: str, kind: str) -> str:
+    """`; did you mean Deployment?` for a kind that its group cannot have."""
+    ours = _groups().get(group, {})
+    others = _ALONE.get(group, ()) + _ALIKE.get(group, ())
+    if kind in (*ours, *others) or kind.removesuffix("List") in (*ours, *others):
+        return ""
+    if group in _ALONE:
+        return did_you_mean(kind, (*ours, *others))
+    near = [name for name in ours if SequenceMatcher(None, kind.lower(), name.lower()).ratio() >= _NEAR]
+    return did_you_mean(kind, near)
+
+
+def _finding(error: ValidationError, path: tuple[str | int, ...], kind: str) -> Finding:
+    """Our words for what jsonschema found: its own would quote the value, which may be a secret."""
+    schema: Any = error.schema
+    value: Any = error.instance
+    if error.validator == "additionalProperties":
+        fields = schema["properties"]
+        return unknown_field(join_path("", *path[:-1]), str(path[-1]), fields, f"is not a field of a {kind}")
+    match error.validator:
+        case "required":
+            message = "is required"
+        case "type":
+            types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+            nouns = [noun(_TYPES[name]) for name in reversed(types) if name in _TYPES]
+            wanted = A_QUANTITY if "pattern" in schema else " or ".join(nouns)
+            message = wrong_type(wanted, value)
+        case "pattern":
+            message = f"must be {A_QUANTITY}"
+        case "enum":
+            message = one_of(tuple(filter(None, schema["enum"])))(value)
+        case "minimum" | "maximum":
+            message = _out_of_range(value, schema["minimum"], schema.get("maximum"))
+        case _:
+            message = "must not be empty"
+    return Finding(join_path("", *path), message)
+
+
+def _out_of_range(value: int, least: int, most: int | None) -> str:
+    if value < least and most in _LARGEST and least >= 0:
+        most = None
+    return Range(least, most)(value)
+
+
+@cache
+def _validator(name: str) -> Any:
+    return _of_definition(_definitions()[name])
+
+
+@cache
+def _definitions() -> dict[str, Any]:
+    definitions: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_bytes())["$defs"]
+    return definitions
+
+
+def _of_definition(schema: Any) -> Any:
+    return _Validator(schema, registry=Registry())
+
+
+# These four keywords treat a null as an absent field, as an API server does. They also keep the validator of
+# each part of the schema: jsonschema would make one for every value.
+
+
+def _properties(_: Any, properties: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    for name, item in instance.items() if isinstance(instance, dict) else ():
+        if item is not None and name in properties:
+            yield from _below(properties[name], item, name)
+
+
+def _additional(_: Any, additional: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    known = schema.get("properties", ())
+    for name, item in instance.items() if isinstance(instance, dict) else ():
+        if name not in known and additional is False:
+            yield ValidationError("", path=(name,))
+        elif name not in known and item is not None:
+            yield from _below(additional, item, name)
+
+
+def _required(_: Any, names: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    for name in names if isinstance(instance, dict) else ():
+        if instance.get(name) is None:
+            yield ValidationError("", path=(name,))
+
+
+def _items(_: Any, schema: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    for index, item in enumerate(instance if isinstance(instance, list) else ()):
+        yield from _below(schema, item, index)
+
+
+_made: dict[int, Any] = {}
+
+
+def _below(schema: Any, item: Any, step: str | int) -> Iterator[ValidationError]:
+    validator = _made.get(id(schema))
+    if validator is None:
+        name = schema.get("$ref", "").removeprefix("#/$defs/")
+        validator = _made[id(schema)] = _validator(name) if name else _of_definition(schema)
+    for error in validator.iter_errors(item):
+        error.path.appendleft(step)
+        yield error
+
+
+_Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        "properties": _properties,
+        "additionalProperties": _additional,
+        "required": _required,
+        "items": _items,
+    },
+)
