@@ -45,8 +45,7 @@ def test_request_after_which_another_came_is_not_called_taken_back(
     monkeypatch.setattr(by_name, "_status", status)
     monkeypatch.setattr(by_name, "_BETWEEN_LOOKS", 0)
     unused: Any = None
-    sent = by_name._Sent(MINE, frozenset({"r0"}), "")  # noqa: SLF001
-    waits = by_name._answer(unused, by_name.Named("shop", "pay"), sent)  # noqa: SLF001
+    waits = by_name._answer(unused, by_name.Named("shop", "pay"), MINE, {"r0"}, "")  # noqa: SLF001
     with pytest.raises(NegativeAnswer, match=message):
         asyncio.run(waits)
 

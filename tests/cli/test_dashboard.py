@@ -115,6 +115,6 @@ def test_two_people_who_press_abort_hear_of_the_same_answer(monkeypatch: pytest.
     monkeypatch.setattr(by_name, "_status", status)
     monkeypatch.setattr(by_name, "_BETWEEN_LOOKS", 0)
     unused: Any = None
-    sent = by_name._Sent(asked(Verb.ABORT, id="mine"), frozenset(), "")  # noqa: SLF001
-    answer = asyncio.run(by_name._answer(unused, NAMED, sent))  # noqa: SLF001
+    mine = asked(Verb.ABORT, id="mine")
+    answer = asyncio.run(by_name._answer(unused, NAMED, mine, set(), ""))  # noqa: SLF001
     assert (answer.request.id, answer.message) == ("theirs", "it ended")

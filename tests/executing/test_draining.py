@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -137,11 +138,8 @@ def test_tick_reads_more_only_for_what_was_not_begun_and_only_where_it_may() -> 
             reads.append(for_routing)
             return await super().read(specs, for_routing=for_routing)
 
-        def batches(self, _: Target) -> Server:
-            return temporal
-
-        def temporal(self, _: Target) -> Server:
-            return temporal
+        def of(self, _: WorkerSpec) -> Any:
+            return SimpleNamespace(batches=lambda _: temporal, temporal=lambda _: temporal)
 
     tick = Tick(Reading(print), print, TickSettings(), goes_on=True)
 

@@ -21,7 +21,6 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.pruning import OldRecord
 from twgen.planning.reads import Unread
-from twgen.planning.routing.target import Target
 from twgen.records.intent import intent_of
 
 KEPT = 2
@@ -59,14 +58,18 @@ class Pruning(TickServers):
         self.read_for_routing += for_routing
         return self.world, []
 
-    async def without_open_workflows(self, _: Target, records: Sequence[OldRecord]) -> Sequence[OldRecord]:
+    def of(self, spec: WorkerSpec) -> Any:
+        assert spec is self.spec
+        return self
+
+    async def without_open_workflows(self, records: Sequence[OldRecord]) -> Sequence[OldRecord]:
         self.tried.append([record.build_id for record in records])
         if self.fails:
             raise StateUnavailable("the server cannot count")
         return [record for record in records if record.build_id not in self.holds]
 
-    def temporal(self, target: Target) -> Any:
-        assert target.identity == "twgen/me"
+    def temporal(self, identity: str) -> Any:
+        assert identity == "twgen/me"
         return self
 
     async def delete_version(self, build_id: str) -> None:

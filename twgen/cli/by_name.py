@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from twgen.cli.live import Connections, Servers
@@ -56,8 +56,7 @@ def request(
         )
 
     with Servers(settings) as servers:
-        wanted = _Wanted(verb, full, params["dry_run"], params["yes"])
-        answer = servers.run((), lambda opened: _requested(opened, named, wanted))
+        answer = servers.run((), lambda opened: _requested(opened, named, verb, params, full=full))
     if answer and params["output"] == "json":
         write(json_text(answer_document(named, answer)))
     elif answer and answer.state is AnswerState.DONE:
@@ -86,51 +85,34 @@ async def refused_or_sent(opened: Connections, named: Named, request: Request, s
     return why
 
 
-class _Wanted(NamedTuple):
-    """What the command line says."""
-
-    verb: Verb
-    full: bool
-    is_dry: bool
-    yes: bool
-
-
-class _Sent(NamedTuple):
-    """A request that waits for its answer."""
-
-    request: Request
-    answered_before: frozenset[str]
-    """The IDs of the requests that had been answered last."""
-    restarted: str
-    """What became of the Job, if it had ended."""
-
-
-async def _requested(opened: Connections, named: Named, wanted: _Wanted) -> Answer | None:
+async def _requested(
+    opened: Connections, named: Named, verb: Verb, params: Mapping[str, Any], *, full: bool
+) -> Answer | None:
     """The answer to the request that was sent; None: it was only said what would be sent."""
     status = await _status(opened, named)
-    request = request_by(opened.settings, wanted.verb, status, full=wanted.full)
+    request = request_by(opened.settings, verb, status, full=full)
     same = same_that_waits(status, request)
     if not same and (why := refused_at_once(status, request)):
         return _refused(request, status, why)
     share = "" if status.percentage is None else f" at {status.percentage:g}%"
-    change = f"request {wanted.verb} of {status.target}, now {status.phase}{share}"
-    if wanted.is_dry:
+    change = f"request {verb} of {status.target}, now {status.phase}{share}"
+    if params["dry_run"]:
         say(f"would {change}")
         return None
     if same:
         say(f"{status.worker}: {same} waits already")
     else:
-        if wanted.full:
-            confirm(f"{status.worker}: {change}, with all traffic at once", yes=wanted.yes, always=False)
+        if full:
+            confirm(f"{status.worker}: {change}, with all traffic at once", yes=params["yes"], always=False)
         if why := await refused_or_sent(opened, named, request, status):
             return _refused(request, status, why)
-        say(f"{status.worker}: requested {wanted.verb} of {status.target}")
+        say(f"{status.worker}: requested {verb} of {status.target}")
     restarted = ""
     if has_ended(status):
         client, selector = opened.cluster_for(f"{KIND}{named.worker}"), rollout_selector(named.worker)
         restarted = await restart_job(client, named.namespace, selector, opened.deadline())
-    before = frozenset(answer.request.id for answer in status.answers)
-    return await _answer(opened, named, _Sent(same or request, before, restarted))
+    answered_before = {answer.request.id for answer in status.answers}
+    return await _answer(opened, named, same or request, answered_before, restarted)
 
 
 def _refused(request: Request, status: RolloutStatus, why: str) -> Answer:
@@ -164,9 +146,14 @@ def _no_rollout(named: Named) -> NegativeAnswer:
     )
 
 
-async def _answer(opened: Connections, named: Named, sent: _Sent) -> Answer:
-    """The answer, once it is final; raises OutOfTime if no Job takes the request."""
-    wanted, own, asked_at = sent.request, annotation_of(sent.request.verb), clock()
+async def _answer(
+    opened: Connections, named: Named, sent: Request, answered_before: set[str], restarted: str
+) -> Answer:
+    """The answer, once it is final; raises OutOfTime if no Job takes the request.
+
+    `restarted` is what became of the Job, if it had ended.
+    """
+    wanted, own, asked_at = sent, annotation_of(sent.verb), clock()
     while True:
         await asyncio.sleep(_BETWEEN_LOOKS)
         status = await _status(opened, named)
@@ -176,7 +163,7 @@ async def _answer(opened: Connections, named: Named, sent: _Sent) -> Answer:
         answer = next((each for each in status.answers if each.request.id == wanted.id), None)
         if answer and answer.is_final:
             return answer
-        known = {wanted.id, sent.request.id, *sent.answered_before}
+        known = {wanted.id, sent.id, *answered_before}
         others = [
             each
             for each in (*pending, *(answer.request for answer in status.answers))
@@ -194,5 +181,5 @@ async def _answer(opened: Connections, named: Named, sent: _Sent) -> Answer:
             raise OutOfTime(
                 f"{status.worker}: nothing has answered within {spoken(_TAKEN_WITHIN)} ({status.message})."
                 " The request stays: its Job takes it when it runs again, and `twgen tick` starts that Job."
-                f" {sent.restarted or f'`{look}` shows whether it runs'}"
+                f" {restarted or f'`{look}` shows whether it runs'}"
             )

@@ -20,7 +20,6 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
 from twgen.model.diagnosis import (
     Account,
-    ArgoInstallation,
     Diagnosis,
     Installation,
     Need,
@@ -35,7 +34,7 @@ from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.policy import MissingTemplate
 from twgen.model.problem import counted
 from twgen.model.reasons import RoutingReason
-from twgen.model.rollout import Driver, EndedJob
+from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
@@ -140,39 +139,17 @@ class Examined(NamedTuple):
     """How many were to be read."""
 
 
-class _Rollouts(NamedTuple):
-    """The intents and statuses of rollouts in a cluster."""
-
-    intents: Mapping[str, Intent] = {}
-    """By worker."""
-    specs: Sequence[WorkerSpec] = ()
-    statuses: Sequence[RolloutStatus] = ()
-    """As their rollouts wrote them."""
-    shown: Sequence[RolloutStatus] = ()
-    """The same, and those of intents that no rollout has begun."""
-    unusable: Sequence[str] = ()
-    outdated_jobs: Mapping[str, str] = {}
-    """As in an Installation."""
-
-
-class _Cluster(NamedTuple):
-    """The parts of a cluster that were read, without rights."""
-
-    rollouts: _Rollouts = _Rollouts()
-    argocd: ArgoInstallation | None = None
-    tick: TickInstallation | None = None
-    stuck: Mapping[str, Seen] = {}
-    jobless: Mapping[str, datetime] = {}
-    """Both as in an Installation."""
-    orphans: Mapping[str, tuple[str, ...]] = {}
-
-
 @dataclass
 class Examination:
-    """The servers of an installation, and the parts of it that could not be checked."""
+    """The servers of an installation, and the parts of it that were read so far."""
 
     opened: Connections
     argocd_namespace: str
+    found: Installation = field(default_factory=Installation)
+    intents: Mapping[str, Intent] = field(default_factory=dict)
+    """The intents in the cluster, by worker."""
+    specs: Sequence[WorkerSpec] = ()
+    """The specs in these intents."""
     not_checked: dict[str, str] = field(default_factory=dict)
     """The reason, by part."""
 
@@ -183,58 +160,34 @@ class Examination:
 
     async def of(self, specs: Specs | None) -> Examined:
         """Read the workers of these specs, or without specs the workers with rollouts in the cluster."""
-        client = self.opened.kubernetes
+        client, operator = self.opened.kubernetes, self.settings.operator
         spec_workers = specs.workers if specs else ()
-        cluster = _Cluster()
         if client:
-            cluster = await self._cluster(client, spec_workers)
+            await self._cluster(client, spec_workers)
         else:
             self.not_checked |= dict.fromkeys(("Kubernetes", "Argo CD", _IN_CLUSTER), _NO_CLUSTER)
-        workers = spec_workers or cluster.rollouts.specs
+        workers = spec_workers or self.specs
         plan, world, failures = await self._planned(specs, workers)
-        operator = self.settings.operator
-        if not operator.file and cluster.argocd and cluster.argocd.operator:
-            operator = cluster.argocd.operator
-        refusals: tuple[Need, ...] = ()
-        absent: tuple[Account, ...] = ()
+        if not operator.file and self.found.argocd and self.found.argocd.operator:
+            operator = self.found.argocd.operator
         if client:
-            refusals, absent = await self._rights(client, cluster, plan, operator)
+            await self._rights(client, plan, operator)
         numbers: Mapping[tuple[str, str], int] = await self._read_or(
             "Worker Deployments of Temporal's namespaces", self._namespaces(plan), {}
         )
-        scoped = frozenset[GroupKind]()
+        scoped, ahead = frozenset[GroupKind](), None
         if client:
-            kinds = operator.attached.kinds
-            scoped = await self._read_or(
-                "scopes of attached kinds", cluster_scoped(client, kinds, self._deadline), scoped
-            )
+            kinds = cluster_scoped(client, operator.attached.kinds, self._deadline)
+            scoped = await self._read_or("scopes of attached kinds", kinds, scoped)
+            ahead = clock_ahead(client, clock())
         if plan.workers:
             self.not_checked["rights to write in Temporal"] = WRITES
         if plan.workers and not specs:
             self.not_checked["manifests of old versions"] = _NO_GIT
-        installation = Installation(
-            refusals=refusals,
-            absent_accounts=absent,
-            argocd=cluster.argocd,
-            tick=cluster.tick,
-            intents=None if _IN_CLUSTER in self.not_checked else frozenset(cluster.rollouts.intents),
-            clock_ahead=clock_ahead(client, clock()) if client else None,
-            failures=(*cluster.rollouts.unusable, *failures),
-            left_alone={
-                status.worker: status.message
-                for status in cluster.rollouts.shown
-                if status.reason == RoutingReason.ROLLOUT_ENDED
-            },
-            failing={status.worker: overdue(status, clock()).failing for status in cluster.rollouts.shown},
-            stuck=cluster.stuck,
-            outdated_jobs=cluster.rollouts.outdated_jobs,
-            jobless=cluster.jobless,
-            applications={
-                worker: application_of(intent)
-                for worker, intent in cluster.rollouts.intents.items()
-                if intent.application
-            },
-            orphans=cluster.orphans,
+        installation = replace(
+            self.found,
+            clock_ahead=ahead,
+            failures=(*self.found.failures, *failures),
             worker_deployments=numbers,
             cluster_scoped=scoped,
             remembers=specs is not None,
@@ -280,70 +233,81 @@ class Examination:
         """The namespaces of these workers, else the chosen one; empty: all."""
         return sorted({spec.namespace for spec in workers} or {self.settings.namespace})
 
-    async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> _Cluster:
+    async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> None:
+        """Read the parts of a cluster, without rights."""
         namespaces, deadline = self._namespaces_of(workers), self._deadline
-        rollouts = await self._read_or(_IN_CLUSTER, self._rollouts(client, namespaces), None)
+        statuses = await self._read_or(_IN_CLUSTER, self._rollouts(client, namespaces), None)
         argocd, missing_parts = await self._read_or(
             "Argo CD", read_argocd(client, self.argocd_namespace, deadline), (None, {})
         )
         self.not_checked |= missing_parts
         tick = await self._read_or("tick", read_tick(client, deadline), None)
-        if not rollouts:
-            return _Cluster(argocd=argocd, tick=tick)
+        self.found = replace(self.found, argocd=argocd, tick=tick)
+        if statuses is None:
+            return
         stuck, jobless = await self._read_or(
-            "Jobs of rollouts", self._without_progress(client, namespaces, rollouts), ({}, {})
+            "Jobs of rollouts", self._without_progress(client, namespaces, statuses), ({}, {})
         )
-        known_workers = {spec.worker_deployment for spec in workers} | rollouts.intents.keys()
+        known_workers = {spec.worker_deployment for spec in workers} | self.intents.keys()
         orphans: Mapping[str, tuple[str, ...]] = await self._read_or(
             "objects that are no longer rendered",
             read_orphans(client, namespaces, known_workers, deadline),
             {},
         )
-        return _Cluster(rollouts, argocd, tick, stuck, jobless, orphans)
+        self.found = replace(self.found, stuck=stuck, jobless=jobless, orphans=orphans)
 
-    async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> _Rollouts:
-        intents: list[Intent] = []
-        statuses: list[RolloutStatus] = []
-        statuses_shown: list[RolloutStatus] = []
-        unusable: list[str] = []
-        ended: dict[tuple[str, str], EndedJob] = {}
-        for namespace in namespaces:
-            records = await rollouts_in_cluster(client, namespace, self._deadline)
-            intents += records.intents
-            statuses += records.statuses
-            statuses_shown += records.shown
-            unusable += records.unusable
-            ended |= records.ended
-        specs_read, unreadable = specs_of_intents(intents)
-        by_worker = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
-        outdated = {
-            worker: job.job.name
-            for worker, intent in by_worker.items()
-            if (job := ended.get((intent.namespace, intent.hash))) and job.is_older
+    async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> list[RolloutStatus]:
+        """Read intents and statuses; returns the statuses as their rollouts wrote them."""
+        read = [await rollouts_in_cluster(client, namespace, self._deadline) for namespace in namespaces]
+        specs_read, unusable = specs_of_intents([intent for records in read for intent in records.intents])
+        self.specs = [spec for _, spec in specs_read]
+        self.intents = {
+            f"{intent.namespace}/{intent.worker}": intent for records in read for intent in records.intents
         }
-        specs = [spec for _, spec in specs_read]
-        return _Rollouts(by_worker, specs, statuses, statuses_shown, [*unusable, *unreadable], outdated)
+        ended = {key: job for records in read for key, job in records.ended.items()}
+        # also those of intents that no rollout has begun
+        shown = [status for records in read for status in records.shown]
+        self.found = replace(
+            self.found,
+            intents=frozenset(self.intents),
+            failures=(*(why for records in read for why in records.unusable), *unusable),
+            left_alone={
+                status.worker: status.message
+                for status in shown
+                if status.reason == RoutingReason.ROLLOUT_ENDED
+            },
+            failing={status.worker: overdue(status, clock()).failing for status in shown},
+            outdated_jobs={
+                worker: job.job.name
+                for worker, intent in self.intents.items()
+                if (job := ended.get((intent.namespace, intent.hash))) and job.is_older
+            },
+            applications={
+                worker: application_of(intent)
+                for worker, intent in self.intents.items()
+                if intent.application
+            },
+        )
+        return [status for records in read for status in records.statuses]
 
     async def _without_progress(
-        self, client: KubernetesClient, namespaces: Sequence[str], rollouts: _Rollouts
+        self, client: KubernetesClient, namespaces: Sequence[str], statuses: Sequence[RolloutStatus]
     ) -> tuple[Mapping[str, Seen], Mapping[str, datetime]]:
         """The rollouts whose Job is stuck, and the intents without a Job."""
         carriers = await read_carriers(client, namespaces, self._deadline)
-        worked_on = {status.worker: status.intent for status in rollouts.statuses}
+        worked_on = {status.worker: status.intent for status in statuses}
         return (
             await stuck_rollouts(client, carriers, self._deadline),
-            await jobless_intents(client, carriers, rollouts.intents.values(), worked_on, self._deadline),
+            await jobless_intents(client, carriers, self.intents.values(), worked_on, self._deadline),
         )
 
-    async def _rights(
-        self, client: KubernetesClient, cluster: _Cluster, plan: Plan, operator: Operator
-    ) -> tuple[tuple[Need, ...], tuple[Account, ...]]:
-        """The rights that the caller, and accounts of Jobs, plugin and tick, lack; the missing accounts."""
-        deadline = self._deadline
+    async def _rights(self, client: KubernetesClient, plan: Plan, operator: Operator) -> None:
+        """Find the rights that the caller, Jobs, plugin and tick lack, and accounts that do not exist."""
+        deadline, tick = self._deadline, self.found.tick
         namespaces = self._namespaces_of([item.spec for item in plan.workers])
-        plugin = cluster.argocd.plugin if cluster.argocd else None
-        installed = {part.account for part in (plugin, cluster.tick) if part}
-        needs = list(needs_of_installed(plan, cluster.rollouts.intents, plugin, cluster.tick, operator))
+        plugin = self.found.argocd.plugin if self.found.argocd else None
+        installed = {part.account for part in (plugin, tick) if part}
+        needs = list(needs_of_installed(plan, self.intents, plugin, tick, operator))
         user = await self._read_or("rights in Kubernetes", whoami(client, deadline), "")
         own_needs = [need for need in needs if need.account.user == user]
         # an account that is installed for one purpose needs no other rights
@@ -360,7 +324,7 @@ class Examination:
             refused_needs(client, needs_to_check, deadline, of_caller=False),
             (),
         )
-        return (*refused_to_accounts, *refused), absent
+        self.found = replace(self.found, refusals=(*refused_to_accounts, *refused), absent_accounts=absent)
 
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
         """How many Worker Deployments each Temporal namespace of the workers has."""

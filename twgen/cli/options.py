@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any, TypeVar
 
 import click
@@ -47,9 +46,11 @@ class Option:
 
     flags: tuple[str, ...]
     help: str
-    type: Form | Choice | None = None
+    key: str
+    """The parameter of the functions of commands: `value_files`."""
+    type: Form | Choice | None
     """None: a flag."""
-    click: Mapping[str, Any] = field(default_factory=dict)
+    click: Mapping[str, Any]
     of_application: bool = False
     """In Argo CD, the application may set it too; only the operator may set the others."""
     short: str = ""
@@ -71,14 +72,14 @@ class Option:
         """The environment variable that sets it: `TWGEN_<OPTION>`."""
         return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
-    def decorator(self, parameter: str, text: str = "") -> Callable[[Command], Command]:
-        """Adds it to a command, as that parameter of its function; `text` replaces its help there."""
+    def decorator(self, text: str = "") -> Callable[[Command], Command]:
+        """Adds it to a command, as a parameter of its function; `text` replaces its help there."""
         kind: dict[str, Any] = {"type": self.type} if self.type else {"is_flag": True}
         if isinstance(self.type, Form):
             kind["metavar"] = self.type.name  # unchanged: click would write FAILS
         return click.option(
             *self.flags,
-            parameter,
+            self.key,
             cls=_Scoped,
             help=text or self.help,
             envvar=self.variable,
@@ -112,226 +113,200 @@ def _long_name(flags: Sequence[str]) -> str:
     return max(flags, key=len).partition("/")[0].strip("-")
 
 
-def _flag(*flags: str, text: str, of_application: bool = False, short: str = "") -> Option:
-    return Option(flags, text, of_application=of_application, short=short)
+def _option(  # noqa: PLR0913 - each is a column of the table
+    flags: str,
+    text: str,
+    form: Form | Choice | None = None,
+    *,
+    key: str = "",
+    of_application: bool = False,
+    short: str = "",
+    **click_settings: Any,
+) -> Option:
+    names = tuple(flags.split())
+    key = key or _long_name(names).replace("-", "_")
+    return Option(names, text, key, form, click_settings, of_application, short)
 
 
-def _assumed(flag: str, text: str, form: Form, default: str) -> Option:
-    return Option((flag,), text, form, {"default": default, "show_default": True})
+def _assumed(flags: str, text: str, form: Form | Choice, default: str) -> Option:
+    return _option(flags, text, form, default=default, show_default=True)
 
 
-OPTIONS: Mapping[str, Option] = {
-    "snapshot": Option(
-        ("--snapshot",), "Read the servers' state from FILE, as `twgen snapshot` printed it.", FILE
-    ),
-    "now": Option(("--now",), "Plan as of this time, instead of the snapshot's time or the clock.", TIME),
-    "timeout": Option(
-        ("--timeout",),
+_ROWS = (
+    _option("--snapshot", "Read the servers' state from FILE, as `twgen snapshot` printed it.", FILE),
+    _option("--now", "Plan as of this time, instead of the snapshot's time or the clock.", TIME),
+    _option(
+        "--timeout",
         "Time limit for each answer of a server (20s); in Argo CD, for all answers together (40s).",
         READING_TIME,
         short="Time limit for each answer of a server (20s).",
     ),
-    "identity": Option(
-        ("--identity",),
+    _option(
+        "--identity",
         "Act as manager identity twgen/NAME, even if a RolloutPolicy sets another.",
         IDENTITY,
         of_application=True,
         short="Act as manager identity twgen/NAME.",
     ),
-    "namespace": Option(
-        ("-n", "--namespace"),
+    _option(
+        "-n --namespace",
         "Kubernetes namespace of documents that do not set one.",
         NAME,
         short="Namespace of documents that set none.",
     ),
-    "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
-    "kubeconfig": Option(
-        ("--kubeconfig",),
+    _option("--no-cluster", "Do not read Kubernetes."),
+    _option(
+        "--kubeconfig",
         "Use this kubeconfig file instead of KUBECONFIG.",
         FILE,
         short="Use this file instead of KUBECONFIG.",
     ),
-    "context": Option(("--context",), "Use this context of the kubeconfig.", NAME),
-    "offline": _flag(
-        "--offline",
-        text="Read no server. Render each worker as if it had never been deployed, to check it in CI.",
+    _option("--context", "Use this context of the kubeconfig.", NAME),
+    _option(
+        "--offline", "Read no server. Render each worker as if it had never been deployed, to check it in CI."
     ),
-    "no_hooks": _flag("--no-hooks", text="Leave out rollout objects, for `kubectl diff`."),
+    _option("--no-hooks", "Leave out rollout objects, for `kubectl diff`."),
     # as `kubectl apply --server-side` does: with argocd-controller, every object would differ by the tracking
     # annotation that Argo CD adds
-    "field_manager": _assumed(
-        "--field-manager", "Compare as if this field manager applied the manifests.", NAME, "kubectl"
-    ),
-    "allow_unlisted_connections": _flag(
+    _assumed("--field-manager", "Compare as if this field manager applied the manifests.", NAME, "kubectl"),
+    _option(
         "--allow-unlisted-connections",
-        text="In Argo CD, allow connections that no Temporal profile lists, if they need no credentials.",
+        "In Argo CD, allow connections that no Temporal profile lists, if they need no credentials.",
         short="In Argo CD: also connections without profile.",
     ),
-    "only_listed_connections": _flag(
+    _option(
         "--only-listed-connections",
-        text="Refuse connections that no Temporal profile lists, even if they need no credentials.",
+        "Refuse connections that no Temporal profile lists, even if they need no credentials.",
     ),
-    "via": Option(
-        ("--via",),
+    _option(
+        "--via",
         "Reach a Temporal server through another address, such as a forwarded port. Repeatable.",
         ADDRESSES,
-        {"multiple": True},
         short="Reach Temporal through another address.",
+        multiple=True,
     ),
-    "ca_file": Option(
-        ("--ca-file",),
+    _option(
+        "--ca-file",
         "Trust the certificates in FILE if a Connection trusts SECRET and no Temporal profile sets"
         " certificates. Repeatable.",
         FILE_OF_SECRET,
-        {"multiple": True},
         short="Trust these certificates for Temporal.",
+        multiple=True,
     ),
-    "prometheus": Option(
-        ("--prometheus",),
+    _option(
+        "--prometheus",
         "Query the Prometheus at URL for metrics with `server: NAME`, or without `server`. Repeatable.",
         PROMETHEUS,
-        {"multiple": True},
         short="Query this Prometheus for metrics.",
+        multiple=True,
     ),
-    "operator_config": Option(
-        ("--operator-config",),
+    _option(
+        "--operator-config",
         "OperatorConfig file. Outside Argo CD, only its `rollout`, `attached`, `prometheus` and `links`"
         " are used.",
         FILE,
     ),
-    "input": Option(
-        ("--input",),
+    _option(
+        "--input",
         "Read the folder as YAML documents (Directory), or render it with kustomize or helm.",
         Choice(["Directory", "Kustomize", "Helm"]),
         of_application=True,
         short="How the folder is read.",
     ),
-    "release": Option(("--release",), "With --input Helm: the release name.", RELEASE, of_application=True),
-    "value_files": Option(
-        ("--value-files",),
+    _option("--release", "With --input Helm: the release name.", RELEASE, of_application=True),
+    _option(
+        "--value-files",
         "With --input Helm: value files, relative to the chart's folder, separated by commas.",
         FILES,
         of_application=True,
         short="With --input Helm: value files.",
     ),
-    "values": Option(
-        ("--values",),
+    _option(
+        "--values",
         "With --input Helm: values, as YAML. They override the value files.",
         VALUES,
         of_application=True,
         short="With --input Helm: values, as YAML.",
     ),
-    "strict": _flag("--strict", text="Treat warnings as errors.", of_application=True),
-    "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
-    "verbose": _flag("-v", "--verbose", text="On a terminal, show details of all workers, even of many."),
-    "color": Option(
-        ("--color",), "Colour the text.", Choice(["auto", "always", "never"]), {"default": "auto"}
-    ),
-    "exit_code": _flag("--exit-code", text="Exit with 1 if changes are pending or a worker is not Settled."),
-    "watch": _flag("-w", "--watch", text="Read repeatedly, and show each change."),
-    "interval": _assumed("--interval", "Time between two reads of --watch.", READING_TIME, "5s"),
-    "workflow_duration": _assumed(
-        "--workflow-duration", "Assumed duration of a pinned workflow.", DURATION, "1h"
-    ),
-    "startup": _assumed("--startup", "Assumed time until a new pod polls.", DURATION, "30s"),
-    "gate": _assumed(
-        "--gate", "Assumed time until the gate passes; `fails` for a gate that fails.", GATE, "1m"
-    ),
-    "drainage_interval": _assumed(
+    _option("--strict", "Treat warnings as errors.", of_application=True),
+    _option("-q --quiet", "Do not print warnings.", of_application=True),
+    _option("-v --verbose", "On a terminal, show details of all workers, even of many."),
+    _option("--color", "Colour the text.", Choice(["auto", "always", "never"]), default="auto"),
+    _option("--exit-code", "Exit with 1 if changes are pending or a worker is not Settled."),
+    _option("-w --watch", "Read repeatedly, and show each change."),
+    _assumed("--interval", "Time between two reads of --watch.", READING_TIME, "5s"),
+    _assumed("--workflow-duration", "Assumed duration of a pinned workflow.", DURATION, "1h"),
+    _assumed("--startup", "Assumed time until a new pod polls.", DURATION, "30s"),
+    _assumed("--gate", "Assumed time until the gate passes; `fails` for a gate that fails.", GATE, "1m"),
+    _assumed(
         "--drainage-interval",
         "Assumed interval at which Temporal counts the workflows of a draining version.",
         INTERVAL,
         "3m",
     ),
-    "render_interval": _assumed("--render-interval", "Assumed time between two renders.", INTERVAL, "3m"),
-    "starts_per_hour": Option(
-        ("--starts-per-hour",), "With --failing: number of workflows that start in an hour.", STARTS
-    ),
-    "failing": Option(
-        ("--failing",), "Report how soon a version with this failure rate would be detected.", RATIO
-    ),
-    "window": _assumed(
-        "--window", "Estimate from the workflows that closed within this time.", INTERVAL, "7d"
-    ),
-    "of_version": Option(("--version",), "End the workflows that are pinned to this version.", NAME),
-    "workflow_types": Option(
-        ("--type",), "With --version: only workflows of this type. Repeatable.", NAME, {"multiple": True}
-    ),
-    "older_than": Option(
-        ("--older-than",), "With --version: only workflows that started at least this long ago.", INTERVAL
-    ),
-    "move": _flag("--move", text="Move the workflows to the current version."),
-    "to_version": Option(("--to",), "With --move: the version to move to.", NAME),
-    "without_replay": _flag("--without-replay", text="With --move: do not require a passed replay."),
-    "signal": Option(("--signal",), "Send this signal to the workflows.", NAME),
-    "signal_input": Option(("--signal-input",), "With --signal: the argument of the signal.", JSON),
-    "cancel": _flag("--cancel", text="Request cancellation of the workflows."),
-    "terminate": _flag("--terminate", text="Terminate the workflows."),
-    "again": _flag("--again", text="Repeat an operation that has already ended for this version."),
-    "wait": _flag("--wait", text="Wait for another operation to end, then for this one."),
-    "folder": Option(("-d", "--folder"), "Folder to write the histories to.", FOLDER),
-    "deployment_name": Option(
-        ("--deployment-name",),
-        "Read this Worker Deployment, using Temporal's own environment settings.",
+    _assumed("--render-interval", "Assumed time between two renders.", INTERVAL, "3m"),
+    _option("--starts-per-hour", "With --failing: number of workflows that start in an hour.", STARTS),
+    _option("--failing", "Report how soon a version with this failure rate would be detected.", RATIO),
+    _assumed("--window", "Estimate from the workflows that closed within this time.", INTERVAL, "7d"),
+    _option("--version", "End the workflows that are pinned to this version.", NAME, key="of_version"),
+    _option(
+        "--type",
+        "With --version: only workflows of this type. Repeatable.",
         NAME,
+        key="workflow_types",
+        multiple=True,
     ),
-    "task_queue": Option(
-        ("--task-queue",), "Include open workflows on this task queue that have no version yet.", NAME
+    _option("--older-than", "With --version: only workflows that started at least this long ago.", INTERVAL),
+    _option("--move", "Move the workflows to the current version."),
+    _option("--to", "With --move: the version to move to.", NAME, key="to_version"),
+    _option("--without-replay", "With --move: do not require a passed replay."),
+    _option("--signal", "Send this signal to the workflows.", NAME),
+    _option("--signal-input", "With --signal: the argument of the signal.", JSON),
+    _option("--cancel", "Request cancellation of the workflows."),
+    _option("--terminate", "Terminate the workflows."),
+    _option("--again", "Repeat an operation that has already ended for this version."),
+    _option("--wait", "Wait for another operation to end, then for this one."),
+    _option("-d --folder", "Folder to write the histories to.", FOLDER),
+    _option(
+        "--deployment-name", "Read this Worker Deployment, using Temporal's own environment settings.", NAME
     ),
-    "upgrading": _flag("--upgrading", text="Only auto-upgrade workflows."),
-    "shared": _flag(
-        "--shared", text="Make the files readable by every user, such as another user in the same Pod."
+    _option("--task-queue", "Include open workflows on this task queue that have no version yet.", NAME),
+    _option("--upgrading", "Only auto-upgrade workflows."),
+    _option("--shared", "Make the files readable by every user, such as another user in the same Pod."),
+    _option("--sample", "Maximum number of histories for each workflow type (50).", COUNT, default="50"),
+    _option("--max-bytes", "Maximum size of all histories together (64Mi).", BYTES, default="64Mi"),
+    _option(
+        "--from-cluster", "Show the statuses that rollouts wrote in the cluster, without Git and Temporal."
     ),
-    "sample": Option(
-        ("--sample",), "Maximum number of histories for each workflow type (50).", COUNT, {"default": "50"}
+    _option("-A --all-namespaces", "With --from-cluster: the rollouts of every namespace."),
+    _option("--worker", "The worker, if there are several.", NAME),
+    _assumed("--argocd-namespace", "Namespace of Argo CD.", NAME, "argocd"),
+    _option("--listen", "Listen at HOST:PORT, instead of a free port of 127.0.0.1.", NAME),
+    _option("--no-browser", "Do not open a browser."),
+    _option("--from", "The current manager, to take the worker over from.", NAME, key="owner"),
+    _option("-y --yes", "Do not ask for confirmation."),
+    _option("--full", "Send all traffic to the target, and skip the remaining steps."),
+    _option(
+        "--keep", "Number of the newest drained versions that stay (the policy's keepRecords, or 5).", COUNT
     ),
-    "max_bytes": Option(
-        ("--max-bytes",), "Maximum size of all histories together (64Mi).", BYTES, {"default": "64Mi"}
+    _option("--dry-run", "Say what would be changed, and change nothing."),
+    _option("--skip-gate", "Continue even if the gate or the replay has not passed."),
+    _option("--once/--until-settled", "Make one change at most, or continue until settled (the default)."),
+    _option("--within", "Give up after this time (1h; no limit with --intent).", READING_TIME),
+    _option("--intent", "Roll out the intent in this ConfigMap of the cluster, instead of PATHs.", OBJECT),
+    _option("--intent-hash", "Exit when the intent no longer has this hash.", NAME),
+    _option("--every", "Keep running, and check this often.", READING_TIME),
+    _option("--metrics", "With --every: serve /metrics and /healthz at HOST:PORT or :PORT.", NAME),
+    _assumed("--shards", "How many ticks share the workers, by Temporal namespace.", COUNT, "1"),
+    _option("--shard", "With --shards: the number of this tick, from 0.", ORDINAL),
+    _option(
+        "--argocd-server", "Refresh the applications of Argo CD, whose API server has this address.", NAME
     ),
-    "from_cluster": _flag(
-        "--from-cluster",
-        text="Show the statuses that rollouts wrote in the cluster, without Git and Temporal.",
-    ),
-    "all_namespaces": _flag(
-        "-A", "--all-namespaces", text="With --from-cluster: the rollouts of every namespace."
-    ),
-    "worker": Option(("--worker",), "The worker, if there are several.", NAME),
-    "argocd_namespace": _assumed("--argocd-namespace", "Namespace of Argo CD.", NAME, "argocd"),
-    "listen": Option(("--listen",), "Listen at HOST:PORT, instead of a free port of 127.0.0.1.", NAME),
-    "no_browser": _flag("--no-browser", text="Do not open a browser."),
-    "owner": Option(("--from",), "The current manager, to take the worker over from.", NAME),
-    "yes": _flag("-y", "--yes", text="Do not ask for confirmation."),
-    "full": _flag("--full", text="Send all traffic to the target, and skip the remaining steps."),
-    "keep": Option(
-        ("--keep",),
-        "Number of the newest drained versions that stay (the policy's keepRecords, or 5).",
-        COUNT,
-    ),
-    "dry_run": _flag("--dry-run", text="Say what would be changed, and change nothing."),
-    "skip_gate": _flag("--skip-gate", text="Continue even if the gate or the replay has not passed."),
-    "once": _flag(
-        "--once/--until-settled", text="Make one change at most, or continue until settled (the default)."
-    ),
-    "within": Option(("--within",), "Give up after this time (1h; no limit with --intent).", READING_TIME),
-    "intent": Option(
-        ("--intent",), "Roll out the intent in this ConfigMap of the cluster, instead of PATHs.", OBJECT
-    ),
-    "intent_hash": Option(("--intent-hash",), "Exit when the intent no longer has this hash.", NAME),
-    "every": Option(("--every",), "Keep running, and check this often.", READING_TIME),
-    "metrics": Option(
-        ("--metrics",), "With --every: serve /metrics and /healthz at HOST:PORT or :PORT.", NAME
-    ),
-    "shards": _assumed("--shards", "How many ticks share the workers, by Temporal namespace.", COUNT, "1"),
-    "shard": Option(("--shard",), "With --shards: the number of this tick, from 0.", ORDINAL),
-    "argocd_server": Option(
-        ("--argocd-server",), "Refresh the applications of Argo CD, whose API server has this address.", NAME
-    ),
-    "argocd_token_file": Option(
-        ("--argocd-token-file",), "Read the Argo CD token from FILE instead of ARGOCD_AUTH_TOKEN.", FILE
-    ),
-    "argocd_ca_file": Option(("--argocd-ca-file",), "Trust the certificates in FILE for Argo CD.", FILE),
-    "check": _flag("--check", text="Write nothing. Exit with 1 if the ledger is outdated."),
-}
+    _option("--argocd-token-file", "Read the Argo CD token from FILE instead of ARGOCD_AUTH_TOKEN.", FILE),
+    _option("--argocd-ca-file", "Trust the certificates in FILE for Argo CD.", FILE),
+    _option("--check", "Write nothing. Exit with 1 if the ledger is outdated."),
+)
+OPTIONS: Mapping[str, Option] = {option.key: option for option in _ROWS}
 """Every option of every command, by the parameter of its function."""
 
 INPUT = ("input", "release", "value_files", "values")
@@ -378,7 +353,7 @@ def options(*names: str, **texts: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for name in reversed(names):
-            command = OPTIONS[name].decorator(name, texts.get(name, ""))(command)
+            command = OPTIONS[name].decorator(texts.get(name, ""))(command)
         return command
 
     return decorate
@@ -394,8 +369,7 @@ def given_options(names: Iterable[str]) -> list[str]:
 
 def output_option(*formats: str) -> Callable[[Command], Command]:
     """Give a command `-o` with these formats, the first by default."""
-    first = {"default": formats[0], "show_default": True}
-    return Option(("-o", "--output"), "Print in this format.", Choice(formats), first).decorator("output")
+    return _assumed("-o --output", "Print in this format.", Choice(formats), formats[0]).decorator()
 
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))

@@ -25,22 +25,18 @@ from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.ports import TickServers
 from twgen.executing.refreshes import Refreshes
-from twgen.executing.temporal import TemporalWriter
 from twgen.executing.tick import Tick, Worker
 from twgen.model.operator import Application, GroupKind
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.drivers import Shard
-from twgen.planning.pruning import OldRecord
 from twgen.planning.reads import Unread
 from twgen.planning.rollout import overdue
-from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import AttachedRead, with_refusals
 from twgen.reading.objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
-from twgen.reading.temporal.workflows import Draining
 from twgen.records.intent import Intent
 from twgen.reporting.bugs import Bug
 from twgen.reporting.printable import printable
@@ -231,16 +227,8 @@ class _Checks(TickServers):
                 warn([f"the state of attached objects is unknown: {why}"])
         return objects
 
-    async def without_open_workflows(
-        self, target: Target, records: Sequence[OldRecord]
-    ) -> Sequence[OldRecord]:
-        return await WorkerServers(target.spec, self.opened).without_open_workflows(records)
-
-    def batches(self, target: Target) -> Draining:
-        return WorkerServers(target.spec, self.opened).batches(target.now)
-
-    def temporal(self, target: Target) -> TemporalWriter:
-        return WorkerServers(target.spec, self.opened).temporal(target.identity)
+    def of(self, spec: WorkerSpec) -> WorkerServers:
+        return WorkerServers(spec, self.opened)
 
     def writer(self, intent: Intent) -> ClusterWriter:
         client = self.opened.cluster_for("tick")

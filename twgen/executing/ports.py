@@ -16,7 +16,6 @@ from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.pruning import OldRecord
 from twgen.planning.reads import Unread
-from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import AttachedRead
 from twgen.records.intent import Intent
 
@@ -58,6 +57,12 @@ class Servers(Clock, Protocol):
 
     def temporal(self, identity: str, /) -> TemporalWriter:
         """Makes changes in Temporal, as a manager identity."""
+
+    def batches(self, now: datetime, /) -> Batches:
+        """Reads workflows, and batch operations on them."""
+
+    async def without_open_workflows(self, records: Sequence[OldRecord], /) -> Sequence[OldRecord]:
+        """The records on which no workflow is open now."""
 
     async def gate_input(self) -> bytes | None:
         """Read the input of the gate; None: it has none."""
@@ -109,16 +114,8 @@ class TickServers(Protocol):
     async def attached(self, kinds: Mapping[str, set[GroupKind]], /) -> Mapping[str, AttachedRead]:
         """Read the objects of these kinds, by namespace; raises no TwgenError."""
 
-    async def without_open_workflows(
-        self, target: Target, records: Sequence[OldRecord], /
-    ) -> Sequence[OldRecord]:
-        """The records on which no workflow is open now."""
-
-    def batches(self, target: Target, /) -> Batches:
-        """Reads the workflows of a worker."""
-
-    def temporal(self, target: Target, /) -> TemporalWriter:
-        """Makes changes in Temporal."""
+    def of(self, spec: WorkerSpec, /) -> Servers:
+        """The servers of one worker."""
 
     def writer(self, intent: Intent, /) -> ClusterWriter:
         """Makes changes in the cluster."""

@@ -44,46 +44,29 @@ class TemporalWriter:
 
         The conflict token in the answer is not used: it can be from a change that was not seen here.
         """
-        from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
-
-        request = SetWorkerDeploymentManagerRequest(
-            namespace=self._spec.temporal_namespace,
+        await self._write(
+            "SetWorkerDeploymentManager",
             deployment_name=self._spec.worker_deployment,
             manager_identity=manager,
             conflict_token=b64decode(conflict_token),
-            identity=self._identity,
         )
-        await self._write(request)
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
-        from temporalio.api.workflowservice import v1
-
-        common: dict[str, Any] = {
-            "namespace": self._spec.temporal_namespace,
-            "deployment_name": self._spec.worker_deployment,
-            "build_id": change.build_id,
-            "conflict_token": b64decode(conflict_token),
-            "identity": self._identity,
-            "ignore_missing_task_queues": change.ignores_missing_queues,
-        }
-        if change.action is RoutingAction.SET_CURRENT:
-            await self._write(v1.SetWorkerDeploymentCurrentVersionRequest(**common))
-        else:
+        is_ramp = change.action is not RoutingAction.SET_CURRENT
+        await self._write(
+            f"SetWorkerDeployment{'Ramping' if is_ramp else 'Current'}Version",
+            deployment_name=self._spec.worker_deployment,
+            build_id=change.build_id,
+            conflict_token=b64decode(conflict_token),
+            ignore_missing_task_queues=change.ignores_missing_queues,
             # no build ID at 0% ends a ramp; a version at 0% would stay ramping, and never drain
-            percentage = change.percentage or 0
-            await self._write(v1.SetWorkerDeploymentRampingVersionRequest(percentage=percentage, **common))
+            **({"percentage": change.percentage or 0} if is_ramp else {}),
+        )
 
     async def delete_version(self, build_id: str) -> None:
         """Delete the record of a version; the server refuses one with traffic, pollers or open workflows."""
-        from temporalio.api.workflowservice.v1 import DeleteWorkerDeploymentVersionRequest
-
-        request = DeleteWorkerDeploymentVersionRequest(
-            namespace=self._spec.temporal_namespace,
-            deployment_version=self._version(build_id),
-            identity=self._identity,
-        )
-        await self._write(request)
+        await self._write("DeleteWorkerDeploymentVersion", deployment_version=self._version(build_id))
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
@@ -91,37 +74,30 @@ class TemporalWriter:
         from temporalio.api.common.v1 import Payloads, WorkflowType
         from temporalio.api.enums.v1 import WorkflowIdConflictPolicy, WorkflowIdReusePolicy
         from temporalio.api.taskqueue.v1 import TaskQueue
-        from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
 
         gate_spec = self._spec.rollout.gate
         payload = _payload(gate_input or b"", gate_spec.metadata if gate_spec else {})
-        request = StartWorkflowExecutionRequest(
-            namespace=self._spec.temporal_namespace,
+        await self._write(
+            "StartWorkflowExecution",
             workflow_id=gate.workflow_id,
             workflow_type=WorkflowType(name=gate.workflow_type),
             task_queue=TaskQueue(name=gate.task_queue),
             input=None if gate_input is None else Payloads(payloads=[payload]),
             workflow_execution_timeout=Duration(seconds=int(GATE_TIMEOUT.total_seconds())),
-            identity=self._identity,
             request_id=gate.request_id,
             workflow_id_reuse_policy=WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
             workflow_id_conflict_policy=WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
             versioning_override=self._pinned_to(self._spec.build_id),
         )
-        await self._write(request)
 
     async def end_gate(self, workflow_id: str) -> None:
         """Terminate a gate workflow."""
         from temporalio.api.common.v1 import WorkflowExecution
-        from temporalio.api.workflowservice.v1 import TerminateWorkflowExecutionRequest
 
-        request = TerminateWorkflowExecutionRequest(
-            namespace=self._spec.temporal_namespace,
-            workflow_execution=WorkflowExecution(workflow_id=workflow_id),
-            reason="twgen retry: none of its workflow tasks succeeds",
-            identity=self._identity,
+        execution, why = WorkflowExecution(workflow_id=workflow_id), "none of its workflow tasks succeeds"
+        await self._write(
+            "TerminateWorkflowExecution", workflow_execution=execution, reason=f"twgen retry: {why}"
         )
-        await self._write(request)
 
     async def start_batch(self, batch: Batch, reason: str) -> None:
         """Start a batch operation on the workflows that its query finds; the server runs it by itself."""
@@ -129,7 +105,6 @@ class TemporalWriter:
         from temporalio.api.batch import v1
         from temporalio.api.common.v1 import Payloads
         from temporalio.api.workflow.v1 import WorkflowExecutionOptions
-        from temporalio.api.workflowservice.v1 import StartBatchOperationRequest
 
         action, identity = batch.what, self._identity
         operation: dict[str, Any]
@@ -152,29 +127,24 @@ class TemporalWriter:
                 operation = {"cancellation_operation": v1.BatchOperationCancellation(identity=identity)}
             case BatchAction.TERMINATE:
                 operation = {"termination_operation": v1.BatchOperationTermination(identity=identity)}
-        request = StartBatchOperationRequest(
-            namespace=self._spec.temporal_namespace,
+        await self._write(
+            "StartBatchOperation",
             visibility_query=batch.query,
             job_id=batch.job_id,
             reason=reason,
             **operation,
         )
-        await self._write(request)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         """Write entries of a version's metadata, as JSON; none is ever removed.
 
         Server 1.29.1 does not answer for a while once an entry has been removed.
         """
-        from temporalio.api.workflowservice.v1 import UpdateWorkerDeploymentVersionMetadataRequest
-
-        request = UpdateWorkerDeploymentVersionMetadataRequest(
-            namespace=self._spec.temporal_namespace,
+        await self._write(
+            "UpdateWorkerDeploymentVersionMetadata",
             deployment_version=self._version(build_id),
             upsert_entries={key: _payload(json.dumps(value).encode()) for key, value in marks.items()},
-            identity=self._identity,
         )
-        await self._write(request)
 
     def _version(self, build_id: str) -> "WorkerDeploymentVersion":
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
@@ -188,8 +158,14 @@ class TemporalWriter:
         pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=self._version(build_id))
         return VersioningOverride(pinned=pinned)
 
-    async def _write(self, request: Any) -> None:
-        spec = self._spec
+    async def _write(self, method: str, **fields: Any) -> None:
+        """Make the call of WorkflowService with this name."""
+        from temporalio.api.workflowservice import v1
+
+        spec, request = self._spec, getattr(v1, f"{method}Request")(**fields)
+        request.namespace = spec.temporal_namespace
+        if method != "StartBatchOperation":  # its operation has the identity
+            request.identity = self._identity
         worker = f"{spec.worker_deployment} of {spec.document.source}"
         place = spec.connection, spec.temporal_namespace, worker
         call: Call[None] = Call(*place, request, lambda _: None, is_retried=False)

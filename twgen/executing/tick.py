@@ -366,8 +366,9 @@ class Tick:
         for record in due:
             before = kept[worker].get(record.build_id)
             kept[worker][record.build_id] = NextTry.after(before, self.servers.steady())
-        unneeded = await self.servers.without_open_workflows(target, due)
-        pruned = await delete_records(self.servers.temporal(target), unneeded)
+        servers = self.servers.of(target.spec)
+        unneeded = await servers.without_open_workflows(due)
+        pruned = await delete_records(servers.temporal(target.identity), unneeded)
         # a record that the server still lists is tried again after its pause, as one that was kept
         for build_id in pruned.deleted:
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
@@ -383,6 +384,7 @@ class Tick:
         self.begun[target.spec.worker_deployment] = begun
         for scheduled in due_actions(target):
             with result.whatever_fails(target.spec.worker_deployment):
-                batches, writer = self.servers.batches(target), self.servers.temporal(target)
+                servers = self.servers.of(target.spec)
+                batches, writer = servers.batches(target.now), servers.temporal(target.identity)
                 if await begin(target, scheduled, batches, writer, self.say):
                     begun[scheduled.job_id] = later(now, REPEATED_AFTER)

@@ -2,15 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from twgen.model.diagnosis import Finding, Installation, Severity
 from twgen.model.operator import Operator
 from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
-from twgen.model.policy import MOST_VERSIONS, Policy
+from twgen.model.policy import MOST_VERSIONS
 from twgen.model.problem import counted
 from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import Driver
@@ -262,78 +261,45 @@ def _of_worker(
         yield Finding(name, warning, "`twgen plan` warns about it", "do what the message says", severity)
 
 
-class _ByTick(NamedTuple):
-    """What only `twgen tick` does as a policy says, if the operator allows it."""
-
-    field: str
-    """Of the RolloutPolicy."""
-    is_set: Callable[[Policy], bool]
-    permission: str
-    """Of the OperatorConfig, below `tick`."""
-    does: str
-    otherwise: str
-    severity: Severity = Severity.ADVICE
-    needs_manager: bool = True
-    """tick does it only as the manager of the worker."""
-
-
-_BY_TICK = (
-    _ByTick(
-        "draining",
-        lambda policy: bool(policy.draining),
-        "drains",
-        "end workflows",
-        "its old versions keep their workflows until a person runs `twgen drain`",
-    ),
-    _ByTick(
-        "keepRecords",
-        lambda policy: policy.keep_records is not None,
-        "prunes",
-        "delete old versions",
-        "Temporal keeps its old versions until a person runs `twgen prune`",
-    ),
-    _ByTick(
-        "driver",
-        lambda policy: policy.driver is Driver.TICK,
-        "rollouts",
-        "carry out rollouts",
-        _DOES_NOT_MOVE,
-        Severity.PROBLEM,
-        needs_manager=False,
-    ),
-)
-
-
 def _without_tick(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
-    """Why what the policies of workers leave to `twgen tick` is not done."""
+    """Why what the policies of workers leave to `twgen tick` is not done, which the operator must allow."""
+    advice = Severity.ADVICE
     for spec in (item.spec for item in plan.workers):
-        temporal = world.workers[spec.key].temporal
+        policy, temporal = spec.policy, world.workers[spec.key].temporal
         manager = temporal.manager_identity if temporal else None
-        for duty in _BY_TICK:
-            lacking = _lacking_for(duty, spec, installation, manager) if duty.is_set(spec.policy) else ()
+        ends = "its old versions keep their workflows until a person runs `twgen drain`"
+        keeps = "Temporal keeps its old versions until a person runs `twgen prune`"
+        keeps_records, is_by_tick = policy.keep_records is not None, policy.driver is Driver.TICK
+        for field, is_set, permission, does, manager_before, otherwise, severity in (
+            ("draining", policy.draining, "drains", "end workflows", manager, ends, advice),
+            ("keepRecords", keeps_records, "prunes", "delete old versions", manager, keeps, advice),
+            # a rollout becomes the manager by itself
+            ("driver", is_by_tick, "rollouts", "carry out rollouts", None, _DOES_NOT_MOVE, Severity.PROBLEM),
+        ):
+            lacking = _lacking_for(permission, does, spec, installation, manager_before) if is_set else ()
             for why, remedy in lacking:
-                about = f"`{duty.field}` of its policy has no effect: {why}"
-                yield Finding(spec.worker_deployment, about, duty.otherwise, remedy, duty.severity)
+                about = f"`{field}` of its policy has no effect: {why}"
+                yield Finding(spec.worker_deployment, about, otherwise, remedy, severity)
 
 
 def _lacking_for(
-    duty: _ByTick, spec: WorkerSpec, installation: Installation, manager: str | None
+    permission: str, does: str, spec: WorkerSpec, installation: Installation, manager: str | None
 ) -> Iterator[tuple[str, str]]:
-    """The missing requirements and their remedies; `manager` in Temporal, None: it has no such worker."""
+    """The missing requirements and their remedies; `manager` in Temporal, None: it does not matter."""
     tick, intents = installation.tick, installation.intents
     if not tick:
         if intents is not None and "tick" not in installation.not_checked:
             yield "there is no `twgen tick` in the cluster", "install it (docs/tick.md)"
         return
-    if tick.may and not getattr(tick.may, duty.permission):
-        where = f"in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, Let it {duty.does})"
-        yield f"{tick.name} is not allowed to {duty.does}", f"set `tick: {{{duty.permission}: true}}` {where}"
+    if tick.may and not getattr(tick.may, permission):
+        where = f"in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, Let it {does})"
+        yield f"{tick.name} is not allowed to {does}", f"set `tick: {{{permission}: true}}` {where}"
     if tick.namespace and tick.namespace != spec.namespace:
         limit = f"{tick.name} only watches namespace {tick.namespace}"
         yield limit, f"set its TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"
     if intents is not None and spec.worker_deployment not in intents:
         yield "it has no intent in the cluster, so tick does not know it", _applied_again("")
-    if manager == "" and duty.needs_manager:
+    if manager == "":
         yield (
             "no manager identity is set in Temporal",
             "let a rollout claim it, or run `twgen ownership claim`",
