@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -41,9 +41,6 @@ from twgen.reading.temporal.workflows import Draining
 from twgen.reading.world import first_failure
 from twgen.reporting.draining import DRAIN_REPORT, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
-
-if TYPE_CHECKING:
-    from tenacity import AsyncRetrying, RetryCallState
 
 
 def _text(report: DrainReport, color: str) -> str:
@@ -220,12 +217,22 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
                 return f"{spec.worker_deployment}: no open workflow of {build_id} matches"
             change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
-            async for turn in _turns(f"{spec.worker_deployment}: will {change}", waits=params["wait"]):
-                with turn:
-                    # the answer or the turn may have taken long, and the version may be current again
-                    target = await read_target()
-                    checked = replace(batch, query=batch_of(target, build_id, action).query)
+            is_said = False
+            while True:
+                # the answer or the turn may have taken long, and the version may be current again
+                target = await read_target()
+                checked = replace(batch, query=batch_of(target, build_id, action).query)
+                try:
                     await start(writer, target, entry, checked, f"twgen: {change}")
+                    break
+                except OneAtATime:  # a server still counts one for some moments after its end
+                    if not params["wait"]:
+                        raise
+                    if not is_said:
+                        when = "when the batch operation that runs now has ended"
+                        say(f"{spec.worker_deployment}: will {change} {when}")
+                    is_said = True
+                    await asyncio.sleep(_POLL_SECONDS)
             say(f"{spec.worker_deployment}: will {change}")
         if entry:
             # also if an earlier run was ended before it could write the mark
@@ -237,26 +244,6 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
 
     with Servers(settings) as servers:
         write(f"{servers.run([spec], work)}\n")
-
-
-def _turns(change: str, *, waits: bool) -> "AsyncRetrying":
-    """Attempts to start a batch operation: a namespace runs one at a time. Only one attempt unless `waits`.
-
-    A server still counts a batch operation for some moments after its end.
-    """
-    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, stop_never
-
-    def tell_once(state: "RetryCallState") -> None:
-        if state.attempt_number == 1:
-            say(f"{change} when the batch operation that runs now has ended")
-
-    return AsyncRetrying(
-        retry=retry_if_exception_type(OneAtATime),
-        stop=stop_never if waits else stop_after_attempt(1),
-        sleep=lambda _: asyncio.sleep(_POLL_SECONDS),
-        before_sleep=tell_once,
-        reraise=True,
-    )
 
 
 async def _with_version(

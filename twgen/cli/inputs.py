@@ -264,11 +264,8 @@ class Memory:
             from twgen.reading.history import SpecSources, read_history
 
             rule, kinds = settings.namespace_rule, settings.operator.attached.kinds
-            sources, why_no_repository = (
-                SpecSources(settings.paths, rule, kinds),
-                settings.environment.why_no_repository,
-            )
-            self._histories[key] = read_history(spec, missing, sources, ends, why_no_repository)
+            sources, why = SpecSources(settings.paths, rule, kinds), settings.environment.why_no_repository
+            self._histories[key] = read_history(spec, missing, sources, ends, why)
         return self._histories[key]
 
 

@@ -118,16 +118,19 @@ def _number(text: str, most: float) -> float:
 
 
 _MOST_BYTES = 10 * 2**30
-_ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
+_ADDRESS = r"[^\s=/]+:\d{1,5}"
 """A host and a port."""
 
 
-def _addresses(text: str) -> tuple[str, str]:
-    """Temporal's address in the Connection, and the address to use instead."""
-    address, _, instead = text.partition("=")
-    if not _ADDRESS.fullmatch(address) or not _ADDRESS.fullmatch(instead):
-        raise ValueError("is not ADDRESS=ADDRESS such as temporal.prod.svc:7233=127.0.0.1:7233")
-    return address, instead
+def _parts(form: str, mistake: str) -> Callable[[str], tuple[str, ...]]:
+    """The groups of a regular expression; a text that does not match has this mistake."""
+
+    def parts_of(text: str) -> tuple[str, ...]:
+        if not (match := re.fullmatch(form, text)):
+            raise ValueError(mistake)
+        return match.groups()
+
+    return parts_of
 
 
 def _file_of_secret(text: str) -> tuple[str, str]:
@@ -183,17 +186,6 @@ def _bytes(text: str) -> int:
     return number
 
 
-_OBJECT = re.compile(r"[a-z0-9-]{1,63}/[a-z0-9][a-z0-9.-]{0,252}")
-
-
-def _object(text: str) -> tuple[str, str]:
-    """The namespace and the name of an object."""
-    if not _OBJECT.fullmatch(text):
-        raise ValueError("is not NAMESPACE/NAME")
-    namespace, _, name = text.partition("/")
-    return namespace, name
-
-
 def _files(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in re.split("[,\n]", text))
     if not all(names):
@@ -237,9 +229,16 @@ INTERVAL = Form("DURATION", _interval)
 STARTS = Form("NUMBER", partial(_number, most=100_000))
 RATIO = Form("RATIO", partial(_number, most=1))
 TIME = Form("TIME", _time)
-ADDRESSES = Form("ADDRESS=ADDRESS", _addresses)
+ADDRESSES = Form(
+    "ADDRESS=ADDRESS",
+    _parts(
+        f"({_ADDRESS})=({_ADDRESS})", "is not ADDRESS=ADDRESS such as temporal.prod.svc:7233=127.0.0.1:7233"
+    ),
+)
 FILE_OF_SECRET = Form("SECRET=FILE", _file_of_secret)
-OBJECT = Form("NAMESPACE/NAME", _object)
+OBJECT = Form(
+    "NAMESPACE/NAME", _parts("([a-z0-9-]{1,63})/([a-z0-9][a-z0-9.-]{0,252})", "is not NAMESPACE/NAME")
+)
 GATE = Form("DURATION|fails", _gate)
 JSON = Form("JSON", _json)
 PROMETHEUS = Form("NAME=URL", _prometheus)

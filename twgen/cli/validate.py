@@ -163,31 +163,24 @@ def _in_files(validation: Validation, input_settings: Input, folder: str, failed
     """The same, with each rendered document at the file that it comes from, as these reports show files."""
     from twgen.reading.templated import in_file
 
-    def in_files(items: Iterable[Located]) -> tuple[Located, ...]:
-        return tuple(
-            Located(in_its_file(item.problem), None) if is_rendered(item.file) else item for item in items
-        )
+    def place_of(source: str) -> tuple[str, int, str] | None:
+        is_rendered = source.startswith(kinds.RENDERED_BY) or source == failed
+        return in_file(input_settings, folder, source) if is_rendered else None
 
-    def in_its_file(problem: Problem) -> Problem:
-        document = problem.document
-        return problem._replace(document=replace(document, source=file_of(document.source)))
+    def in_files(items: Iterable[Located]) -> Iterator[Located]:
+        for item in items:
+            if place := place_of(item.file):
+                document = replace(item.problem.document, source=place[0])
+                item = Located(item.problem._replace(document=document), None)  # noqa: PLW2901 - at its place
+            yield item
 
-    def is_rendered(source: str) -> bool:
-        return source.startswith(kinds.RENDERED_BY) or source == failed
-
-    def file_of(source: str) -> str:
-        return in_file(input_settings, folder, source)[0] if is_rendered(source) else source
-
-    def with_place(line: str) -> str:
-        return "{}:{}: {}".format(*in_file(input_settings, folder, line)) if is_rendered(line) else line
-
+    files = (place[0] if (place := place_of(file)) else file for file in validation.files)
+    lines = ((line, place_of(line)) for line in validation.unreadable)
+    located_items = (validation.problems, validation.warnings, validation.deprecations, validation.refused)
     return Validation(
-        tuple(dict.fromkeys(map(file_of, validation.files))),
-        tuple(map(with_place, validation.unreadable)),
-        in_files(validation.problems),
-        in_files(validation.warnings),
-        in_files(validation.deprecations),
-        in_files(validation.refused),
+        tuple(dict.fromkeys(files)),
+        tuple("{}:{}: {}".format(*place) if place else line for line, place in lines),
+        *(tuple(in_files(items)) for items in located_items),
     )
 
 

@@ -24,7 +24,6 @@ from twgen.versioning.injection import (
 from twgen.versioning.names import CONNECTION_HASH, INJECTED, RESTARTED_AT, TEMPLATE_HASH
 from twgen.versioning.pod_templates import (
     content_of,
-    described_template,
     fits_hash,
     fits_injection,
     injected_names,
@@ -43,18 +42,9 @@ class Applied(NamedTuple):
     in_order: bool
     """The live template has all its items in the same order: another order would replace the pods."""
 
-    @property
-    def is_as_live(self) -> bool:
-        """Applying this template changes nothing."""
-        return self.in_order and not self.since.added and not self.since.changed
-
-    def is_described_by(self, spec: WorkerSpec) -> bool:
-        """The live Deployment is still the spec's target."""
-        return self.is_as_live and self.template == described_template(spec)
-
-    def is_remembered(self, remembered: RecordedDeployment) -> bool:
-        """The live Deployment is still the one recorded in Git."""
-        return self.is_as_live and self.template == remembered.manifest["spec"]["template"]
+    def fits(self, template: Mapping[str, Any]) -> bool:
+        """It is this template, and the live Deployment still has it: applying it changes nothing."""
+        return self.template == template and self.in_order and not self.since.added and not self.since.changed
 
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
         """The live Deployment with this template."""

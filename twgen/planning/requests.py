@@ -18,6 +18,13 @@ from twgen.planning.version_status import ALL_TRAFFIC
 from twgen.planning.worker_status import FAILED_TESTS
 from twgen.versioning.names import MarkKey
 
+_WITHOUT_OPTIONS = {
+    Verb.PAUSE: interventions.pause,
+    Verb.RESUME: interventions.resume,
+    Verb.ABORT: interventions.abort,
+    Verb.RETRY: interventions.retry,
+}
+"""The commands that have no options, by the verb of a request."""
 _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVALID_INTENT}
 
 
@@ -66,20 +73,13 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
         raise refused(target, "its intent has the annotation twgen.io/paused: remove that first")
     if request.verb.needs_permission and request.verb not in permitted:
         raise refused(target, not_permitted(request.verb))
-    match request.verb:
-        case Verb.PAUSE:
-            return interventions.pause(target)
-        case Verb.RESUME:
-            return interventions.resume(target)
-        case Verb.ABORT:
-            return interventions.abort(target)
-        case Verb.RETRY:
-            if target.is_aborted and request.reason not in {"", RoutingReason.ABORTED}:
-                why = "it was aborted before its status said so: see how it stands, and request this again"
-                raise refused(target, why)
-            return interventions.retry(target)
-        case Verb.PROMOTE:
-            return interventions.promote(target, full=request.full, skip_gate=False)
+    if request.verb is Verb.PROMOTE:
+        return interventions.promote(target, full=request.full, skip_gate=False)
+    knew_of_abort = request.reason in {"", RoutingReason.ABORTED}
+    if request.verb is Verb.RETRY and target.is_aborted and not knew_of_abort:
+        why = "it was aborted before its status said so: see how it stands, and request this again"
+        raise refused(target, why)
+    return _WITHOUT_OPTIONS[request.verb](target)
 
 
 def _no_longer_counts(request: Request, target: str, now: datetime) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 
 from twgen.model.diagnosis import (
     ArgoApplication,
@@ -37,6 +38,7 @@ _COSTLY = {
 }
 _STARTS_WITHIN = timedelta(minutes=1)
 """The time that a healthy Pod may need to start."""
+_FINDING = partial(Finding, "Argo CD")
 STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
 """The problems of a Pod that may still be starting."""
 
@@ -77,13 +79,12 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
     if (numbers := version_of(argocd.version)) and numbers < OLDEST_ARGOCD:
         oldest = ".".join(map(str, OLDEST_ARGOCD))
         why = "it starts plugins differently, and prunes objects that twgen protects"
-        yield Finding("Argo CD", f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
+        yield _FINDING(f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
     applications = [
         application for application in argocd.applications if is_looked_after(application.namespace, argocd)
     ]
     if applications and not argocd.plugin:
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             "its repo-server has no container named twgen",
             "it cannot render Applications that use the plugin",
             "patch it with deploy/sidecar.yaml (docs/argocd.md, Install)",
@@ -101,24 +102,21 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
 def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> Iterator[Finding]:
     where = f"-n {argocd.namespace}"
     if (image := operator.rollout.image) and not are_the_same(image, plugin.image):
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             f"its plugin runs image {plugin.image}, but the Jobs run {image}",
             "a Job rejects intents that another release rendered",
             f"use one image for both: `kubectl set image {where} deployment/argocd-repo-server"
             f" twgen={image}`, or change rollout.image in the OperatorConfig",
         )
     for name in plugin.missing:
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             f"its plugin mounts ConfigMap {name}, which does not exist",
             "renders fail until it exists",
             f"create it: `kubectl apply {where} -f {name}.yaml` (deploy/ has a template of"
             " twgen-operator.yaml)",
         )
     if not plugin.has_token and any(not cluster.kubeconfig for cluster in operator.clusters):
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             "the OperatorConfig says inCluster, but the plugin has no token",
             "it cannot read the cluster, so renders fail",
             f"mount one: `kubectl patch {where} deployment argocd-repo-server"
@@ -133,8 +131,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     where = f"-n {argocd.namespace}"
     excluded = settings.get("reposerver.plugin.tar.exclusions", "").split(";")
     if any(".git" in pattern.strip().split("/") for pattern in excluded):
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             "reposerver.plugin.tar.exclusions hides .git from plugins",
             "if ledger and cluster lose a version, twgen cannot find it in the commits",
             f"remove .git from it: `kubectl edit configmap {where} argocd-cmd-params-cm`, then"
@@ -147,8 +144,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     longest = max(holds, default=timedelta())
     limit = settings.get("controller.sync.timeout.seconds", "0")
     if limit.isdecimal() and 0 < int(limit) < longest.total_seconds():
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             f"controller.sync.timeout.seconds is {limit}, but a hook may take {spoken(longest)}",
             "the sync stops the hook in the middle of a rollout, and nothing starts it again",
             _set_parameter(argocd, "controller.sync.timeout.seconds", int(longest.total_seconds()) + 300)
@@ -157,8 +153,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     waits = settings.get("controller.repo.server.timeout.seconds", _ARGOCD_WAITS)
     ends = (argocd.plugin and seconds_of(argocd.plugin.timeout)) or _RENDER_ENDS
     if waits.isdecimal() and 0 < int(waits) <= ends:
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             f"it ends a render after {waits}s, but the plugin reads servers for up to {ends:g}s",
             "it cuts a slow render off before twgen can report what was slow",
             _set_parameter(argocd, "controller.repo.server.timeout.seconds", max(300, int(2 * ends))),
@@ -166,8 +161,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
         )
     method = settings.get("application.resourceTrackingMethod", "")
     if method == "label" or (not method and version and version < _TRACKS_BY_ANNOTATION):
-        yield Finding(
-            "Argo CD",
+        yield _FINDING(
             "it tracks objects by a label",
             "it may prune objects of another owner that have the same label",
             f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"

@@ -71,18 +71,14 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
     # for a single namespace, the operator wrote the RoleBinding
     account = Account(tick.account, "tick", f"`{apply}`" if tick.namespace == "" else "")
     watched = sorted(namespaces) if tick.namespace is None else [tick.namespace]
-    for namespace in watched:
-        for right in _OF_TICK:
-            yield Need(account, namespace, right, "it cannot check the workers there", Severity.PROBLEM)
-    drivers = set(chain.from_iterable(namespaces.values()))
-    for namespace in watched if drivers & {Driver.NONE, Driver.HOOK} else ():
-        for right in _STATUSES:
-            without_it = "it cannot write the status of workers that no Job rolls out"
-            yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.ADVICE)
-    for namespace in watched if Driver.TICK in drivers else ():
-        for right in _ROLLOUTS:
-            without_it = "it cannot roll out the workers there"
-            yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.PROBLEM)
+    for namespace, right in product(watched, _OF_TICK):
+        yield Need(account, namespace, right, "it cannot check the workers there", Severity.PROBLEM)
+    drivers, account = set(chain.from_iterable(namespaces.values())), Account(tick.account, "tick")
+    for namespace, right in product(watched, _STATUSES if drivers & {Driver.NONE, Driver.HOOK} else ()):
+        without_it = "it cannot write the status of workers that no Job rolls out"
+        yield Need(account, namespace, right, without_it, Severity.ADVICE)
+    for namespace, right in product(watched, _ROLLOUTS if Driver.TICK in drivers else ()):
+        yield Need(account, namespace, right, "it cannot roll out the workers there", Severity.PROBLEM)
 
 
 def account_of_render(user: str, of: str, name: str, application: str) -> Account:

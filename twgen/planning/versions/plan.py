@@ -33,6 +33,7 @@ from twgen.planning.versions.facts import VersionFacts, version_facts
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, versions_of_others, why_not_deployed
 from twgen.versioning.names import versioned_deployment_name
+from twgen.versioning.pod_templates import described_template
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
 _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
@@ -197,12 +198,13 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
             Reason.CONNECTION_CHANGED, _UPDATE, decision.replicas, because, live.recorded, replaced
         )
     # if the two are equivalent, applying the old text again changes nothing
-    if applied and version.is_target and applied.is_described_by(version.spec):
+    if applied and version.is_target and applied.fits(described_template(version.spec)):
         return decision
-    if version.remembered and applied and applied.is_remembered(version.remembered):
+    remembered = version.remembered
+    if remembered and applied and applied.fits(remembered.manifest["spec"]["template"]):
         history = version.spec.policy.history
         if HistorySource.CLUSTER not in history[: history.index(version.remembered_by)]:
-            return decision._replace(recorded=version.remembered)
+            return decision._replace(recorded=remembered)
     # a template that the spec or Git confirms is known, even if something was added to it later
     return decision._replace(recorded=live.recorded if applied else _from_history(version))
 
