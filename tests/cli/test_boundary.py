@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twgen.cli.boundary import bug_report
+from twgen.cli.main import bug_report
 
 QUOTED = "Bearer eyJhbGciOiJSUzI1NiJ9"
 
@@ -34,7 +34,7 @@ def test_report_of_a_bug_says_where_and_never_what_was_read() -> None:
 
 ENDS = """
 import asyncio, os
-from twgen.cli.boundary import exit_code_of, leave
+from twgen.cli.main import exit_code_of, leave
 
 class Panic(BaseException):
     pass
@@ -105,7 +105,7 @@ def test_report_of_several_errors_at_once_has_them_all() -> None:
 
 SIGNALLED_WHERE_ERRORS_GET_LOST = """
 import asyncio, os, time, weakref
-from twgen.cli.boundary import exit_code_of, leave
+from twgen.cli.main import exit_code_of, leave
 
 class Connection:
     pass

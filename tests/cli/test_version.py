@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import twgen
-from twgen.cli.boundary import bug_report
+from twgen.cli.main import bug_report
 from twgen.cli.version import commit
 
 

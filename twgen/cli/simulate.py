@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Any
 
 import click
@@ -9,7 +10,7 @@ from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_time
 from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
-from twgen.cli.output import progress, wants_colour, warn, width, write
+from twgen.cli.output import counting, wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.model.timeline import Assumptions, Timeline, Traffic
@@ -87,6 +88,8 @@ def command(output: str, color: str, **params: Any) -> None:
         warn(["no worker is measured by workflowFailures: --starts-per-hour and --failing have no effect"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
-    with progress("workers are simulated", quiet=settings.quiet) as counted:
-        timeline = simulate(counted(specs.workers), world, begins, settings.planning_caller, assumed)
+    number = len(specs.workers)
+    with counting("workers are simulated", number, quiet=settings.quiet) as counted:
+        workers = (worker for worker, _ in zip_longest(specs.workers, counted))
+        timeline = simulate(workers, world, begins, settings.planning_caller, assumed)
     write(_REPORTS[output](timeline, color))

@@ -17,7 +17,7 @@ from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.polling import queue_warnings
 from twgen.planning.routing.table import plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
-from twgen.planning.versions.attached import rival_autoscalers
+from twgen.planning.versions.facts import rival_autoscalers
 from twgen.planning.versions.plan import plan_worker_versions
 from twgen.planning.versions.warnings import uncounted_versions, unused_patches, warnings_about_pods
 

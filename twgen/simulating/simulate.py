@@ -4,7 +4,7 @@ A simulation begins with a world that was read, or with the usual world of a dep
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -55,7 +55,7 @@ _USUAL_REPLICAS = 1
 
 
 def simulate(
-    specs: Sequence[WorkerSpec],
+    specs: Iterable[WorkerSpec],
     world: World | None,
     begins: datetime | None,
     caller: Caller,
@@ -66,13 +66,11 @@ def simulate(
     Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if another owner has a
     Deployment.
     """
-    start = world or usual_world(specs, begins or NO_TIME, caller)
-    return Timeline(
-        begins=begins,
-        is_usual=world is None,
-        assumptions=assumed,
-        workers=tuple(_timeline(spec, start, begins, caller, assumed) for spec in specs),
-    )
+    timelines = []
+    for spec in specs:
+        start = world or usual_world([spec], begins or NO_TIME, caller)
+        timelines.append(_timeline(spec, start, begins, caller, assumed))
+    return Timeline(begins=begins, is_usual=world is None, assumptions=assumed, workers=tuple(timelines))
 
 
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:

@@ -22,14 +22,15 @@ from twgen.planning.drivers import is_applied_by_hook
 from twgen.planning.ownership import cluster_warnings, deleted_with_others
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import may_have_work
-from twgen.planning.versions.attached import (
+from twgen.planning.versions.facts import (
     AttachedTo,
+    VersionFacts,
     attached_to,
     autoscalers_of,
     objects_of,
     replicas_are_external,
+    version_facts,
 )
-from twgen.planning.versions.facts import VersionFacts, version_facts
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, versions_of_others, why_not_deployed
 from twgen.versioning.names import versioned_deployment_name

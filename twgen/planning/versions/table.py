@@ -23,8 +23,7 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.world import RecordedDeployment
 from twgen.planning.sentences import in_days, spoken
 from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE, may_have_work
-from twgen.planning.versions.attached import autoscalers_of, replicas_are_external
-from twgen.planning.versions.facts import VersionFacts
+from twgen.planning.versions.facts import VersionFacts, autoscalers_of, replicas_are_external
 
 
 class Decision(NamedTuple):

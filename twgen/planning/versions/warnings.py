@@ -19,8 +19,7 @@ from twgen.model.temporal import VersionStatus, WorkerDeployment
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import IN_ROUTING, may_have_work
-from twgen.planning.versions.attached import autoscalers_of
-from twgen.planning.versions.facts import VersionFacts
+from twgen.planning.versions.facts import VersionFacts, autoscalers_of
 from twgen.versioning.injection import generation_of
 from twgen.versioning.names import ADDED, DEPLOYMENT_API, GONE, RESTARTED_AT
 
