@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import click
 
 from twgen.cli.inputs import ledgers_without_spec, load_specs
-from twgen.cli.live import Servers
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, clock, settings_of
@@ -147,6 +146,8 @@ def snapshot(output: str, **params: Any) -> None:
     \b
     twgen snapshot . > world.yaml
     """
+    from twgen.cli.live import Servers
+
     settings = settings_of(params)
     specs = load_specs(settings)
     with Servers(settings) as servers:

@@ -30,7 +30,6 @@ from twgen.cli.options import (
 from twgen.cli.output import keep, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.cli.signals import hold_signals
-from twgen.clients.programs import program_on_path
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
@@ -130,6 +129,8 @@ def diff(**params: Any) -> None:
     If the render fails, kubectl is not run.
     """
     import subprocess
+
+    from twgen.clients.programs import program_on_path
 
     settings = settings_of(params)
     if settings.environment.is_plugin:
