@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.planning.situations import NOW
-from twgen.cli.rollouts_by_tick import RolloutTasks
+from twgen.cli.live import Connections
+from twgen.cli.rollouts_by_tick import RolloutsByTick
 from twgen.errors import StateUnavailable
 from twgen.model.rollout import RolloutMetadata
 
@@ -17,12 +20,16 @@ V2 = V1._replace(intent_hash="hash-2")
 OTHER = V1._replace(name="mail-rollout")
 
 
-class Rollouts(RolloutTasks):
+class Rollouts(RolloutsByTick):
     """Rollouts that go on until they are told to end, and what became of them."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
-        super().__init__(lambda: NOW, self.said.append, self.note)
+        unused: Any = None
+        settings: Any = SimpleNamespace(shard=0, shards=1)
+        opened = Connections(settings, unused, unused, unused, unused)
+        super().__init__(unused, opened, self.said.append, self.note)
+        self._steady = lambda: NOW
         self.begun: list[str] = []
         self.held: dict[str, asyncio.Event] = {}
         self.bugs: list[tuple[str, Exception]] = []

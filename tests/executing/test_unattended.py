@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from tests.executing.api_server import INTENT, STATUS, ApiServer
 from tests.planning.situations import SPEC
 from tests.strategies import NOW
-from twgen.cli.rollouts_by_tick import RolloutTasks
+from twgen.cli.live import Connections
+from twgen.cli.rollouts_by_tick import RolloutsByTick
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.executing.cluster import ClusterWriter
@@ -57,7 +59,7 @@ class Unusable:
         annotations = self.api.objects.get(STATUS, {}).get("metadata", {}).get("annotations", {})
         return RolloutMetadata("shop", "payments-rollout", "h", self.intent.uid, annotations.get(REQUEST, ""))
 
-    async def see(self, tasks: RolloutTasks, minutes: int) -> None:
+    async def see(self, tasks: RolloutsByTick, minutes: int) -> None:
         for _ in range(minutes * 60 // 8):
             tasks.see([self.metadata()])
             for _ in range(30):
@@ -83,14 +85,17 @@ class Unusable:
     def servers(self, _: Intent) -> Any:
         raise AssertionError
 
-    def tasks(self) -> RolloutTasks:
+    def tasks(self) -> RolloutsByTick:
         self.view = View(self.said.append)
         return Tasks(self)
 
 
-class Tasks(RolloutTasks):
+class Tasks(RolloutsByTick):
     def __init__(self, cluster: Unusable) -> None:
-        super().__init__(cluster.now, print, print)
+        unused: Any = None
+        settings: Any = SimpleNamespace(shard=0, shards=1)
+        super().__init__(unused, Connections(settings, unused, unused, unused, unused), print, print)
+        self._steady = cluster.now
         self.cluster = cluster
 
     async def carry_out(self, metadata: RolloutMetadata) -> None:

@@ -1,7 +1,6 @@
 """The rollouts that `twgen tick` carries out, in place of Jobs."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -51,27 +50,81 @@ class _Ended(NamedTuple):
     at: datetime
 
 
-class RolloutTasks(ABC):
-    """Begins the rollout of each intent once, and again when it is told to.
+class RolloutsByTick:
+    """The rollouts that one process carries out side by side: a task for each worker.
 
-    The cluster has all that a rollout must remember, so a process that begins them again loses nothing.
+    It begins the rollout of each intent once, and again when it is told to. The cluster has all that a
+    rollout must remember, so a process that begins them again loses nothing.
     """
 
     def __init__(
         self,
-        steady: Callable[[], datetime],
+        servers: Servers,
+        opened: Connections,
         say: Callable[[str], None],
         report_bug: Callable[[str, Exception], None],
     ) -> None:
-        """A rollout that has ended keeps its time by `steady`; `say` gets every change and every end."""
-        self._steady, self.say, self.report_bug = steady, say, report_bug
+        """`say` gets every change and every end."""
+        self._servers, self._opened, self._settings = servers, opened, opened.settings
+        self.say, self.report_bug, self._steady = say, report_bug, steady
+        self.shard = Shard(self._settings.shard, self._settings.shards)
+        self.turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
         self._seen: dict[Place, RolloutMetadata] = {}
         self._running: dict[Place, asyncio.Task[None]] = {}
         self._ended: dict[Place, _Ended] = {}
+        self._failure = ""
+        self._has_remembered = asyncio.Event()
 
-    @abstractmethod
+    async def follow(self) -> None:
+        """Begin the rollouts of new intents, while the process lives, from the first `remember` on."""
+        await self._has_remembered.wait()
+        while True:
+            deadline = AnswerDeadline(self._settings.timeout)
+            try:
+                client = self._opened.cluster_for("tick")
+                listed = await list_rollouts(client, self._settings.namespace, deadline)
+            except TwgenError as error:
+                self._renew(str(error))
+            except Exception as error:  # noqa: BLE001 - it must not end the rollouts that run
+                self.report_bug("a look for new intents and requests", error)
+            else:
+                if self._failure:
+                    # a certificate may have been renewed since they were begun
+                    self.stop()
+                    self._failure = ""
+                self.see(listed)
+            await sleep(_BETWEEN_LISTS)
+
+    def _renew(self, failure: str) -> None:
+        """Use new connections for the next list, and for all rollouts once it succeeds."""
+        if failure != self._failure:
+            self._failure = failure
+            warn([f"rollouts cannot be seen: {failure}"])
+        with suppress(TwgenError):
+            self._opened = self._servers.renewed(self._opened)
+
+    def remember(self, intents: Iterable[Intent], status_of: Mapping[str, RolloutStatus]) -> None:
+        """Note which intents an earlier process has carried out already; `status_of` is by worker."""
+        for intent in intents:
+            status = status_of.get(f"{intent.namespace}/{intent.worker}")
+            if not (intent.is_by_tick and status and is_of(status, intent)):
+                continue
+            if not needs_a_rollout(status.phase, status.reason):
+                ended_for = max(timedelta(), clock() - status.since)
+                self.note_end(metadata_of(intent), self._steady() - ended_for)
+        self._has_remembered.set()
+
+    def ended(self, intent: Intent) -> EndedJob | None:
+        """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""
+        at = self.ended_at(metadata_of(intent)) if intent.is_by_tick else None
+        return EndedJob(JobReference("", ""), clock() - (self._steady() - at)) if at else None
+
     async def carry_out(self, metadata: RolloutMetadata) -> None:
-        """Carry out an intent until nothing is left to do, or until it is another one."""
+        """Carry out an intent of this shard."""
+        place = _Place(self, self._opened, metadata)
+        plan = await carry_out(place, metadata.intent_hash, None)
+        if place.is_own:
+            self.say(f"{place.name}: {how_it_ended(plan)}")
 
     def see(self, listed: Iterable[RolloutMetadata]) -> None:
         """Begin the rollouts of the intents that are new, and again once for each request.
@@ -139,77 +192,6 @@ class RolloutTasks(ABC):
             del self._running[metadata.place]
         # not after a stop: then it is to begin again
         self._ended[metadata.place] = _Ended(metadata, self._steady())
-
-
-class RolloutsByTick(RolloutTasks):
-    """The rollouts of one process, and the connections that they use."""
-
-    def __init__(
-        self,
-        servers: Servers,
-        opened: Connections,
-        say: Callable[[str], None],
-        report_bug: Callable[[str, Exception], None],
-    ) -> None:
-        super().__init__(steady, say, report_bug)
-        self._settings = settings = opened.settings
-        self.shard = Shard(settings.shard, settings.shards)
-        self._servers = servers
-        self.turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
-        self._failure = ""
-        self._opened = opened
-        self._has_remembered = asyncio.Event()
-
-    async def follow(self) -> None:
-        """Begin the rollouts of new intents, while the process lives, from the first `remember` on."""
-        await self._has_remembered.wait()
-        while True:
-            deadline = AnswerDeadline(self._settings.timeout)
-            try:
-                client = self._opened.cluster_for("tick")
-                listed = await list_rollouts(client, self._settings.namespace, deadline)
-            except TwgenError as error:
-                self._renew(str(error))
-            except Exception as error:  # noqa: BLE001 - it must not end the rollouts that run
-                self.report_bug("a look for new intents and requests", error)
-            else:
-                if self._failure:
-                    # a certificate may have been renewed since they were begun
-                    self.stop()
-                    self._failure = ""
-                self.see(listed)
-            await sleep(_BETWEEN_LISTS)
-
-    def _renew(self, failure: str) -> None:
-        """Use new connections for the next list, and for all rollouts once it succeeds."""
-        if failure != self._failure:
-            self._failure = failure
-            warn([f"rollouts cannot be seen: {failure}"])
-        with suppress(TwgenError):
-            self._opened = self._servers.renewed(self._opened)
-
-    def remember(self, intents: Iterable[Intent], status_of: Mapping[str, RolloutStatus]) -> None:
-        """Note which intents an earlier process has carried out already; `status_of` is by worker."""
-        for intent in intents:
-            status = status_of.get(f"{intent.namespace}/{intent.worker}")
-            if not (intent.is_by_tick and status and is_of(status, intent)):
-                continue
-            if not needs_a_rollout(status.phase, status.reason):
-                ended_for = max(timedelta(), clock() - status.since)
-                self.note_end(metadata_of(intent), steady() - ended_for)
-        self._has_remembered.set()
-
-    def ended(self, intent: Intent) -> EndedJob | None:
-        """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""
-        at = self.ended_at(metadata_of(intent)) if intent.is_by_tick else None
-        return EndedJob(JobReference("", ""), clock() - (steady() - at)) if at else None
-
-    async def carry_out(self, metadata: RolloutMetadata) -> None:
-        """Carry out an intent of this shard."""
-        place = _Place(self, self._opened, metadata)
-        plan = await carry_out(place, metadata.intent_hash, None)
-        if place.is_own:
-            self.say(f"{place.name}: {how_it_ended(plan)}")
 
 
 class _Named(Prometheus):

@@ -45,18 +45,11 @@ _MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAI
 
 def findings(installation: Installation, plan: Plan, world: World, operator: Operator) -> tuple[Finding, ...]:
     """All problems, the worse ones first."""
+    edited, other = f"apply it again: {_applied_again('')}", "fix the reported error"
+    remedies = [(why, edited if "was edited by hand" in why else other) for why in installation.failures]
+    do_it, says_so = "do what the message says", "`twgen plan` warns about it"
     all_findings = [
-        *(
-            Finding(
-                "reading",
-                failure,
-                "its state is unknown",
-                f"apply it again: {_applied_again('')}"
-                if "was edited by hand" in failure
-                else "fix the reported error",
-            )
-            for failure in installation.failures
-        ),
+        *(Finding("reading", failure, "its state is unknown", remedy) for failure, remedy in remedies),
         *of_rights(installation),
         *_of_rollouts(installation, plan.now),
         *_of_settings(installation, operator),
@@ -64,12 +57,7 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *_of_temporal(installation, plan, world),
         *(finding for item in plan.workers for finding in _of_worker(item, world, plan.now, installation)),
-        *(
-            Finding(
-                "cluster", warning, "`twgen plan` warns about it", "do what the message says", Severity.ADVICE
-            )
-            for warning in plan.warnings
-        ),
+        *(Finding("cluster", warning, says_so, do_it, Severity.ADVICE) for warning in plan.warnings),
         *_without_tick(plan, installation, world),
         *findings_of_orphans(installation.orphans),
     ]
