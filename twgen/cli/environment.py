@@ -229,26 +229,23 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
         raise InvalidInput(f"{_PARAMETERS} is not a list of parameters such {such_as}")
     parameter_settings: dict[str, ApplicationSetting] = {}
     for parameter in parameters:
+        name = parameter.get("name") if isinstance(parameter, dict) else None
+        if not isinstance(name, str):
+            raise InvalidInput(f"{_PARAMETERS} contains a parameter without a name: write it {such_as}")
+        option, source, mistake = _option_name(name), f"plugin parameter {quoted(name)}", ""
+        if option in parameter_settings:
+            raise InvalidInput(f"{source} is given twice: remove one")
         match parameter:
-            case {"name": str(name)} if _option_name(name) in parameter_settings:
-                raise InvalidInput(f"plugin parameter {quoted(name)} is given twice: remove one")
             # Argo CD merges a parameter in .argocd-source.yaml into the application's own of that name
-            case {"name": str(name), "string": str(value)} if not (parameter.keys() & {"array", "map"}):
-                parameter_settings[_option_name(name)] = ApplicationSetting(
-                    value, f"plugin parameter {quoted(name)}"
-                )
-            case {"name": "valueFiles" as name, "array": [*files], **rest} if not rest and all(
+            case {"string": str(value)} if not (parameter.keys() & {"array", "map"}):
+                pass
+            case {"name": "valueFiles", "array": [*files], **rest} if not rest and all(
                 isinstance(file, str) for file in files
             ):
-                parameter_settings[_option_name(name)] = ApplicationSetting(
-                    "\n".join(files), f"plugin parameter {quoted(name)}"
-                )
-            case {"name": str(name)}:
-                source = f"plugin parameter {quoted(name)}"
-                mistake = f"{source} is not a single text: write it {_such_as(name)}"
-                parameter_settings[_option_name(name)] = ApplicationSetting("", source, mistake)
+                value = "\n".join(files)
             case _:
-                raise InvalidInput(f"{_PARAMETERS} contains a parameter without a name: write it {such_as}")
+                value, mistake = "", f"{source} is not a single text: write it {_such_as(name)}"
+        parameter_settings[option] = ApplicationSetting(value, source, mistake)
     return settings | parameter_settings
 
 
