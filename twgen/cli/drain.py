@@ -11,7 +11,7 @@ import click
 
 from twgen.cli.fleet import namespace_of
 from twgen.cli.inputs import load_specs
-from twgen.cli.intervention import the_worker
+from twgen.cli.intervention import the_worker, workers_called
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, OPTIONS, READING, Grouped, given_options, options, output_option
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
@@ -121,11 +121,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
                 specs_of_rollouts, unusable = specs_of_intents(records.intents)
                 workers = [spec for _, spec in specs_of_rollouts]
                 failures = [*records.unusable, *unusable]
-            if name := params["worker"]:
-                names = ", ".join(sorted(spec.worker_deployment for spec in workers))
-                workers = [spec for spec in workers if name in {spec.name, spec.worker_deployment}]
-                if not workers:
-                    raise InvalidInput(f"there is no worker {name!r}; the workers are: {names or 'none'}")
+            workers = workers_called(params["worker"] or "", workers)
             report = await _drain_report(opened, workers, window)
             return replace(report, unread=(*failures, *report.unread))
 
@@ -192,8 +188,7 @@ def _draining_action(params: Mapping[str, Any]) -> DrainingAction | None:
 
 def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
     """Show the change and the number of workflows, ask, and start the batch operation, once per action."""
-    settings, specs = the_worker(params)
-    [spec] = specs.workers
+    settings, spec = the_worker(params)
     build_id = params["of_version"]
 
     async def work(opened: Connections) -> str:

@@ -84,8 +84,7 @@ def _settings_and_worker(params: Mapping[str, Any]) -> tuple[Settings, InTempora
     """The settings, and the worker whose histories are written."""
     name = params["deployment_name"]
     if not name:
-        settings, specs = the_worker(params)
-        return settings, specs.workers[0]
+        return the_worker(params)
     if params["paths"] or params["worker"]:
         raise InvalidInput("--deployment-name replaces PATHs and --worker: leave them out")
     settings = settings_of(params)

@@ -3,7 +3,7 @@
 With PATHs, they change Temporal themselves. With `worker/NAME`, those about a rollout request it of its Job.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from twgen.executing.rollout import Rollout
 from twgen.executing.temporal import Pruned, delete_records
 from twgen.model.problem import counted
 from twgen.model.rollout import Verb
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
@@ -35,7 +36,6 @@ from twgen.planning.worker_status import make_status
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
 from twgen.reporting.status.lines import status_lines
-from twgen.specs.parse import Specs
 from twgen.versioning.names import replay_selector, rollout_selector
 
 _common = options(
@@ -141,8 +141,7 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
 
     `asks` is why the person is asked first; empty: nobody is asked.
     """
-    settings, specs = the_worker(params)
-    [spec] = specs.workers
+    settings, spec = the_worker(params)
     caller = settings.planning_caller
 
     async def work(opened: Connections) -> World | None:
@@ -171,13 +170,13 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
         world = servers.run([spec], work)
     if not world:
         return
-    status = make_status(make_plan(specs.workers, world, clock(), caller), world, caller)
+    status = make_status(make_plan([spec], world, clock(), caller), world, caller)
     as_json = params["output"] == "json"
     write(json_text(STATUS.write(status)) if as_json else f"{status_lines(status)[0].text}\n")
 
 
-def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
-    """The settings, and the specs with only the worker that `--worker` names, or the only worker.
+def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
+    """The settings, and the worker that `--worker` names, or the only worker.
 
     Raises InvalidInput if there is no such worker, and in a plugin.
     """
@@ -185,13 +184,20 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     if settings.environment.is_plugin:
         raise InvalidInput("the Argo CD plugin can only render")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
-    workers = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
-    if len(workers) == 1:
-        return settings, specs._replace(workers=workers)
-    names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
-    if not workers:
-        raise InvalidInput(f"there is no worker {name!r}; the workers are: {names}")
-    raise InvalidInput(f"there are several workers: choose one with --worker: {names}")
+    first, *others = workers_called(name, specs.workers)
+    if others:
+        names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
+        raise InvalidInput(f"there are several workers: choose one with --worker: {names}")
+    return settings, first
+
+
+def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]:
+    """The workers of this name (empty: all of them); raises InvalidInput if there are none."""
+    called = [spec for spec in workers if name in {"", spec.name, spec.worker_deployment}]
+    if name and not called:
+        names = ", ".join(sorted(spec.worker_deployment for spec in workers))
+        raise InvalidInput(f"there is no worker {name!r}; the workers are: {names or 'none'}")
+    return called
 
 
 _of_ownership = options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
@@ -246,8 +252,7 @@ def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
 
 def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *, yes: bool) -> None:
     """Set the manager that `decide` returns for the worker and the own identity; empty: no manager."""
-    settings, specs = the_worker(params)
-    [spec] = specs.workers
+    settings, spec = the_worker(params)
 
     async def work(opened: Connections) -> str:
         servers = WorkerServers(spec, opened)
@@ -282,8 +287,7 @@ def prune(output: str, keep: int | None, **params: Any) -> None:
     has been drained for longer than scaledownDelay and deleteDelay together. The target and the newest
     drained versions always stay. It shows the versions and asks for confirmation.
     """
-    settings, specs = the_worker(params)
-    [spec] = specs.workers
+    settings, spec = the_worker(params)
     kept = keep or spec.policy.keep_records or KEPT
 
     async def work(opened: Connections) -> Pruned:
