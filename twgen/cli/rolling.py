@@ -1,20 +1,16 @@
-"""The servers of a worker, as a command and as a rollout uses them, and the exit code after rollouts."""
+"""The servers of a worker, as a command and as a rollout uses them."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from twgen.cli.following import RolloutState
 from twgen.cli.live import Connections
 from twgen.cli.settings import clock
 from twgen.clients.deadline import monotonic
 from twgen.clients.kubernetes import Heard
-from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.executing.ports import Clock, Servers
 from twgen.executing.temporal import TemporalWriter
-from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.times import later
@@ -151,17 +147,3 @@ class RolloutServers(WorkerServers):
 
     def _saw(self, temporal: WorkerDeployment | None, began: float) -> None:
         self._slowest.saw(temporal.routing.changed_at if temporal else None, began)
-
-
-def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
-    """Raise the reason why rollouts have not succeeded, if any."""
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
-    plans = [plan for plan in outcomes if isinstance(plan, WorkerPlan)]
-    blocked = [plan for plan in plans if plan.routing.phase is Phase.BLOCKED]
-    sentence = "; ".join(str(RolloutState.of(plan)) for plan in blocked)
-    if any(plan.routing.reason is RoutingReason.FOREIGN_MANAGER for plan in blocked):
-        raise OwnedBySomebodyElse(sentence)
-    if blocked:
-        raise NegativeAnswer(sentence)

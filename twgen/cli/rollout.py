@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +16,16 @@ from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
-from twgen.cli.rolling import LocalClock, RolloutServers, judge
+from twgen.cli.rolling import LocalClock, RolloutServers
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.errors import InvalidInput, OutOfTime, TwgenError
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.executing.cluster import ClusterWriter, restart_job
 from twgen.executing.ports import IntentPlace, IntentServers, Reported, View
 from twgen.executing.rollout import Rollout
 from twgen.executing.unattended import carry_out
 from twgen.model.operator import Caller, PrometheusServer
 from twgen.model.plan import Phase, Plan, WorkerPlan
+from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -113,6 +115,20 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
                 raise OutOfTime(not_settled(within, unsettled)) from error
             return None
     return judge(outcomes)
+
+
+def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
+    """Raise the reason why rollouts have not succeeded, if any."""
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    plans = [plan for plan in outcomes if isinstance(plan, WorkerPlan)]
+    blocked = [plan for plan in plans if plan.routing.phase is Phase.BLOCKED]
+    sentence = "; ".join(str(RolloutState.of(plan)) for plan in blocked)
+    if any(plan.routing.reason is RoutingReason.FOREIGN_MANAGER for plan in blocked):
+        raise OwnedBySomebodyElse(sentence)
+    if blocked:
+        raise NegativeAnswer(sentence)
 
 
 class _RecallingServers(RolloutServers):
