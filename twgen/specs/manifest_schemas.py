@@ -177,6 +177,7 @@ def _definitions() -> dict[str, Any]:
 
 
 def _of_definition(schema: Any) -> Any:
+    # an empty registry retrieves nothing, and `_below` follows the references within the file
     return _Validator(schema, registry=Registry())
 
 
@@ -211,6 +212,7 @@ def _items(_: Any, schema: Any, instance: Any, __: Any) -> Iterator[ValidationEr
 
 
 _made: dict[int, Any] = {}
+"""The validators by the identity of their parts of the schema, which stay in memory."""
 
 
 def _below(schema: Any, item: Any, step: str | int) -> Iterator[ValidationError]:
