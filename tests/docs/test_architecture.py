@@ -4,9 +4,11 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from itertools import chain
 from pathlib import Path
 
+import grimp
 import pytest
 
 from twgen.planning.routing.table import TABLE
@@ -118,6 +120,15 @@ def test_no_command_is_longer_than_the_page_says() -> None:
                 lines[f"{file.stem}:{node.name}"] = (last.end_lineno or 0) - (begin or 0)
     assert len(lines) > 15
     assert {name: length for name, length in lines.items() if length > int(most)} == {}
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    """Not in a function either; only for the checker of types."""
+    graph = grimp.build_graph("twgen", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(imports) > 150
+    # it raises CycleError with the files of a circle
+    assert len([*TopologicalSorter(imports).static_order()]) == len(imports)
 
 
 def test_only_one_module_sends_requests() -> None:

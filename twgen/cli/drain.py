@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from twgen.cli.fleet import namespace_of
-from twgen.cli.inputs import load_specs
+from twgen.cli.inputs import load_specs, paths_or_name_argument
 from twgen.cli.intervention import the_worker, workers_called
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, OPTIONS, READING, Grouped, given_options, options, output_option
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.rolling import WorkerServers
-from twgen.cli.settings import clock, paths_or_name_argument, settings_of
+from twgen.cli.settings import clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError

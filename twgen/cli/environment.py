@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from twgen.model.operator import Caller, Operator, PrometheusServer
     from twgen.specs.spec_document import NamespaceRule
 
+COMPLETION = "_TWGEN_COMPLETE"
+"""The variable by which a shell asks for completions."""
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
 _VARIABLE = "ARGOCD_ENV_TWGEN_"
 

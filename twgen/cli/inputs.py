@@ -2,16 +2,19 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from twgen.cli.option_forms import Form
 from twgen.cli.output import warn
-from twgen.cli.settings import Settings, clock, named_worker
-from twgen.errors import InvalidDocuments, InvalidInput
+from twgen.cli.settings import KIND, Settings, clock, is_worker_name, named_worker, settings_of
+from twgen.errors import InvalidDocuments, InvalidInput, TwgenError
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
@@ -40,6 +43,8 @@ from twgen.versioning.names import CONTROLLER_API
 if TYPE_CHECKING:
     from twgen.cli.live import Servers
 
+_COMPLETES_WITHIN = 2.0
+"""Seconds; a person waits for it in the middle of a line."""
 _MOST_FOR_HISTORY = 10.0
 """Seconds that reading Git may add to a render, which Argo CD stops after 60."""
 _MOST_REPEATED = 20
@@ -369,3 +374,46 @@ def refuse_warnings(warnings: list[str]) -> None:
     """Raise InvalidDocuments if there are any."""
     if warnings:
         raise InvalidDocuments(warnings)
+
+
+def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
+    """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
+
+    It is asked only if the person has begun to write `worker/`. A login program gets no terminal: it would
+    ask the person in the middle of a line, and go on reading what is typed after that.
+    """
+    if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
+        return []
+    from twgen.cli.live import Connections, Servers
+    from twgen.reading.rollouts import names_of_rollouts
+
+    try:
+        settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
+        namespace = settings.namespace_rule.default
+
+        async def read(opened: Connections) -> list[str]:
+            client = opened.cluster_for(f"{KIND}NAME")
+            names = await names_of_rollouts(client, namespace, opened.deadline())
+            # a shell inserts them as they are
+            return list(filter(is_worker_name, names))
+
+        with Servers(settings, asks=False) as servers:
+            names = servers.run((), read) if namespace else []
+    except (TwgenError, click.ClickException):
+        return []
+    return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
+
+
+class _PathsOrName(Form):
+    """PATHs, or `worker/NAME`, of which a shell completes the names in the cluster."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """The names, and the request that the shell completes file names."""
+        from click.shell_completion import CompletionItem
+
+        names = _names_in_cluster(ctx.params, incomplete)
+        return [*map(CompletionItem, names), *super().shell_complete(ctx, param, incomplete)]
+
+
+paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PathsOrName("PATH"))
+"""Files and folders, `.` by default, `-` for stdin; or `worker/NAME`."""

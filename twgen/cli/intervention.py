@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from twgen.cli import by_name
-from twgen.cli.inputs import load_specs
+from twgen.cli.inputs import load_specs, paths_or_name_argument
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, MEASURING, READING, Grouped, options, output_option
 from twgen.cli.output import confirm, say, write
 from twgen.cli.rolling import WorkerServers
-from twgen.cli.settings import Settings, clock, paths_or_name_argument, settings_of
+from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.cluster import restart_job
 from twgen.executing.ports import View

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from twgen.cli.environment import environment
+from twgen.cli.environment import COMPLETION, environment
 from twgen.cli.output import open_streams, say, write
 from twgen.cli.signals import (
     answer_signals,
@@ -183,8 +183,6 @@ def bug_report(error: BaseException) -> str:
     return "".join(lines)
 
 
-COMPLETION = "_TWGEN_COMPLETE"
-"""The variable by which a shell asks for completions."""
 _PLUGINS = {"kubectl-twgen": "kubectl twgen", "temporal-twgen": "temporal twgen"}
 _OF_TEMPORAL = "temporal twgen"
 _COMPLETE = ("__complete", "__completeNoDesc")

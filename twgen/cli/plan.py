@@ -9,6 +9,7 @@ import click
 from twgen.cli.inputs import (
     load_specs,
     load_world,
+    paths_or_name_argument,
     plan_warnings,
     planning_time,
     refuse_cluster_scoped,
@@ -19,7 +20,7 @@ from twgen.cli.inputs import (
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
-from twgen.cli.settings import paths_or_name_argument, settings_of
+from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.drivers import warned_of_drivers
 from twgen.planning.plan import make_plan

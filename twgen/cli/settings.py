@@ -9,13 +9,11 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from twgen.cli.environment import RunContext, environment
-from twgen.cli.option_forms import Form, release_name
+from twgen.cli.option_forms import release_name
 from twgen.cli.options import MEASURING, OPTIONS, given_options, mistyped_variables
 from twgen.cli.output import warn
-from twgen.errors import InvalidInput, TwgenError
+from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
 from twgen.model.times import later
@@ -190,8 +188,6 @@ def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
 
 KIND = "worker/"
 """The beginning of the name of a worker in place of PATHs."""
-_COMPLETES_WITHIN = 2.0
-"""Seconds; a person waits for it in the middle of a line."""
 _NOT_BY_NAME = ("input", "release", "value_files", "values", "operator_config", "worker", "identity")
 
 
@@ -211,7 +207,7 @@ def named_worker(settings: Settings) -> Named | None:
     if len(paths) > 1:
         raise InvalidInput(f"give one {KIND}NAME, and no PATHs beside it")
     name = names[0].removeprefix(KIND)
-    if not _is_worker_name(name):
+    if not is_worker_name(name):
         raise InvalidInput(f"{names[0]} is neither a file nor the name of a worker, such as worker/payments")
     if odd := given_options(_NOT_BY_NAME):
         raise InvalidInput(f"{', '.join(odd)} is for PATHs: leave it out with {names[0]}")
@@ -222,48 +218,6 @@ def named_worker(settings: Settings) -> Named | None:
     return Named(namespace, name)
 
 
-def _is_worker_name(text: str) -> bool:
+def is_worker_name(text: str) -> bool:
+    """A WorkerDeployment may have this name, so it is safe in a shell and in a request."""
     return re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", text) is not None
-
-
-def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
-    """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
-
-    It is asked only if the person has begun to write `worker/`. A login program gets no terminal: it would
-    ask the person in the middle of a line, and go on reading what is typed after that.
-    """
-    if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
-        return []
-    from twgen.cli.live import Connections, Servers
-    from twgen.reading.rollouts import names_of_rollouts
-
-    try:
-        settings = settings_of({**params, "quiet": True, "timeout": _COMPLETES_WITHIN})
-        namespace = settings.namespace_rule.default
-
-        async def read(opened: Connections) -> list[str]:
-            client = opened.cluster_for(f"{KIND}NAME")
-            names = await names_of_rollouts(client, namespace, opened.deadline())
-            # a shell inserts them as they are
-            return list(filter(_is_worker_name, names))
-
-        with Servers(settings, asks=False) as servers:
-            names = servers.run((), read) if namespace else []
-    except (TwgenError, click.ClickException):
-        return []
-    return [f"{KIND}{name}" for name in names if f"{KIND}{name}".startswith(beginning)]
-
-
-class _PathsOrName(Form):
-    """PATHs, or `worker/NAME`, of which a shell completes the names in the cluster."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """The names, and the request that the shell completes file names."""
-        from click.shell_completion import CompletionItem
-
-        names = _names_in_cluster(ctx.params, incomplete)
-        return [*map(CompletionItem, names), *super().shell_complete(ctx, param, incomplete)]
-
-
-paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PathsOrName("PATH"))
-"""Files and folders, `.` by default, `-` for stdin; or `worker/NAME`."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twgen.cli.display import display, layout_for
-from twgen.cli.inputs import load_specs
+from twgen.cli.inputs import load_specs, paths_or_name_argument
 from twgen.cli.observer import Observer, observe
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import wants_tree, write
-from twgen.cli.settings import Named, Settings, named_worker, paths_or_name_argument, settings_of
+from twgen.cli.settings import Named, Settings, named_worker, settings_of
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
 from twgen.planning.reads import Unread, unread_error

@@ -3,6 +3,7 @@
 import click
 
 import twgen
+from twgen.cli.environment import COMPLETION
 from twgen.cli.option_forms import Choice
 from twgen.cli.options import Grouped, output_option
 from twgen.cli.output import write
@@ -42,7 +43,6 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from twgen.cli.main import COMPLETION, twgen
-
     if script := get_completion_class(shell):
-        write(f"{script(twgen, {}, 'twgen', COMPLETION).source()}\n")
+        program = click.get_current_context().find_root().command
+        write(f"{script(program, {}, 'twgen', COMPLETION).source()}\n")
