@@ -265,6 +265,18 @@ def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, *,
     assert bool(found(Installation(argocd=argocd))) is is_told
 
 
+@pytest.mark.parametrize(
+    ("problem", "first"),
+    [
+        ("waits (ErrImagePull: not found)", "correct rollout.image"),
+        ("has no node (Unschedulable: 0/3 nodes are available)", "fix that, and Kubernetes continues"),
+    ],
+)
+def test_pod_of_a_rollout_that_gets_no_image_needs_another_image(problem: str, first: str) -> None:
+    [told] = found(Installation(stuck={"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW)}))
+    assert told.remedy.startswith(first)
+
+
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
 def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: int, *, is_told: bool) -> None:
     jobless = {"shop/pay": NOW - timedelta(minutes=minutes)}
@@ -408,6 +420,21 @@ def test_applications_are_those_of_the_namespaces_that_argocd_looks_after(
     settings: dict[str, str] | None, namespace: str, *, is_ours: bool
 ) -> None:
     assert is_looked_after(namespace, ArgoInstallation("v3.6.1", None, settings)) is is_ours
+
+
+@pytest.mark.parametrize(
+    ("remedy", "lacks"),
+    [
+        ("apply its role", ["list pods, list and delete jobs.batch"]),
+        ("", ["list pods", "list and delete jobs.batch"]),
+    ],
+)
+def test_rights_that_one_remedy_grants_are_told_together(remedy: str, lacks: list[str]) -> None:
+    account = Account("jo", remedy=remedy)
+    rights = (Right("list", "", "pods"), Right("list", "batch", "jobs"), Right("delete", "batch", "jobs"))
+    needs = tuple(Need(account, "shop", right, "nobody", Severity.ADVICE) for right in rights)
+    says = [one.says for one in found(Installation(refusals=needs))]
+    assert says == [f"this account is not allowed to {lack} in shop" for lack in lacks]
 
 
 def test_account_that_is_no_service_account_is_given_a_right_by_its_name() -> None:

@@ -16,6 +16,7 @@ from twgen.planning.drivers import (
     NEEDS_IMAGE,
     NEEDS_TICK,
     driver_of_render,
+    drivers_with_objects,
     rollout_driver,
     tracks_jobs,
     warned_of_drivers,
@@ -89,6 +90,20 @@ def test_plan_warns_of_rollout_objects_that_a_render_leaves_out(
     warned = warned_of_drivers(plan, operator).workers[0].versions.warnings
     said = f"a render omits its rollout objects, and fails in Argo CD: {warning}"
     assert warned == ((*before, said) if warning else before)
+
+
+@pytest.mark.parametrize(
+    ("operator", "drivers"),
+    [
+        (NONE, {Driver.NONE}),
+        (WITH_IMAGE, {Driver.NONE, Driver.AUTO, Driver.JOB, Driver.HOOK}),
+        (WITH_TICK, {Driver.NONE, Driver.TICK}),
+    ],
+)
+def test_worker_gets_objects_of_a_driver_that_has_what_it_needs(
+    operator: Operator, drivers: set[Driver]
+) -> None:
+    assert drivers_with_objects(operator) == drivers
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Where a worker stands, and what of it is urgent or pending."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from twgen.model.plan import Phase, Plan, VersionPlan, WorkerPlan
 from twgen.model.policy import OnDelete, PolicyStep
 from twgen.model.spec import AttachedResource, Rollout, RolloutStep, Strategy
 from twgen.model.status import AttachedState, RolloutStatus, Status
+from twgen.model.temporal import Drainage, WorkerDeployment
 from twgen.model.temporal import VersionStatus as S
-from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
 from twgen.planning.plan import make_plan
@@ -181,6 +182,26 @@ def test_target_and_versions_in_routing_come_first_then_the_newest() -> None:
     world = situation(says, [live(name) for name in ("v3", "v2", "v1", "v0")])
     (worker,) = status_of(world).workers
     assert [item.build_id for item in worker.versions] == ["v3", "v2", "v0", "v1"]
+
+
+@pytest.mark.parametrize(
+    ("status", "drained_at", "since"),
+    [
+        (S.INACTIVE, None, NOW - 9 * DAY),
+        (S.DRAINING, None, NOW - DAY),
+        (S.DRAINING, NOW - HOUR, NOW - HOUR),
+        (S.DRAINED, None, NOW - DAY),
+        (S.DRAINED, NOW - HOUR, NOW - HOUR),
+    ],
+)
+def test_version_without_traffic_has_the_time_of_its_status_as_far_as_temporal_reports_it(
+    status: S, drained_at: datetime | None, since: datetime
+) -> None:
+    drains = {"last_deactivated_at": NOW - DAY, "drainage": Drainage(status, drained_at)}
+    old = version("v1", status, created_at=NOW - 9 * DAY, **({} if status is S.INACTIVE else drains))
+    says = temporal(version("v3", S.CURRENT), old, traffic=routing("v3"))
+    (worker,) = status_of(situation(says, [ours(), ours("v1")])).workers
+    assert [item.since for item in worker.versions if item.build_id == "v1"] == [since]
 
 
 @pytest.mark.parametrize(

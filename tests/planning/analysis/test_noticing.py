@@ -135,6 +135,15 @@ def test_step_that_is_too_short_says_what_it_would_take() -> None:
     assert list(too_short((RolloutStep(5, needed), *STEPS[1:]), measuring())) == []
 
 
+@pytest.mark.parametrize(("days", "is_told"), [(29.5, True), (30.5, False)])
+def test_length_that_a_step_needs_is_told_up_to_thirty_days(days: float, *, is_told: bool) -> None:
+    # a version that always fails is noticed by its second workflow
+    traffic = Traffic(starts_per_hour=2 / (days * 24) * 20, failing=1.0)
+    needed = long_enough(STEPS[0], measuring(), "failures", traffic)
+    assert (needed is not None) is is_told
+    assert not needed or timedelta(days=days) <= needed < timedelta(days=days) + HOUR
+
+
 def test_ramp_that_is_too_short_says_how_many_become_current() -> None:
     (note,) = too_short(STEPS[:1], measuring())
     assert "With these steps, 100% of such versions become current." in note

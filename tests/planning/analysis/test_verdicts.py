@@ -6,20 +6,105 @@ from fractions import Fraction
 from math import comb
 from random import Random
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import NOW, a_spec
-from twgen.model.analysis import NoData, PrometheusQuery
-from twgen.planning.analysis.verdicts import MOST_POINTS, false_alarm, moments, query_for, upper_bound
+from twgen.model.analysis import (
+    Analysis,
+    Backlog,
+    BacklogAge,
+    Measure,
+    Measurement,
+    Metric,
+    NoData,
+    OnFailure,
+    Point,
+    PrometheusQuery,
+    ReportedProblems,
+    StuckWorkflows,
+    Verdict,
+)
+from twgen.planning.analysis.verdicts import (
+    MOST_POINTS,
+    false_alarm,
+    judgements,
+    moments,
+    query_for,
+    upper_bound,
+)
 
 MINUTE = timedelta(minutes=1)
 ASKED = PrometheusQuery("errors", "", None, 1.0, MINUTE, 0, NoData.WAIT)
 AGES = st.timedeltas(timedelta(), timedelta(days=9))
 COUNTS = st.integers(0, 60).flatmap(lambda started: st.tuples(st.integers(0, started), st.just(started)))
 BOUNDS = st.floats(0.001, 0.9)
+
+
+FAILS, PASSES, UNDECIDED = Verdict.FAILS, Verdict.PASSES, Verdict.UNDECIDED
+
+
+def verdict(measure: Measure, **measured: Any) -> Verdict:
+    """The verdict an hour after the ramp began, in the middle of it."""
+    since = NOW - 60 * MINUTE
+    analysis = Analysis((Metric("its", measure),), OnFailure.ABORT, MINUTE)
+    [judged] = judgements(analysis, [Measurement("its", since, **measured)], since, NOW, is_last=False)
+    return judged.verdict
+
+
+@pytest.mark.parametrize(
+    ("limits", "values", "expected"),
+    [
+        ({"least": 1.0}, [1.0, 9.0], PASSES),
+        ({"least": 1.0}, [0.9, 9.0], FAILS),
+        ({"most": 3.0}, [-9.0, 3.0], PASSES),
+        ({"most": 3.0}, [3.1, 0.0], FAILS),
+        ({"least": 1.0, "most": 3.0}, [1.0, 3.0], PASSES),
+        ({"least": 1.0, "most": 3.0}, [0.9], FAILS),
+        ({"least": 1.0, "most": 3.0}, [3.1], FAILS),
+        ({"most": 3.0, "failure_limit": 1}, [4.0, 0.0], PASSES),
+        ({"most": 3.0, "failure_limit": 1}, [4.0, 4.0], FAILS),
+        ({"most": 3.0}, [], UNDECIDED),
+        ({"most": 3.0}, [0.0, None], UNDECIDED),
+        ({"most": 3.0}, [4.0, None], FAILS),
+        ({"most": 3.0}, [None, 0.0], PASSES),
+        ({"most": 3.0, "no_data": NoData.PASS}, [0.0, None], PASSES),
+        ({"most": 3.0, "no_data": NoData.FAIL}, [None, 0.0], FAILS),
+    ],
+)
+def test_points_of_a_query_may_be_outside_of_its_range_only_so_often(
+    limits: dict[str, Any], values: list[float | None], expected: Verdict
+) -> None:
+    points = tuple(Point(NOW, value) for value in values)
+    assert verdict(PrometheusQuery("errors", **limits), points=points) is expected
+
+
+@pytest.mark.parametrize(
+    ("number", "is_all", "expected"),
+    [(1, True, PASSES), (2, True, FAILS), (1, False, UNDECIDED), (2, False, FAILS)],
+)
+def test_stuck_workflows_are_judged_by_their_number_unless_there_may_be_more(
+    number: int, expected: Verdict, *, is_all: bool
+) -> None:
+    assert verdict(ReportedProblems(1), stuck=StuckWorkflows(number, is_all=is_all)) is expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "dispatched", "expected"),
+    [(0, 0.0, PASSES), (60, 0.0, PASSES), (61, 7.9, FAILS), (61, 8.0, UNDECIDED)],
+)
+def test_old_task_fails_a_version_unless_it_takes_nearly_all_that_arrives(
+    seconds: int, dispatched: float, expected: Verdict
+) -> None:
+    backlog = Backlog("main", seconds, added=10.0, dispatched=dispatched)
+    assert verdict(BacklogAge(MINUTE), backlog=backlog) is expected
+
+
+def test_measurement_of_an_earlier_metric_of_that_name_counts_for_nothing() -> None:
+    assert verdict(ReportedProblems(1), points=(Point(NOW, 0.0),)) is UNDECIDED
 
 
 def test_placeholders_are_filled_in_with_the_target() -> None:

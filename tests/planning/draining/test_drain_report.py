@@ -8,7 +8,7 @@ import pytest
 
 from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
-from tests.strategies import NOW
+from tests.strategies import NOW, patched
 from twgen.model.draining import EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows, VersionInUse
 from twgen.model.operator import Caller
 from twgen.model.temporal import VersionStatus
@@ -81,10 +81,15 @@ def test_what_keeps_workflows_is_counted_by_the_list_or_by_those_that_were_asked
     assert held(replace(both, looked_at=LookedAt(0, 0, 0))).failing == 1
 
 
-def test_pods_are_told_with_what_they_request_together() -> None:
+@pytest.mark.parametrize("is_patched", [False, True])
+def test_pods_are_told_with_what_they_request_together(*, is_patched: bool) -> None:
     deployment = live("v1", 3)
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    container["resources"] = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    resources = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    if is_patched:
+        deployment = patched(deployment, {"name": "worker", "resources": resources})
+    else:
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        container["resources"] = resources
     found = held(pinned(opened(HOUR)), deployment)
     assert (found.replicas, found.cpu, found.memory) == (3, 1.5, 3 * 2**30)
 

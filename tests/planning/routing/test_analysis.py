@@ -201,7 +201,15 @@ def test_what_failed_before_a_person_goes_on_counts_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "mark", [True, {}, {"at": "lately"}, {"at": "2026-11-22T12:00:00Z"}, {"at": "2020-01-01T00:00:00Z"}]
+    "mark",
+    [
+        True,
+        {},
+        {"at": "lately"},
+        {"stay": "2026-11-21T11:00:00Z"},
+        {"at": "2026-11-22T12:00:00Z"},
+        {"at": "2020-01-01T00:00:00Z"},
+    ],
 )
 def test_mark_that_says_no_time_of_the_ramp_changes_nothing(mark: Any) -> None:
     assert ramping(FAILS, metadata={MarkKey.MEASURED_SINCE: mark}).routing.reason is Reason.ANALYSIS_FAILED

@@ -288,8 +288,9 @@ def test_first_version_that_polls_for_activities_alone(
     assert told(routed(found, STEPWISE)) == expected
 
 
-def test_first_version_that_ramps_already_goes_on() -> None:
-    says = temporal(version("v3", S.RAMPING), traffic=routing(None, ("v3", 5)))
+@pytest.mark.parametrize("status", [S.RAMPING, S.INACTIVE], ids=["", "although the list lags behind"])
+def test_first_version_that_ramps_already_goes_on(status: VersionStatus) -> None:
+    says = temporal(version("v3", status), traffic=routing(None, ("v3", 5)))
     assert told(routed(situation(says, [live("v3")]), STEPWISE)) == ramp(33.3)
 
 

@@ -17,6 +17,13 @@ DRAINED = Drainage(S.DRAINED, ago(2 * DAY))
 V1, V2 = version("v1", S.DRAINING), version("v2", S.CURRENT)
 
 
+def test_version_that_never_polled_waits_where_nobody_sees_its_pods() -> None:
+    says = temporal(V1, V2, traffic=routing("v2"))
+    worker = planned(situation(says, None, {"v1": live("v1"), "v2": live("v2")}), CAPPED)
+    actions = {item.build_id: item.action for item in worker.versions.versions}
+    assert actions == {"v1": VersionAction.CREATE, "v2": VersionAction.CREATE, "v3": VersionAction.NONE}
+
+
 def test_new_version_waits_and_the_others_are_rendered() -> None:
     worker = planned(situation(temporal(V1, V2, traffic=routing("v2")), [live("v1"), live("v2")]), CAPPED)
     because = "2 versions still exist and maxVersions is 2: v3 waits until one is removed"
