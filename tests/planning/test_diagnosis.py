@@ -44,7 +44,7 @@ def plugin_of(image: str) -> Plugin:
     return Plugin(image, "system:serviceaccount:argocd:argocd-repo-server", has_token=True)
 
 
-def world_of(says: WorkerDeployment = WELL) -> World:
+def world_of(says: WorkerDeployment | None = WELL) -> World:
     return situation(says, [live("v3")])
 
 
@@ -52,7 +52,11 @@ NOTHING = Installation()
 
 
 def found(
-    installation: Installation = NOTHING, says: WorkerDeployment = WELL, *, workers: int = 1, image: str = ""
+    installation: Installation = NOTHING,
+    says: WorkerDeployment | None = WELL,
+    *,
+    workers: int = 1,
+    image: str = "",
 ) -> list[Finding]:
     """What is found with so many workers that are all in this state."""
     world = world_of(says)
@@ -70,6 +74,7 @@ def test_manifest_that_is_nowhere_is_told_only_where_git_was_read(number: int, *
 
 def test_installation_without_anything_wrong_has_no_finding() -> None:
     assert found() == []
+    assert found(says=None) == [], "a new worker"
 
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS, Gate("Smoke")))

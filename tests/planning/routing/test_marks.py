@@ -214,6 +214,12 @@ def test_retired_worker_stays_so_until_a_version_gets_traffic() -> None:
         assert routed(target, routing(None), (before,)).reason is Reason.RETIRED
 
 
+def test_retirement_that_took_no_traffic_away_stops_nothing() -> None:
+    target = version("v3", metadata={"twgen.io/retired": mark(20 * MINUTE)})
+    plan = routed(target, routing("v1"), (version("v1", S.CURRENT),))
+    assert (plan.reason, plan.action) == (Reason.FIRST_STEP, RoutingAction.SET_RAMP)
+
+
 @pytest.mark.parametrize("live_percentage", [0, 1, 5, 30])
 @pytest.mark.parametrize("age", [SECOND, DAY])
 def test_steps_edited_in_mid_ramp_give_nothing_that_their_gate_has_not_allowed(
