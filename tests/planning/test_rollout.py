@@ -22,6 +22,7 @@ from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import (
     Claim,
+    as_expected,
     brought_up_to_date,
     is_over,
     left_alone,
@@ -210,6 +211,15 @@ def test_status_of_a_rollout_that_ended_says_why_once_and_that_nothing_comes_nex
         assert (shown.next, shown.waits_until, shown.reason) == (None, None, status.reason)
     going = brought_up_to_date(told, looked)
     assert (going.percentage, going.report) == (50, looked.report)
+
+
+def test_rollout_of_another_target_than_its_spec_has_not_begun() -> None:
+    told = RolloutStatus("shop/payments", Phase.SETTLED, "Settled", "", "v3", "v3", 100, NOW - HOUR, None)
+    assert as_expected([told], [RAMPS], NOW) == [told]
+    for before in ([], [replace(told, target="v2")]):
+        [status] = as_expected(before, [RAMPS], NOW)
+        assert (status.phase, status.reason) == (Phase.WAITING, Reason.ROLLOUT_NOT_BEGUN)
+        assert (status.target, status.since) == ("v3", NOW)
 
 
 def test_status_whose_next_change_is_long_due_fails() -> None:
