@@ -15,7 +15,7 @@ from twgen.model.plan import Phase, Plan, VersionPlan, WorkerPlan
 from twgen.model.policy import OnDelete, PolicyStep
 from twgen.model.spec import AttachedResource, Rollout, RolloutStep, Strategy
 from twgen.model.status import AttachedState, RolloutStatus, Status
-from twgen.model.temporal import Drainage, WorkerDeployment
+from twgen.model.temporal import Drainage, Routing, WorkerDeployment
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
@@ -26,6 +26,7 @@ from twgen.planning.worker_status import (
     attached_views,
     is_pending,
     make_status,
+    rollout_status,
     urgency,
     with_refusals,
 )
@@ -202,6 +203,18 @@ def test_version_without_traffic_has_the_time_of_its_status_as_far_as_temporal_r
     says = temporal(version("v3", S.CURRENT), old, traffic=routing("v3"))
     (worker,) = status_of(situation(says, [ours(), ours("v1")])).workers
     assert [item.since for item in worker.versions if item.build_id == "v1"] == [since]
+
+
+@pytest.mark.parametrize(
+    ("traffic", "current", "percentage"),
+    [(routing("v1"), "v1", 0), (routing("v1", ("v3", 5)), "v1", 5), (routing("v3"), "v3", 100)],
+)
+def test_status_of_a_rollout_has_the_share_of_its_target(
+    traffic: Routing, current: str, percentage: float
+) -> None:
+    says = temporal(version("v1"), version("v3"), traffic=traffic)
+    told = rollout_status(status_of(situation(says, [ours(), ours("v1")])), NOW, "")
+    assert (told.target, told.current, told.percentage) == ("v3", current, percentage)
 
 
 @pytest.mark.parametrize(
