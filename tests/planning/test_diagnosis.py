@@ -388,6 +388,11 @@ def test_tick_needs_to_patch_deployments_only_where_it_carries_out_rollouts(driv
     assert (Right("patch", "apps", "deployments") in rights) is (driver is Driver.TICK)
 
 
+def test_tick_gets_its_rights_in_the_namespace_that_it_runs_in() -> None:
+    tick = TICK._replace(account="system:serviceaccount:tools:twgen-tick")
+    assert all("/namespace: tools/" in need.account.remedy for need in needs_of_tick(tick, {"shop": set()}))
+
+
 def test_draining_of_a_worker_without_intent_or_manager_is_told() -> None:
     without_intent = "it has no intent in the cluster, so tick does not know it"
     assert lacking_to_drain(replace(IS_LOOKED_AT, intents=frozenset())) == [without_intent]

@@ -304,6 +304,16 @@ def retired(*versions: Version, **facts: Any) -> WorkerDeployment:
     return temporal(left, *versions, traffic=routing(None), **facts)
 
 
+@pytest.mark.parametrize(
+    "rollout", [RolloutInCluster(is_superseded=True), RolloutInCluster(older_pods=("payments-rollout-x",))]
+)
+def test_nothing_is_ended_while_an_earlier_rollout_may_still_act(rollout: RolloutInCluster) -> None:
+    target = target_of(world_of(draining(9 * DAY)))
+    held = replace(target, world=replace(target.world, rollout=rollout))
+    assert (len(due_actions(target)), due_actions(held)) == (1, ())
+    assert planned_actions(held)[0].held_by == "an earlier rollout has not ended"
+
+
 def test_worker_that_is_retired_is_emptied_and_its_target_too() -> None:
     assert due(retired(draining(9 * DAY))) == ["v3 Signal", "v1 Signal"]
     assert due(temporal(draining(9 * DAY), draining(2 * DAY, {}, "v3"), traffic=routing(None))) == [

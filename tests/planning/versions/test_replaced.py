@@ -14,7 +14,7 @@ from twgen.model.policy import OwnerReferences
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.planning.cluster_changes import AttachedRecord, swaps
+from twgen.planning.cluster_changes import AttachedInCluster, AttachedRecord, swaps
 from twgen.planning.refresh import plan_hash
 from twgen.rendering.deployments import attached_manifests, version_deployment
 from twgen.rendering.manifests import attached_kinds, rollout_rules
@@ -113,6 +113,17 @@ def test_kind_of_an_object_that_only_the_rollout_recorded_stays_in_its_role() ->
     assert GroupKind("keda.sh", "ScaledObject") in attached_kinds(swapped, ())
     [rule] = [rule for rule in rollout_rules(swapped, ()) if rule["apiGroups"] == ["keda.sh"]]
     assert {"list", "delete"} <= set(rule["verbs"])
+
+
+def test_swap_deletes_and_makes_only_what_the_cluster_shows_to_be_necessary() -> None:
+    waiting, kind = versions(RENAMED, attached=OLD), GroupKind.of(AUTOSCALER.template)
+    before, after, other = (
+        AttachedInCluster(kind, "", "v2", name.partition("/")[2], name, frozenset[str]())
+        for name in (OLD, NEW, "HorizontalPodAutoscaler/of-a-person")
+    )
+    [first], [again] = swaps(waiting, [before, other]), swaps(waiting, [after, other])
+    assert (first.old, [resource.name for resource in first.following]) == ((before,), ["other"])
+    assert (again.old, again.following) == ((), ())
 
 
 def test_object_that_counts_as_gone_comes_back_by_the_rollout_while_that_has_another_one_to_delete() -> None:
