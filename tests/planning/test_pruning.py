@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.situations import SPEC, drained, live, routing, situation, target_in, temporal, version
 from tests.planning.times import DAY, HOUR, ago
 from tests.strategies import NOW, may_have_work, with_policy
 from twgen.errors import NegativeAnswer
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.temporal import Drainage, Version, VersionStatus
 from twgen.model.world import WorkerWorld
 from twgen.planning.plan import worker_world
-from twgen.planning.pruning import full_warnings, old_records, without_workflows
+from twgen.planning.pruning import full_warnings, old_records, records_to_prune, without_workflows
 
 OLD = [
     drained((30 + number) * HOUR, f"old{number}", created_at=ago((10 + number) * DAY)) for number in range(8)
@@ -151,3 +152,18 @@ def test_plan_warns_with_the_command_at_three_quarters_of_the_cap(number: int, *
 def test_plan_does_not_warn_of_records_that_nobody_can_delete() -> None:
     busy = [version(f"busy{index}", VersionStatus.DRAINING) for index in range(90)]
     assert full_warnings(SPEC, world(*busy), NOW) == ()
+
+
+def test_only_the_manager_prunes_and_only_what_the_policy_no_longer_keeps() -> None:
+    says = temporal(CURRENT, version("v3"), *OLD, traffic=routing("v2"))
+    keeps_six = with_policy(SPEC, keep_records=6)
+    target = target_in(situation(says, []), keeps_six)
+    paused = replace(target.world, rollout=RolloutInCluster(is_paused=True))
+    assert [record.build_id for record in records_to_prune(target)] == ["old7", "old6"]
+    for other in (
+        target_in(situation(says, [])),
+        target_in(situation(says, None), keeps_six),
+        target_in(situation(replace(says, manager_identity="somebody"), []), keeps_six),
+        replace(target, world=paused),
+    ):
+        assert records_to_prune(other) == ()

@@ -1,14 +1,14 @@
 """What a rollout writes next, when it is over, and until when nothing but time has to pass."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 
 from tests.planning.situations import MAIN, NOW, RAMPS, live, planned, routing, situation, temporal, version
-from tests.planning.times import HOUR, MINUTE, SECOND, ago
+from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.schemas.printed import reported
 from tests.strategies import specs, worlds
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -17,13 +17,24 @@ from twgen.model.reasons import Until
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.status import RolloutStatus
-from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
+from twgen.model.temporal import (
+    CurrentVersion,
+    GateRun,
+    GateStatus,
+    RampingVersion,
+    Routing,
+    TaskQueue,
+    TaskQueueType,
+    UpdateState,
+    VersionStatus,
+)
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import (
     Claim,
     as_expected,
     brought_up_to_date,
+    is_news,
     is_over,
     left_alone,
     needs_a_rollout,
@@ -90,6 +101,14 @@ def test_pause_of_a_step_is_slept_through_until_it_ends(
     plan = ramping(30 * MINUTE - left)
     assert only_time_passes_until(plan, NOW) == NOW + blind
     assert until_next_look(plan, NOW) == sleep
+
+
+def test_pause_that_nobody_knows_the_end_of_is_not_slept_through() -> None:
+    unknown = Routing(current=CurrentVersion("v1", ago(DAY)), ramping=RampingVersion("v3", 25))
+    versions = version("v1", VersionStatus.CURRENT), version(status=VersionStatus.RAMPING)
+    plan = planned(situation(temporal(*versions, traffic=unknown), [live("v1"), live("v3")]), RAMPS)
+    assert (plan.routing.reason, plan.routing.due_at) == (Reason.RAMP_PAUSED, None)
+    assert only_time_passes_until(plan, NOW) is None
 
 
 def test_anything_may_change_a_plan_that_waits_for_more_than_time() -> None:
@@ -220,6 +239,15 @@ def test_rollout_of_another_target_than_its_spec_has_not_begun() -> None:
         [status] = as_expected(before, [RAMPS], NOW)
         assert (status.phase, status.reason) == (Phase.WAITING, Reason.ROLLOUT_NOT_BEGUN)
         assert (status.target, status.since) == ("v3", NOW)
+
+
+@pytest.mark.parametrize(("waits_until", "is_told"), [(NOW + HOUR, False), (None, True)])
+def test_sentence_that_counts_down_is_no_news(waits_until: datetime | None, *, is_told: bool) -> None:
+    told = RolloutStatus("shop/payments", Phase.WAITING, "RampPaused", "59m", "v3", "v1", 25, NOW, reported())
+    before = told.with_details(waits_until=waits_until)
+    assert is_news(before, replace(before, message="58m")) is is_told
+    assert is_news(before, replace(before, percentage=50))
+    assert not is_news(before, before)
 
 
 def test_status_whose_next_change_is_long_due_fails() -> None:

@@ -201,6 +201,17 @@ def test_queue_without_tasks_holds_the_target_up_for_its_first_minutes_alone(
     assert not plan.routing.ignores_missing_queues, "Temporal looks for itself"
 
 
+def test_rollout_of_another_manager_is_not_said_to_go_on_without_a_queue() -> None:
+    world = lacking(replace(REPORTS, has_tasks=False))
+    workers = {
+        key: replace(one, temporal=replace(one.temporal, manager_identity="somebody"))
+        for key, one in world.workers.items()
+        if one.temporal
+    }
+    plan = planned(replace(world, workers=workers))
+    assert (plan.routing.reason, plan.versions.warnings) == (RoutingReason.FOREIGN_MANAGER, ())
+
+
 @pytest.mark.parametrize("has_tasks", [None, True, False])
 def test_queue_that_the_policy_names_holds_nothing_up_and_temporal_is_told_so(
     *, has_tasks: bool | None

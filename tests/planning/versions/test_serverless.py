@@ -59,3 +59,10 @@ def test_version_that_had_pods_gets_them_back() -> None:
     ledger = {"v1": recorded_deployment(live_manifest(SPEC, "v1", 2))}
     plan = decided(replace(world, workers={SPEC.key: replace(known, ledger=ledger)}), "v1")
     assert (plan.reason, plan.action) == (VersionReason.MAY_BE_NEEDED, VersionAction.CREATE)
+
+
+def test_traffic_is_unserved_only_where_a_version_has_pods_of_its_own_to_wait_for() -> None:
+    assert planned(world_of(VersionStatus.CURRENT)).unserved == ""
+    says = temporal(version("v3"), serverless(VersionStatus.CURRENT), traffic=routing("v1"))
+    unserved = planned(situation(says, [live("v3"), live("v1", 0)])).unserved
+    assert unserved == "new workflows go to v1, but none of its pods is available"
