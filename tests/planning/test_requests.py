@@ -280,6 +280,13 @@ def test_interrupted_request_does_not_undo_a_later_stop_whatever_the_clocks(verb
     assert end.message.endswith("somebody stopped it again since then")
 
 
+def test_promotion_to_a_share_that_was_not_recorded_is_not_taken_for_done() -> None:
+    answer = Answer(asked(Verb.PROMOTE, "v3"), AnswerState.TAKEN, "promote", "an earlier token")
+    end = after_interruption(answer, STATES["current"])
+    assert end
+    assert end.state is AnswerState.REFUSED
+
+
 def test_share_of_a_current_version_beside_a_ramp_is_what_the_ramp_leaves() -> None:
     request = asked(Verb.PROMOTE, "v3")
     answer = Answer(request, AnswerState.TAKEN, "end the ramp", "an earlier token", 100)

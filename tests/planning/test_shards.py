@@ -32,6 +32,10 @@ def test_namespaces_are_spread_over_all_of_them() -> None:
     assert max(found.values()) < 130
 
 
+def test_one_of_them_tells_of_workers_of_an_unknown_namespace() -> None:
+    assert [Shard(number, 3).is_first for number in range(3)] == [True, False, False]
+
+
 def test_same_one_has_a_worker_in_each_release() -> None:
     # ticks of two releases run side by side while they are replaced
     assert [shards_with(of_namespace(name), 3)[0] for name in ("default", "prod", "a.b1c2d")] == [1, 0, 2]

@@ -75,6 +75,17 @@ def test_patch_is_a_rolling_update_with_its_reason(ledger: dict[str, Any]) -> No
     assert hashes == live("v1")["spec"]["template"]["metadata"]["annotations"], "it is the same version"
 
 
+@pytest.mark.parametrize(
+    ("of_spec", "of_patch", "are_external"),
+    [(3, None, False), (None, None, True), (None, 2, False), (3, 2, False)],
+)
+def test_patch_without_replicas_leaves_them_to_the_spec(
+    of_spec: int | None, of_patch: int | None, *, are_external: bool
+) -> None:
+    spec = patching(replace(ON_V3, replicas=of_patch), spec=replace(SPEC, replicas=of_spec))
+    assert plan_of(spec, live("v3"), build_id="v3").replicas_are_external is are_external
+
+
 @WITH_AND_WITHOUT_LEDGER
 def test_patched_version_is_kept_and_says_so(ledger: dict[str, Any]) -> None:
     spec = patching(ON_V1)
