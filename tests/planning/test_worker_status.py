@@ -205,6 +205,15 @@ def test_version_without_traffic_has_the_time_of_its_status_as_far_as_temporal_r
     assert [item.since for item in worker.versions if item.build_id == "v1"] == [since]
 
 
+def test_version_with_a_deployment_has_its_pods_and_before_it_polls_the_age_of_that() -> None:
+    says = temporal(version("v3", S.CURRENT), version("v2", S.DRAINING), traffic=routing("v3"))
+    (worker,) = status_of(situation(says, [ours(), ours("v1", replicas=2, age=HOUR)])).workers
+    found = {item.build_id: item for item in worker.versions}
+    pods = {name: item.pods and (item.pods.available, item.pods.wanted) for name, item in found.items()}
+    assert pods == {"v3": (3, 3), "v2": None, "v1": (2, 2)}
+    assert (found["v1"].status, found["v1"].since) == (S.NOT_REGISTERED, NOW - HOUR)
+
+
 @pytest.mark.parametrize(
     ("traffic", "current", "percentage"),
     [(routing("v1"), "v1", 0), (routing("v1", ("v3", 5)), "v1", 5), (routing("v3"), "v3", 100)],

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
-from tests.planning.times import HOUR, MINUTE, ago
+from tests.planning.situations import SPEC, drained, live, planned, routing, situation, temporal, version
+from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.planning.versions.running import plan
 from tests.strategies import NOW
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
+from twgen.model.plan import VersionAction
 from twgen.model.temporal import Drainage, VersionStatus
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions
@@ -194,6 +195,16 @@ def config_map(name: str, namespace: str = SPEC.namespace) -> ObjectName:
 def test_version_that_takes_what_is_rendered_under_another_hash_is_warned_of(field: str, change: Any) -> None:
     [warning] = warned(change, config_map(NEW), field=field)
     assert warning.startswith(f"v1 uses ConfigMap {OLD}, but the render has {NEW} instead. ")
+
+
+def test_version_that_goes_misses_nothing_that_has_another_hash() -> None:
+    old = live("v1", 0, protected=False)
+    old["spec"]["template"]["spec"]["containers"][0] |= CONTAINER
+    says = temporal(drained(3 * DAY), version("v3", S.CURRENT), traffic=routing("v3"))
+    before = planned(situation(says, [old, live("v3")])).versions
+    assert [item.action for item in before.versions if item.build_id == "v1"] == [VersionAction.DROP]
+    [after] = with_lost_references([before], [config_map(NEW)])
+    assert after.warnings == before.warnings
 
 
 def test_secret_of_a_volume_is_told_by_its_own_field() -> None:
