@@ -50,7 +50,8 @@ def defined(file: Path) -> set[str]:
         if isinstance(node, ast.Assign):
             found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{item.name}" for item in node.body if isinstance(item, ast.FunctionDef)}
+            methods = (ast.FunctionDef, ast.AsyncFunctionDef)
+            found |= {f"{node.name}.{item.name}" for item in node.body if isinstance(item, methods)}
     return found
 
 

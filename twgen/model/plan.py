@@ -198,7 +198,7 @@ class WorkerPlan:
     routing: RoutingPlan
     """The one change of traffic that comes next, or why there is none."""
     is_held: bool
-    """Its rollout changes nothing now, traffic or other: another manager or a person must act first."""
+    """No gate starts and no object changes: another rollout, manager or person must act first."""
     gates: tuple[GateStart, ...] = ()
     """The gate workflows to start now."""
     judgements: Annotated[tuple[Judgement, ...], Named("analysis")] = ()

@@ -227,7 +227,7 @@ class Target:
 
     @property
     def is_held(self) -> bool:
-        """Its rollout may give it no traffic: another rollout, another manager or a person must act first."""
+        """No gate starts and no object changes: another rollout, manager or person must act first."""
         return self.is_foreign or self.world.rollout.is_stopped or self.is_paused
 
     @cached_property
