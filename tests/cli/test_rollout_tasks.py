@@ -187,6 +187,17 @@ def test_rollouts_that_were_stopped_begin_again() -> None:
     assert story(tell).begun == ["pay-rollout hash-1", "mail-rollout hash-1", "mail-rollout hash-1"]
 
 
+def test_rollout_that_is_stopped_before_its_first_step_begins_again() -> None:
+    async def tell(rollouts: Rollouts) -> None:
+        rollouts.begin_again(V1)
+        rollouts.stop()
+        await settle()
+        assert rollouts.begun == []
+        await rollouts.seeing(V1)
+
+    assert story(tell).begun == ["pay-rollout hash-1"]
+
+
 @given(
     st.lists(st.sampled_from(["see 1", "see 2", "gone", "end", "again 1", "again 2", "asked"]), max_size=30)
 )

@@ -71,7 +71,12 @@ class Person:
     def now(self) -> datetime:
         return NOW
 
+    async def sleep(self, _: timedelta) -> None:
+        pass
+
     async def read(self) -> World:
+        if not self.worlds:
+            raise OutOfTime("the look came to nothing")
         self.seen = self.worlds.pop(0)
         return World(NOW, {self.spec.key: self.seen})
 
@@ -215,6 +220,12 @@ def test_refusal_says_what_was_changed_before_it(worlds: list[WorkerWorld], deci
     with pytest.raises(OwnedBySomebodyElse) as error:
         does(Person(worlds, refused="ClearRamp"), decide)
     assert str(error.value) == f"nothing was changed; before that, {before}"
+
+
+def test_lost_answer_whose_look_fails_too_says_what_was_changed_before_it() -> None:
+    with pytest.raises(OutOfTime) as error:
+        does(Person([seen("me")], lost="ClearRamp"), abort)
+    assert str(error.value) == f"ClearRamp by old; before that, v3 was marked ({MarkKey.ABORTED})"
 
 
 def test_retry_terminates_the_gate_that_cannot_complete_before_it_starts_another() -> None:

@@ -89,7 +89,7 @@ def test_clock_that_is_set_back_does_not_lengthen_the_time_between_two_looks() -
     assert max(after - before for before, after in pairwise(read_at)) <= 6 * MINUTE, "and between whole ones"
 
 
-@pytest.mark.parametrize(("lost", "gates"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("lost", "gates"), [(1, 1), (3, 1), (4, 2)])
 def test_record_of_a_change_is_written_again_when_it_gets_lost_since_gates_run_again_without_it(
     lost: int, gates: int
 ) -> None:
@@ -105,7 +105,7 @@ def test_record_of_a_change_is_written_again_when_it_gets_lost_since_gates_run_a
     client = Losing(server := Server(), GATED)
     assert rolled_out(client).routing.phase is Phase.SETTLED
     assert sum(name.startswith("gate") for name in server.done) == gates
-    assert any("could not record what moved v3" in line for line in client.said) == (lost == 2)
+    assert any("could not record what moved v3" in line for line in client.said) == (lost > 1)
 
 
 def test_change_whose_answer_was_lost_is_recorded_at_the_next_look_so_that_gates_do_not_run_again() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.cli.live import Connections, Prometheus, Servers
@@ -54,7 +55,8 @@ class RolloutsByTick:
     """The rollouts that one process carries out side by side: a task for each worker.
 
     It begins the rollout of each intent once, and again when it is told to. The cluster has all that a
-    rollout must remember, so a process that begins them again loses nothing.
+    rollout must remember. A rollout that is stopped in the middle of a change may not record it, and then
+    its gates run again.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class RolloutsByTick:
             self._opened = self._servers.renewed(self._opened)
 
     def remember(self, intents: Iterable[Intent], status_of: Mapping[str, RolloutStatus]) -> None:
-        """Note which intents an earlier process has carried out already; `status_of` is by worker."""
+        """Note which intents are carried out already, by the statuses of their workers in the cluster."""
         for intent in intents:
             status = status_of.get(f"{intent.namespace}/{intent.worker}")
             if not (intent.is_by_tick and status and is_of(status, intent)):
@@ -115,7 +117,7 @@ class RolloutsByTick:
         self._has_remembered.set()
 
     def ended(self, intent: Intent) -> EndedJob | None:
-        """The end of the rollout of an intent, in place of that of its Job; None: it runs, or is a Job's."""
+        """The end of a rollout by this process; None: it runs, or a Job carries it out."""
         at = self.ended_at(metadata_of(intent)) if intent.is_by_tick else None
         return EndedJob(JobReference("", ""), clock() - (self._steady() - at)) if at else None
 
@@ -129,7 +131,8 @@ class RolloutsByTick:
     def see(self, listed: Iterable[RolloutMetadata]) -> None:
         """Begin the rollouts of the intents that are new, and again once for each request.
 
-        If the intent of a running rollout is another one now, that rollout finds it out, and ends first.
+        A running rollout notices itself that its intent has changed, and ends. A later list begins the
+        new one.
         """
         self._seen = {metadata.place: metadata for metadata in listed}
         self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
@@ -179,7 +182,14 @@ class RolloutsByTick:
 
     def _begin(self, metadata: RolloutMetadata) -> None:
         self._ended.pop(metadata.place, None)
-        self._running[metadata.place] = asyncio.create_task(self._run(metadata))
+        task = self._running[metadata.place] = asyncio.create_task(self._run(metadata))
+        task.add_done_callback(partial(self._end, metadata))
+
+    def _end(self, metadata: RolloutMetadata, task: asyncio.Task[None]) -> None:
+        del self._running[metadata.place]
+        # not after a stop: then it is to begin again
+        if not task.cancelled():
+            self._ended[metadata.place] = _Ended(metadata, self._steady())
 
     async def _run(self, metadata: RolloutMetadata) -> None:
         try:
@@ -188,10 +198,6 @@ class RolloutsByTick:
             self.say(f"{'/'.join(metadata.place)}: its rollout has ended: {error}")
         except Exception as error:  # noqa: BLE001 - it must not end the rollouts of the other workers
             self.report_bug("/".join(metadata.place), error)
-        finally:
-            del self._running[metadata.place]
-        # not after a stop: then it is to begin again
-        self._ended[metadata.place] = _Ended(metadata, self._steady())
 
 
 class _Named(Prometheus):
@@ -254,5 +260,5 @@ class _SharedServers(ClusterServers):
 
 
 def metadata_of(intent: Intent) -> RolloutMetadata:
-    """The same of an intent that was read as a whole."""
+    """The metadata of an intent whose ConfigMap was read completely."""
     return RolloutMetadata(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid)

@@ -88,10 +88,10 @@ class Rollout:
         return Target(self.spec, worker, self.servers.now(), identity, not_created="")
 
     async def run(self, *, once: bool) -> WorkerPlan:
-        """Roll out until nothing is left to do or a person is needed; the last plan.
+        """Roll out until the worker is Settled or Blocked; the last plan.
 
-        `once` changes once; becoming the manager and marking a version do not count as the change. A failure
-        of the only read, or of the first, is raised; a later one is reported, and another read follows.
+        `once` changes once; becoming the manager and marking a version do not count as the change. Then, and
+        at the first read, a failure is raised; a later one is reported, and another read follows.
         """
         is_first, failure = True, ""
         while True:
@@ -109,21 +109,21 @@ class Rollout:
                 if await self._answered(plan, world):
                     await self.servers.sleep(_AFTER_A_CHANGE)
                     continue
-                is_done = takes_back(plan) or await self.adjust(plan, worker.rollout)
+                is_adjusted = takes_back(plan) or await self.adjust(plan, worker.rollout)
                 temporal = worker.temporal
                 due = next_write(plan) if temporal else None
                 # showing, answering and adjusting may have taken minutes
-                if temporal and due and not await self._still_stands(temporal):
+                if temporal and due and not await self._is_unchanged(temporal):
                     await self.servers.sleep(_AFTER_A_CHANGE)
                     continue
                 if temporal and (write := due):
                     await self._make(write, plan.identity, temporal.conflict_token)
                 failure = ""
                 if not isinstance(write, Claim | WriteMarks) and (
-                    once or (is_done and is_over(plan, worker, now, is_unattended=self.is_unattended))
+                    once or (is_adjusted and is_over(plan, worker, now, is_unattended=self.is_unattended))
                 ):
                     return plan
-                if write or not is_done:
+                if write or not is_adjusted:
                     await self.servers.sleep(_AFTER_A_CHANGE)
                 else:
                     await self._wait(plan, worker, now)
@@ -156,8 +156,8 @@ class Rollout:
             self.view.say(f"a request could not be answered: {error}")
             return False
 
-    async def _still_stands(self, temporal: WorkerDeployment) -> bool:
-        """Nothing that forbids the next write has changed since that was read."""
+    async def _is_unchanged(self, temporal: WorkerDeployment) -> bool:
+        """The traffic is as it was read, and the rollout may still change it."""
         seen = await self.glance()
         return seen is not None and seen.conflict_token == temporal.conflict_token
 
@@ -184,12 +184,12 @@ class Rollout:
                 moved = partial(moved_mark, write, self.spec, identity, self.servers.now(), self.cause)
                 self._unrecorded = write, identity, moved
                 await writer.route(write, conflict_token)
-                self._unrecorded = None
                 say(f"{name}: {_change_sentence(write)} ({write.because})")
-                await self._record(writer, write.build_id, moved, {})
+                if await self._record(writer, write.build_id, moved, {}):
+                    self._unrecorded = None
 
     async def _recorded_late(self, temporal: WorkerDeployment | None) -> bool:
-        """Record a change whose answer was lost, if this shows that it was made; True: look again."""
+        """Record a change whose answer or record was lost, if it was made; True: look again."""
         unrecorded, self._unrecorded = self._unrecorded, None
         if not unrecorded or not temporal:
             return False
@@ -205,24 +205,28 @@ class Rollout:
         build_id: str | None,
         moved: Callable[[WorkerDeployment], Mapping[str, Any]],
         also: Mapping[str, Any],
-    ) -> None:
-        """Write the mark about a change, by the traffic after it, and others with it.
+    ) -> bool:
+        """Write the mark about a change, by the traffic after it, and others with it; False: it failed.
 
         A failure does not undo the change.
         """
         if not build_id:
-            return
+            return True
+        failure = "its traffic or its intent has changed since"
         # without the record the gates run again; to write it a second time changes nothing
-        for _ in range(2):
-            failure = "its traffic or its intent has changed since"
+        for is_last in (False, True):
             try:
                 after = await self.glance()
                 if after and (mark := moved(after)):
                     await writer.mark(build_id, {**mark, **also})
-                    return
+                    return True
             except TwgenError as error:
                 failure = str(error)
+            if not is_last:
+                # for a moment after a change the oldest server does not know the worker
+                await self.servers.sleep(_AFTER_A_CHANGE)
         self.view.say(f"could not record what moved {build_id}: {failure}")
+        return False
 
     async def _wait(self, plan: WorkerPlan, world: WorkerWorld, now: datetime) -> None:
         """Sleep until the plan can change; while only time has to pass, read only the token."""
@@ -237,7 +241,7 @@ class Rollout:
                 break
             # the clock may be set back in the meantime
             rest = min(rest - part, until - self.servers.now())
-            if rest > timedelta() and not await self._still_stands(world.temporal):
+            if rest > timedelta() and not await self._is_unchanged(world.temporal):
                 break
 
     async def _sleep(self, length: timedelta) -> bool:
@@ -269,20 +273,26 @@ class Rollout:
                 # as in a rollout: the token in the answer of a claim is not used
                 decided_on, target = target, self.target_of(await self.look())
                 refuse_other_traffic(decided_on, target)
-            if change and await self.glance() is None:
-                why = "its intent changed while this was carried out"
-                raise OutOfTime(f"{self.spec.worker_deployment}: {why}")
             if change:
+                if await self.glance() is None:
+                    why = "it is gone, or its intent changed, while this was carried out"
+                    raise OutOfTime(f"{self.spec.worker_deployment}: {why}")
                 await writer.route(change, target.temporal.conflict_token)
         except TwgenError as error:
             # it may have been done, and is not repeated
-            is_unknown = isinstance(error, OutOfTime)
-            if not is_unknown or not is_done(self.target_of(await self.look()), intervention):
+            if not isinstance(error, OutOfTime) or not await self._is_known_to_be_done(intervention):
                 before = " and ".join(done)
                 raise type(error)("; before that, ".join(filter(None, (str(error), before)))) from error
         if change:
             moved = partial(moved_mark, change, self.spec, target.identity, target.now, {})
             await self._record(writer, change.build_id, moved, intervention.last_marks)
+
+    async def _is_known_to_be_done(self, intervention: Intervention) -> bool:
+        """A look shows the effect of a command whose answer was lost."""
+        try:
+            return is_done(self.target_of(await self.look()), intervention)
+        except TwgenError:
+            return False
 
 
 def _change_sentence(change: RoutingPlan) -> str:
