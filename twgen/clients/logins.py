@@ -1,7 +1,7 @@
 """Logging in to an API server: by a kubeconfig, or by the account of a Pod.
 
-twgen decides which context, which user and which login apply, as kubectl does. The Kubernetes client gets one
-checked context, and says from it how a server is reached and which header proves the account.
+twgen chooses context, user and login as kubectl does. The Kubernetes client derives the TLS settings and the
+Authorization header from the one checked context.
 """
 
 import asyncio
@@ -52,8 +52,8 @@ _LEGAL_IN_NAMES = "!#$&'*+-.^_`|~"
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
-class Proof(NamedTuple):
-    """Everything that proves the account; empty: nothing does."""
+class Credential(NamedTuple):
+    """The proof of the account; empty: none is sent."""
 
     token: str = ""
     username: str = ""
@@ -72,7 +72,7 @@ class Session(NamedTuple):
     pool: "PoolManager"
     headers: Headers
     """Authorization, and those of impersonation."""
-    proof: Proof
+    credential: Credential
     made_of: tuple[Any, ...]
     """The settings of the pool: it is kept while they stay the same."""
     files_are_read_at: float
@@ -85,11 +85,14 @@ class Session(NamedTuple):
     @property
     def ends(self) -> float:
         """When it must be renewed, by `monotonic`."""
-        return min(self.proof.ends, self.files_are_read_at)
+        return min(self.credential.ends, self.files_are_read_at)
 
 
 class Login:
-    """The session with one API server: renewed in time, when its files change, and after a refusal."""
+    """The session with one API server.
+
+    It is renewed before it ends, within a minute after one of its files changed, and after a refusal.
+    """
 
     def __init__(self, access: ClusterAccess, *, asks: bool) -> None:
         self.access = access
@@ -128,7 +131,7 @@ class Login:
             self._session = await self._opened(before, seconds, is_refused=is_refused)
         except (Unusable, OSError) as error:
             why = str(error) if isinstance(error, Unusable) else error.strerror
-            if before and not is_refused and monotonic() < before.proof.ends:
+            if before and not is_refused and monotonic() < before.credential.ends:
                 # a file that is being replaced: the server still accepts what the last one said
                 self._session = before._replace(files_are_read_at=monotonic() + _FILES_ARE_READ_AGAIN_AFTER)
                 return self._session
@@ -142,7 +145,7 @@ class Login:
         return self._session
 
     async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:
-        def read() -> tuple[Context, Proof | None]:
+        def read() -> tuple[Context, Credential | None]:
             access = self.access
             context = (
                 context_of_pod()
@@ -151,44 +154,44 @@ class Login:
             )
             if access.kubeconfig and access.server not in {"", context.server}:
                 raise Unusable(f"context {context.name!r} now names another server: start twgen again")
-            return context, _proof(context, before)
+            return context, _credential(context, before)
 
         try:
             async with asyncio.timeout(seconds):
-                context, proof = await in_thread(read)
+                context, credential = await in_thread(read)
         except TimeoutError:
             raise Unusable(f"its files cannot be read within {seconds:g} s") from None
-        if proof is None:
+        if credential is None:
             is_still_valid = (
-                before and before.context.user == context.user and monotonic() < before.proof.ends
+                before and before.context.user == context.user and monotonic() < before.credential.ends
             )
             if before and is_still_valid and not is_refused:
-                proof = before.proof
+                credential = before.credential
             else:
                 status = await run_login_program(context, seconds, asks=self._asks)
                 end = datetime.fromisoformat(status.get("expirationTimestamp") or NEVER)
-                proof = Proof(
+                credential = Credential(
                     token=status.get("token") or "",
                     certificate=(status.get("clientCertificateData") or "").encode(),
                     key=(status.get("clientKeyData") or "").encode(),
                     ends=inf if end.year == 1 else _renewal(end.timestamp()),
                 )
         # the import of the Kubernetes client takes a third of a second
-        return await in_thread(lambda: _open(context, proof, before))
+        return await in_thread(lambda: _open(context, credential, before))
 
 
-def _proof(context: Context, before: Session | None) -> Proof | None:
-    """What proves the account; None: a login program must say it, since the user has nothing else."""
+def _credential(context: Context, before: Session | None) -> Credential | None:
+    """The credential of the user; None: a login program must return it, since the user has nothing else."""
     user = context.user
     if not context.is_secure:
-        return Proof()
-    proof = Proof(certificate=user.pem("client-certificate"), key=user.pem("client-key"))
+        return Credential()
+    credential = Credential(certificate=user.pem("client-certificate"), key=user.pem("client-key"))
     if user.text("tokenFile"):
-        return proof._replace(token=_token_of_file(context, before))
+        return credential._replace(token=_token_of_file(context, before))
     if token := user.text("token"):
-        return proof._replace(token=token)
+        return credential._replace(token=token)
     if username := user.text("username"):
-        return proof._replace(username=username, password=user.text("password"))
+        return credential._replace(username=username, password=user.text("password"))
     if (provider := user.fields.get("auth-provider")) is not None:
         if provider.get("name") != "oidc":
             name = provider.get("name")
@@ -198,9 +201,9 @@ def _proof(context: Context, before: Session | None) -> Proof | None:
         if ends <= monotonic():
             # a refresh token can be used once, and only kubectl writes the next one back
             raise Unusable("its OIDC token has ended: run kubectl once, which renews it and writes it back")
-        return proof._replace(token=token, ends=ends)
-    if proof.certificate:
-        return proof
+        return credential._replace(token=token, ends=ends)
+    if credential.certificate:
+        return credential
     if user.fields.get("exec"):
         return None
     raise user.wrong("it has no token, password, certificate or login program")
@@ -242,16 +245,16 @@ def _renewal(end: float) -> float:
     return monotonic() + left - min(_MARGIN, max(0, left) * _PART_OF_MARGIN)
 
 
-def _open(context: Context, proof: Proof, before: Session | None) -> Session:
+def _open(context: Context, credential: Credential, before: Session | None) -> Session:
     cluster = context.cluster
     is_verified = not cluster.fields.get("insecure-skip-tls-verify")
     authority = b"\n".join(_CERTIFICATE.findall(cluster.content("certificate-authority")))
     if not authority and cluster.has("certificate-authority"):
         raise cluster.wrong("certificate-authority has no PEM certificate")
     settings = cluster.text("tls-server-name"), cluster.text("proxy-url"), is_verified
-    made_of = (context.server, *settings, authority, proof.certificate, proof.key)
+    made_of = (context.server, *settings, authority, credential.certificate, credential.key)
     with ExitStack() as files:
-        configuration = _configuration(context, proof, authority, files)
+        configuration = _configuration(context, credential, authority, files)
         is_same = before and before.made_of == made_of
         pool = before.pool if before and is_same else _pool(context, configuration)
     names_files = any(entry.text(name) for entry in (cluster, context.user) for name in _FILES)
@@ -259,20 +262,22 @@ def _open(context: Context, proof: Proof, before: Session | None) -> Session:
         context,
         pool,
         {**_authorization(configuration), **_impersonation(context)},
-        proof,
+        credential,
         made_of,
         monotonic() + _FILES_ARE_READ_AGAIN_AFTER if names_files else inf,
     )
 
 
-def _configuration(context: Context, proof: Proof, authority: bytes, files: ExitStack) -> "Configuration":
+def _configuration(
+    context: Context, credential: Credential, authority: bytes, files: ExitStack
+) -> "Configuration":
     """The settings that the Kubernetes client makes of a context.
 
-    It takes certificates and keys only from files. They get some that no folder names, so that nothing is
-    left of them however the program ends.
+    It takes certificates and keys only from files. They are written to files that are in no folder, so that
+    nothing is left of them however the program ends. In a Pod, it reads the token and the authority itself.
 
-    Its own login programs, its OIDC and its files are not used: it goes on without a credential if a login
-    fails, and quotes credentials in errors.
+    Its own login programs and its OIDC are not used: it goes on without a credential if a login fails, and
+    quotes credentials in errors.
     """
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException, load_incluster_config, load_kube_config_from_dict
@@ -292,12 +297,12 @@ def _configuration(context: Context, proof: Proof, authority: bytes, files: Exit
     }
     if server_name := context.cluster.text("tls-server-name"):
         cluster["tls-server-name"] = server_name
-    user = {**file("client-certificate", proof.certificate), **file("client-key", proof.key)}
-    if proof.token:
-        user["token"] = proof.token
-    elif proof.username:
+    user = {**file("client-certificate", credential.certificate), **file("client-key", credential.key)}
+    if credential.token:
+        user["token"] = credential.token
+    elif credential.username:
         # the client encodes both as Latin-1, and kubectl as UTF-8
-        user |= {"username": _as_utf8(proof.username), "password": _as_utf8(proof.password)}
+        user |= {"username": _as_utf8(credential.username), "password": _as_utf8(credential.password)}
     document = {
         "current-context": "context",
         "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
@@ -351,12 +356,12 @@ def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
 
 def _authorization(configuration: "Configuration") -> dict[str, str]:
     """The Authorization header; empty: there is none."""
-    scheme, _, proof = configuration.api_key.get("BearerToken", "").partition(" ")
+    scheme, _, value = configuration.api_key.get("BearerToken", "").partition(" ")
     if not scheme:
         return {}
-    if not TOKEN.fullmatch(proof.strip()):
+    if not TOKEN.fullmatch(value.strip()):
         raise Unusable("its token has a character that a header cannot hold")
-    return {"Authorization": f"{scheme.capitalize()} {proof.strip()}"}
+    return {"Authorization": f"{scheme.capitalize()} {value.strip()}"}
 
 
 def _impersonation(context: Context) -> Headers:
