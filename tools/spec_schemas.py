@@ -165,7 +165,6 @@ def _mapping(kind: Any) -> Schema:
     """The schema of the mapping that a class declares, without descriptions."""
     schema: Schema = {"type": "object", "properties": {}}
     given = {name: Shape(_unused, _unused, schema) for name, schema in _GIVEN.get(kind, {}).items()}
-    own = {entry.attribute: entry for entry in fields_of(kind, given=given, shapes={}, otherwise=_nested)}
     for attribute, annotation in kind.__annotations__.items():
         marks = marks_of(annotation)
         one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), {})
@@ -174,10 +173,11 @@ def _mapping(kind: Any) -> Schema:
             more = {"properties": properties, **_exactly_one(*one_of)}
         elif Mark.INLINE in marks:
             more = _mapping(get_args(annotation)[0])
-        elif attribute in own:
-            more = _field(own[attribute])
-        else:
+        elif Mark.INTERNAL in marks:
             continue
+        else:
+            [entry] = fields_of(kind, attribute, given=given, otherwise=_nested)
+            more = _field(entry)
         schema = _merged(schema, more)
     return _merged(schema | {"additionalProperties": False}, _RULES.get(kind, {}))
 

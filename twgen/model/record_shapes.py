@@ -59,9 +59,9 @@ class Named(NamedTuple):
 
 
 class Each(NamedTuple):
-    """A list of at least and (unless 0) at most so many items; two of the same `key` are refused.
+    """The limits of a list: its length (`most` 0: no limit), and a key that no two items share.
 
-    None is the key of an item that is like no other. Of a set, two that are written alike are refused.
+    An item with the key None is not compared. `is_set`: no two items are written alike.
     """
 
     key: Callable[[Any], Any] | None = None
@@ -100,10 +100,10 @@ class Mark(Enum):
 
     INTERNAL = "No document has it."
     INLINE = "The fields of its class are in the mapping itself."
-    OF_HOLDER = "If its mapping is there, the field must be."
+    OF_HOLDER = "Required if the mapping that contains it is present."
     REQUIRED = "Documents must have it, although the attribute has a default."
     WRITTEN = "It is written even if it has its default."
-    LEFT_OUT = "Of a printed record: it is not written if it has its default."
+    LEFT_OUT = "A printed record leaves it out if it has its default."
 
 
 class Field(NamedTuple):
@@ -133,13 +133,14 @@ def fields_of(
     """The fields that a class declares, or these of its attributes and properties.
 
     Shapes that the types cannot say are given by attribute (`given`), or by class at any depth (`shapes`);
-    `otherwise` makes those of other classes. An attribute with several fields (INLINE, OneOf) is left out.
+    `otherwise` makes those of other classes. An attribute with several fields (INLINE, OneOf) must not be
+    among them.
     """
     for attribute, name in document_names(declared, attributes).items():
         annotation = annotation_of(declared, attribute)
         marks, default = marks_of(annotation), default_of(declared, attribute)
         if Mark.INLINE in marks or any(isinstance(mark, OneOf) for mark in marks):
-            continue
+            raise AssertionError(f"{declared.__name__}.{attribute} has several fields")
         yield Field(
             name,
             given.get(attribute) or shape_of(annotation, shapes, otherwise),
@@ -179,8 +180,8 @@ def record_of(  # noqa: PLR0913 - where a document differs from its class
 
     `make` makes the value of what was read, in place of the class. Shapes that another package has are given
     by attribute (`fields`), or by class at any depth (`shapes`). If the class has a method `contradictions`,
-    it yields the fields that cannot go together. Of a record that is printed, every field is written, and
-    None as null. Where it is read, an attribute with a default may be missing: another release wrote it.
+    it yields the fields that cannot go together. A printed record writes every field, and None as null. A
+    field with a default may be missing when it is read: another release may have written it.
     """
     nested = partial(record_of, is_printed=True) if is_printed else record_of
     own = fields_of(declared, *attributes, given=fields, shapes=shapes, otherwise=nested)
@@ -199,7 +200,7 @@ def record_of(  # noqa: PLR0913 - where a document differs from its class
             if isinstance(mark, NullWhen):
                 null_when[entry.name] = mark.holds
     there = [name for name, value in absent.items() if name in required or (is_printed and value is None)]
-    never_null = (absent if is_printed else set(required)) - null_when.keys()
+    never_null = (absent.keys() if is_printed else set(required)) - null_when.keys()
 
     def write(value: Any) -> dict[str, Any]:
         written = {}
@@ -247,10 +248,12 @@ def _mapping_reader(
                     findings.problem((path, name), f"no such field{did_you_mean(name, by_name)}")
                 continue
             attribute, plain, read_item, is_nullable = by_name[name]
-            if item.__class__ is plain or (item is None and is_nullable):
-                attributes[attribute] = item
-            elif item is not None:
-                attributes[attribute] = read_item(item, (path, name), findings)
+            if item is None and not is_nullable:
+                continue
+            is_plain = item is None or item.__class__ is plain
+            result = item if is_plain else read_item(item, (path, name), findings)
+            if attribute:
+                attributes[attribute] = result
         is_whole = True
         for name in required:
             if value.get(name) is None and not (name in nullable and name in value):
@@ -258,7 +261,6 @@ def _mapping_reader(
                 is_whole = False
         if not make:
             return value
-        attributes.pop("", None)
         made = make(**attributes) if is_whole else None
         # rules between fields apply to values whose fields are all right
         for place, message in contradictions(made) if contradictions and findings.count == before else ():

@@ -194,7 +194,7 @@ def _reader(
             defaults[attribute] = _blank(annotation) if default is MISSING else default
     entries: list[tuple[Field, tuple[str, ...], str]] = []
     """Each field, the names that lead to it from the mapping, and what to write if it is absent."""
-    for entry in fields_of(kind, given=given, shapes=shapes, otherwise=nested):
+    for entry in fields_of(kind, *defaults, given=given, shapes=shapes, otherwise=nested):
         hint = next((f": {mark.text}" for mark in entry.marks if isinstance(mark, Hint)), "")
         entries.append((entry, tuple(entry.name.split(".")), hint))
     names_here = frozenset(names[0] for _, names, _ in entries)
