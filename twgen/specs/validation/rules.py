@@ -1,8 +1,7 @@
-"""The rules for pod templates and attached kinds: for one field, and between the fields of one struct.
+"""Rules for pod templates and attached kinds: for single fields, and between the fields of a struct.
 
-They cover the fields that workers use, and those of HPA, PDB, KEDA's ScaledObject and VPA. Others, such as
-those for Windows, settings of the kernel and disks of one cloud, are left to the API server, which refuses
-the object in the sync.
+Fields that workers rarely use, such as those for Windows, are left to the API server, which rejects the
+object in the sync.
 """
 
 import re
@@ -23,6 +22,7 @@ from twgen.specs.validation.checks import (
     when_filled,
 )
 from twgen.versioning.quantities import quantity_nanos
+from twgen.versioning.stored_form import struct_fields
 
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -126,7 +126,6 @@ FIELDS = {name: check for check, names in _FIELDS for name in names}
 
 _KEDA_MOST_REPLICAS = 100
 """KEDA's default of maxReplicaCount."""
-_METRICS = {"ContainerResource", "External", "Object", "Pods", "Resource"}
 _SUBSCRIPTED = r"(?P<field>.+?)\['(?P<key>.*)'\]"
 _POD_FIELDS = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.host",
@@ -163,7 +162,7 @@ def _local_profile(struct: Struct) -> Wrong:
         yield ("localhostProfile",), "must be left out: the type is not Localhost"
 
 
-def _variable(struct: Struct) -> Wrong:
+def _env_var(struct: Struct) -> Wrong:
     source = struct.get("valueFrom")
     if source is not None and struct.get("value"):
         yield ("valueFrom",), "conflicts with value: set only one of them"
@@ -202,7 +201,7 @@ def _resource_reference(reference: Struct, steps: Steps) -> Wrong:
         yield (*steps, "resource"), f"{quoted(reference['resource'])} is not a resource such as limits.cpu"
 
 
-def _paths_below(struct: Struct) -> Wrong:
+def _volume_mount(struct: Struct) -> Wrong:
     if struct.get("subPath") and struct.get("subPathExpr"):
         yield ("subPathExpr",), "conflicts with subPath: set only one of them"
 
@@ -221,8 +220,8 @@ def _probes(struct: Struct) -> Wrong:
         if value_at(struct, name, "successThreshold") not in {None, 0, 1}:
             yield (name, "successThreshold"), "must be 1"
     if "terminationGracePeriodSeconds" in (struct.get("readinessProbe") or {}):
-        place = ("readinessProbe", "terminationGracePeriodSeconds")
-        yield place, "must be left out: a failed readiness probe does not end a pod"
+        path = ("readinessProbe", "terminationGracePeriodSeconds")
+        yield path, "must be left out: a failed readiness probe does not end a pod"
 
 
 def _resources(struct: Struct) -> Wrong:
@@ -260,8 +259,8 @@ def _init_containers(pod: Struct) -> Wrong:
     names = {container["name"] for _, container in _each(pod, "containers")}
     for index, container in _each(pod, "initContainers"):
         if container["name"] in names:
-            place = ("initContainers", index, "name")
-            yield place, f"{quoted(container['name'])} is the name of another container"
+            path = ("initContainers", index, "name")
+            yield path, f"{quoted(container['name'])} is the name of another container"
         for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if name in container and container.get("restartPolicy") != "Always":
                 yield ("initContainers", index, name), "needs restartPolicy: Always"
@@ -270,16 +269,16 @@ def _init_containers(pod: Struct) -> Wrong:
 def _host_ports(pod: Struct) -> Wrong:
     seen: set[tuple[str, str, int]] = set()
     for index, container in _each(pod, "containers"):
-        for place, port in _each(container, "ports"):
-            at = ("containers", index, "ports", place, "hostPort")
+        for port_index, port in _each(container, "ports"):
+            path = ("containers", index, "ports", port_index, "hostPort")
             host = port.get("hostPort")
             if not host:
                 continue
             if pod.get("hostNetwork") and host != port["containerPort"]:
-                yield at, "must be the containerPort: the pod is on the host's network"
+                yield path, "must be the containerPort: the pod is on the host's network"
             key = (port.get("protocol") or "TCP", port.get("hostIP", ""), host)
             if key in seen:
-                yield at, f"{host} appears twice"
+                yield path, f"{host} appears twice"
             seen.add(key)
 
 
@@ -289,11 +288,11 @@ def _lifecycles(pod: Struct) -> Wrong:
         for hook in ("postStart", "preStop"):
             seconds = value_at(container, "lifecycle", hook, "sleep", "seconds")
             if seconds is not None and not 0 <= seconds <= grace:
-                place = (*steps, "lifecycle", hook, "sleep", "seconds")
-                yield place, f"{seconds} is not from 0 to terminationGracePeriodSeconds ({grace})"
+                path = (*steps, "lifecycle", hook, "sleep", "seconds")
+                yield path, f"{seconds} is not from 0 to terminationGracePeriodSeconds ({grace})"
 
 
-def _claim(struct: Struct) -> Wrong:
+def _volume_claim(struct: Struct) -> Wrong:
     storage = value_at(struct, "resources", "requests", "storage")
     wrong = "is required" if storage is None else checks.positive(storage)
     if wrong:
@@ -329,16 +328,18 @@ def _label_keys(struct: Struct) -> Wrong:
 
 def _required_node_labels(struct: Struct) -> Wrong:
     """Check labels of required nodes. For preferred nodes, invalid values are allowed: others may match."""
-    for index, term in _each(struct, "nodeSelectorTerms"):
-        for place, expression in _each(term, "matchExpressions"):
-            for at, value in _each(expression, "values"):
+    for term_index, term in _each(struct, "nodeSelectorTerms"):
+        for index, expression in _each(term, "matchExpressions"):
+            steps = ("nodeSelectorTerms", term_index, "matchExpressions", index, "values")
+            for value_index, value in _each(expression, "values"):
                 if wrong := checks.LABEL_VALUE(value):
-                    yield ("nodeSelectorTerms", index, "matchExpressions", place, "values", at), wrong
+                    yield (*steps, value_index), wrong
 
 
 def _metric(struct: Struct) -> Wrong:
     """A metric of an HPA has exactly one field besides `type`: the one that `type` names."""
-    if struct["type"] not in _METRICS:
+    types = next(field.enum for field in struct_fields("MetricSpec") if field.name == "type")
+    if struct["type"] not in types:
         return
     wanted = struct["type"][0].lower() + struct["type"][1:]
     if wanted not in struct:
@@ -366,7 +367,7 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     "ContainerResourceMetricSource": _UTILIZATION,
     "DownwardAPIVolumeFile": (checks.exactly_one("fieldRef", "resourceFieldRef"), _downward_file),
     "EnvFromSource": (checks.exactly_one("configMapRef", "secretRef"),),
-    "EnvVar": (_variable,),
+    "EnvVar": (_env_var,),
     "EnvVarSource": (
         checks.exactly_one("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
     ),
@@ -382,7 +383,7 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     "NodeSelectorRequirement": (checks.requirement,),
     "ObjectMeta": (checks.labels("labels"), checks.annotations),
     "ObjectMetricSource": (_value_or_average,),
-    "PersistentVolumeClaimSpec": (checks.required("accessModes"), _claim),
+    "PersistentVolumeClaimSpec": (checks.required("accessModes"), _volume_claim),
     "PodAffinityTerm": (_label_keys,),
     "PodDisruptionBudgetSpec": (checks.at_most_one("minAvailable", "maxUnavailable"),),
     "PodSpec": (
@@ -405,7 +406,7 @@ STRUCTS: dict[str, tuple[Rule, ...]] = {
     "TopologySpreadConstraint": (_least_domains, _label_keys),
     "V1HorizontalPodAutoscalerSpec": _REPLICAS,
     "Volume": (checks.one_besides("name"),),
-    "VolumeMount": (_paths_below,),
+    "VolumeMount": (_volume_mount,),
     "VolumeProjection": (checks.one_besides(),),
 }
 """The rules of each struct, by its name in kubernetes_types."""
