@@ -40,7 +40,7 @@ def refused(manifest: dict[str, Any]) -> list[str | Finding]:
 def refusals_of(value: dict[str, Any], struct: str) -> list[Finding]:
     stored = stored_struct(value, struct, "spec", "an object", 10)
     assert not (*stored.problems, *stored.unknown)
-    return refusals(stored.template, struct, "spec")
+    return refusals(stored.value, struct, "spec")
 
 
 @given(specs, worlds())

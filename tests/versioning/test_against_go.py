@@ -46,7 +46,7 @@ def test_templates_are_encoded_as_go_encodes_them(go_tool: Path) -> None:
     chance = random.Random(20261121)  # noqa: S311 - not for secrets
     stored = [stored_template(random_template(chance), "") for _ in range(2000)]
     assert [each.problems for each in stored if each.problems] == []
-    templates = [each.template for each in stored]
+    templates = [each.value for each in stored]
     answers = _answers(go_tool, "-encode", [json.dumps(template) for template in templates])
     for template, answer in zip(templates, answers, strict=True):
         assert template_json(template) == answer
@@ -56,7 +56,7 @@ def test_invalid_surrogates_are_read_as_go_reads_them(go_tool: Path) -> None:
     texts = ["\ud83d", "\ude00", "\ud83d\ud83d", "\ud83da", "\ude00\ud83d", "a\udfff\ud800z"]
     templates = [{"metadata": {"labels": {"a": text}}} for text in texts]
     answers = _answers(go_tool, "-encode", [json.dumps(template) for template in templates])
-    assert [template_json(stored_template(template, "").template) for template in templates] == answers
+    assert [template_json(stored_template(template, "").value) for template in templates] == answers
 
 
 def test_quantities_are_written_as_go_writes_them(go_tool: Path) -> None:

@@ -12,7 +12,7 @@ def _stored(container: dict[str, Any]) -> Stored:
 
 
 def _container(fields: dict[str, Any]) -> dict[str, Any]:
-    container: dict[str, Any] = _stored(fields).template["spec"]["containers"][0]
+    container: dict[str, Any] = _stored(fields).value["spec"]["containers"][0]
     return container
 
 
@@ -39,7 +39,7 @@ def test_null_in_a_map_goes_and_in_a_list_is_refused() -> None:
 
 def test_unknown_fields_go_and_are_reported() -> None:
     stored = _stored({"imagee": "hello", "x/y": {"z": 1}})
-    assert stored.template == {"spec": {"containers": [{"name": "w"}]}}
+    assert stored.value == {"spec": {"containers": [{"name": "w"}]}}
     container, wrong = "spec.template.spec.containers[0]", "is not a field of a pod template"
     assert stored.unknown == (
         Finding(f"{container}.imagee", f"{wrong}; did you mean image?", instead_of=f"{container}.image"),
@@ -55,7 +55,7 @@ def test_empty_time_that_kubectl_writes_into_templates_is_no_mistake() -> None:
 def test_metadata_that_an_api_server_sets_is_not_kept() -> None:
     metadata = {"name": "n", "creationTimestamp": "2026-11-21T12:00:00Z", "uid": "u"}
     stored = stored_template({"metadata": metadata}, "spec.template")
-    assert stored.template == {"metadata": {"name": "n"}}
+    assert stored.value == {"metadata": {"name": "n"}}
     assert [each.path for each in stored.unknown] == [
         "spec.template.metadata.creationTimestamp",
         "spec.template.metadata.uid",
@@ -95,7 +95,7 @@ def test_missing_containers_are_a_problem() -> None:
 @pytest.mark.parametrize("template", [None, [], "x", 5])
 def test_template_that_is_no_map_is_a_problem(template: object) -> None:
     stored = stored_template(template, "spec.template")
-    assert stored.template == {}
+    assert stored.value == {}
     assert [each.path for each in stored.problems] == ["spec.template"]
 
 

@@ -22,7 +22,7 @@ def test_version_is_what_the_controller_computes(case: dict[str, Any]) -> None:
 
 
 def _computed(worker: dict[str, Any], connection: dict[str, Any]) -> dict[str, Any]:
-    stored = stored_template(worker["spec"]["template"], "spec.template").template
+    stored = stored_template(worker["spec"]["template"], "spec.template").value
     encoded = template_json(stored)
     image = stored["spec"]["containers"][0].get("image", "")
     build = build_id(encoded, image, worker["spec"]["workerOptions"].get("unsafeCustomBuildID", ""))

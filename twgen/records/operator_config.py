@@ -58,7 +58,7 @@ def _part_of_a_pod(struct: str) -> Shape:
     def read(value: Any, path: Path, findings: Findings) -> Any:
         stored = stored_struct(value, struct, written_path(path), "a pod template")
         findings.add_problems((*stored.problems, *stored.unknown))
-        return stored.template
+        return stored.value
 
     return Shape(read, schema={"$ref": f"podtemplate.json#/$defs/{struct}"})
 

@@ -218,11 +218,11 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
         stored = stored_struct(sample.get(field) or {}, field_struct, path, f"a {group_kind.kind}", most)
         template.findings.add_problems(stored.problems)
         template.refused(stored.unknown)
-        template.refused(refusals(stored.template, field_struct, path, most, stored.problems))
+        template.refused(refusals(stored.value, field_struct, path, most, stored.problems))
         if stored.problems:
             is_whole = False
         elif isinstance(written.get(field), dict):
-            written[field] = _stored_fields(written[field], stored.template)
+            written[field] = _stored_fields(written[field], stored.value)
     template.close("metadata", "spec", "status")
     return written if is_whole else {}
 

@@ -54,7 +54,7 @@ def manifest_problems(
                 value = {name: item for name, item in value.items() if name not in _NEVER_WRITTEN}
             stored = stored_struct({} if value is None else value, struct, path, f"a {kind}", most)
             wrong_fields = () if has_schema(document.value) else (*stored.problems, *stored.unknown)
-            refused = refusals(stored.template, struct, path, most, stored.problems)
+            refused = refusals(stored.value, struct, path, most, stored.problems)
             for wrong in (*wrong_fields, *refused):
                 # the rules are those of a Deployment's pods
                 if kind != "Job" or wrong.path != "spec.template.spec.restartPolicy":

@@ -129,13 +129,13 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
     if stored.problems or not name:
         return None
     # an API server requires these fields of a whole container; a patch does not change them
-    whole = {"image": "image", **stored.template}
+    whole = {"image": "image", **stored.value}
     fields.refused(refusals(whole, _CONTAINER, fields.path, most))
     if not fields.findings.unknown:
-        for place, warning in warnings_of_container(stored.template):
+        for place, warning in warnings_of_container(stored.value):
             fields.warning(place, warning)
     warn_of_hidden_characters(fields)
-    text = template_json({"spec": {"containers": [stored.template]}})
+    text = template_json({"spec": {"containers": [stored.value]}})
     container: dict[str, Any] = json.loads(text)["spec"]["containers"][0]
     return {field: container[field] for field in ("name", *written) if field in container}
 

@@ -250,9 +250,9 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
     spec.findings.add_problems(stored.problems)
     spec.findings.add_unknown(stored.unknown)
     if stored.problems:
-        return PodTemplate(stored.template, ""), "", stored.problems
+        return PodTemplate(stored.value, ""), "", stored.problems
     pod = spec.mapping("template").mapping("spec")
-    written = value_at(stored.template, "spec", "containers") or ()
+    written = value_at(stored.value, "spec", "containers") or ()
     by_hand = [
         f"containers[{index}].env[{place}].name"
         for index, container in enumerate(written if task_queue else ())
@@ -262,7 +262,7 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
     for place in by_hand:
         pod.problem(place, f"workerOptions.taskQueue sets {TASK_QUEUE} too: set only one of them")
     is_added = task_queue and not by_hand
-    text = template_json(with_task_queue(stored.template, task_queue) if is_added else stored.template)
+    text = template_json(with_task_queue(stored.value, task_queue) if is_added else stored.value)
     content = loads(text)
     containers = content["spec"].get("containers") or [{}]
     target = build_id(text, containers[0].get("image", ""), custom)

@@ -107,7 +107,7 @@ def fits_hash(template: Template, injected: frozenset[str]) -> bool:
     """The recorded hash is the hash of the template without these injected names."""
     stored = stored_template(content_of(template, injected), "")
     recorded = annotation_of(template, TEMPLATE_HASH)
-    return not stored.problems and pod_template_hash(template_json(stored.template)) == recorded
+    return not stored.problems and pod_template_hash(template_json(stored.value)) == recorded
 
 
 def fits_injection(

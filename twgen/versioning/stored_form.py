@@ -27,8 +27,9 @@ class Field(NamedTuple):
     """One field of a struct; `written` says when Go's encoder writes it.
 
     `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity, object (of any fields) or the
-    name of a struct, with `[]` (a list of) or `{}` (a map of) before it. `written` is `set` (when present),
-    `filled` (when not the zero value), `always` (the zero value when absent) or `orNull` (null when absent).
+    name of a struct, with `[]` (a list of) or `{}` (a map of) before it. Only tools handle object. `written`
+    is `set` (when present), `filled` (when not the zero value), `always` (the zero value when absent) or
+    `orNull` (null when absent).
     """
 
     name: str
@@ -65,11 +66,11 @@ _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server accepts no larger float as a w
 class Stored(NamedTuple):
     """The stored value, its wrong types and missing fields, and the unknown fields, which are not kept.
 
-    The template is whole only if there are no problems. Of each list, at most one more than the caller's
-    `most` is kept, to show that there are more.
+    The value is whole only if there are no problems. Of problems and of unknown fields, at most one more than
+    the caller's `most` is kept, to show that there are more.
     """
 
-    template: dict[str, Any]
+    value: dict[str, Any]
     problems: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
 
@@ -86,14 +87,17 @@ def stored_template(template: object, path: str, most: int = MOST_REPORTED) -> S
 
 
 def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_REPORTED) -> Stored:
-    """As stored_template, for another struct of the table; messages call it, or its whole, `kind`."""
+    """As stored_template, for another struct of the table.
+
+    `kind` names the value, or the object that contains it, in messages.
+    """
     walk = _Walk(path, kind, most, [], [])
     stored = _storer(struct)(value, None, walk)
     return Stored(stored or {}, tuple(walk.problems), tuple(walk.unknown))
 
 
 class _Walk(NamedTuple):
-    """The problems found so far in the value at `start`. Messages call the value, or its whole, `kind`."""
+    """The problems found so far in the value at `start`. `kind` is as in `stored_struct`."""
 
     start: str
     kind: str
@@ -255,7 +259,7 @@ _HTML_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2
 def template_json(stored_template: dict[str, Any]) -> str:
     """Return Go's JSON of a pod template: fields in Go's order, canonical quantities, map keys sorted.
 
-    `stored_template` is `Stored.template` of a template without problems; nothing is checked here.
+    `stored_template` is `Stored.value` of a template without problems; nothing is checked here.
     """
     text = _encoder(POD_TEMPLATE)(stored_template)
     for character, escape in _HTML_ESCAPES.items():
