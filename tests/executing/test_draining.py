@@ -77,7 +77,7 @@ class Server:
 
     def target(self, moved: timedelta) -> Target:
         says = world_of(draining(DAY + HOUR + moved, self.metadata))
-        return Target(DRAINS, worker_world(DRAINS, situation(says, [live("v3")])), NOW, "me", "")
+        return Target(DRAINS, worker_world(DRAINS, situation(says, [live("v3")])), NOW, "me")
 
     def look(self, moved: timedelta = timedelta()) -> None:
         """One look, as far as it gets; the version drains for that much longer than at noon."""

@@ -127,4 +127,4 @@ def routed(found: World, spec: WorkerSpec = SPEC) -> RoutingPlan:
 
 def target_in(found: World, spec: WorkerSpec = SPEC, now: datetime = NOW, identity: str = "me") -> Target:
     """The target of the worker, as a command of `me` sees it."""
-    return Target(spec, worker_world(spec, found), now, identity, "")
+    return Target(spec, worker_world(spec, found), now, identity)

@@ -144,7 +144,7 @@ def test_gate_with_endless_runs_of_another_workflow_type_is_read_to_an_end_and_h
     reading = Reading(TemporalReader(temporal, Deadline(30)), None, NOW, for_routing=True, read_at=NOW)
     [world] = asyncio.run(read_world([spec], reading)).workers.values()
     assert len(temporal.asked) == 20
-    target = Target(spec, world, NOW + HOUR, identity="", not_created="")
+    target = Target(spec, world, NOW + HOUR, identity="")
     change = wanted_change(target)
     assert (change.reason, change.phase) == (RoutingReason.GATE_FAILED, Phase.BLOCKED)
     assert gates_to_start(target) == ()

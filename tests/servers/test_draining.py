@@ -292,7 +292,7 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
         """What `twgen tick` begins at that moment."""
         opened, found = clients(), []
         world = worker_world(spec, await read_all([spec], opened, for_routing=True))
-        target = Target(spec, world, now, MANAGER, "")
+        target = Target(spec, world, now, MANAGER)
         assert target.versions["v1"].status is VersionStatus.DRAINING, "it is not known for a moment"
         batches = BegunNow(spec, TemporalReader(opened, Deadline(60)), now, timedelta())
         writer = TemporalWriter(spec, MANAGER, opened, 60)

@@ -123,7 +123,7 @@ class LivingWorker(SimulatedWorker):
         """The target as a person's command sees it."""
         world = self.world()
         identity = acting_identity(self.spec, world, self.caller)
-        return Target(self.spec, world, self.now, identity, "")
+        return Target(self.spec, world, self.now, identity)
 
     def command(self, decide: Callable[[Target], Intervention]) -> None:
         """Do what a person's command does; raises as deciding does."""

@@ -198,7 +198,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             worker = worker_world(spec, await servers.read(for_routing=action.needs_replay))
             worker = await _with_version(worker, spec, servers.shared(), build_id)
             identity = acting_identity(spec, worker, settings.planning_caller)
-            return Target(spec, worker, clock(), identity, not_created="")
+            return Target(spec, worker, clock(), identity)
 
         target = await read_target()
         entry = scheduled_as(target, build_id, action)

@@ -85,7 +85,7 @@ class Rollout:
         """Its target in what was just read."""
         worker = worker_world(self.spec, world)
         identity = acting_identity(self.spec, worker, self.caller)
-        return Target(self.spec, worker, self.servers.now(), identity, not_created="")
+        return Target(self.spec, worker, self.servers.now(), identity)
 
     async def run(self, *, once: bool) -> WorkerPlan:
         """Roll out until the worker is Settled or Blocked; the last plan.

@@ -140,7 +140,7 @@ class _Observation:
     def target(self) -> Target:
         """Its target, as its rollout sees it."""
         intent, spec = self.worker.intent, self.worker.spec
-        return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity, not_created="")
+        return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity)
 
     def note(self, result: TickResult) -> None:
         """Keep its status, and whether a new render would differ."""

@@ -91,7 +91,7 @@ def further_reads(
     if not for_routing:
         return Reads(holding)
     # the reads depend neither on the identity nor on the fate of a target without Deployment
-    target = Target(spec, world, now, identity="", not_created="")
+    target = Target(spec, world, now, identity="")
     deciding = _deciding_on_traffic(spec, target.temporal)
     is_missing = _seems_not_to_poll(target)
     queues = {

@@ -226,7 +226,7 @@ async def _gate_runs(
             for version in world.temporal.versions
         )
         known = replace(world, temporal=replace(world.temporal, versions=versions))
-        target = Target(spec, known, reading.now, identity="", not_created="")
+        target = Target(spec, known, reading.now, identity="")
         names = tuple(name for name in gate_runs_to_read(target) or () if name not in asked)
         asked.update(names)
     return runs

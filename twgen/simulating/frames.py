@@ -90,7 +90,7 @@ def _why_aborted(worker: SimulatedWorker) -> str | None:
     version = worker.temporal.versions.get(worker.spec.build_id)
     if not version or MarkKey.ABORTED.value not in (version.metadata or {}):
         return None
-    target = Target(worker.spec, worker.planned_on or worker.world(), worker.now, "", "")
+    target = Target(worker.spec, worker.planned_on or worker.world(), worker.now, "")
     return target.why_marked(MarkKey.ABORTED) if target.is_aborted else None
 
 

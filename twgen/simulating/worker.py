@@ -66,7 +66,7 @@ def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Meas
     """
     if not spec.policy.analysis or not world.temporal:
         return world
-    target = Target(spec, world, now, identity="", not_created="")
+    target = Target(spec, world, now, identity="")
     since, analysis = target.measured_since, target.analysis
     if not since or not analysis:
         return world
@@ -184,7 +184,7 @@ class SimulatedWorker:
         temporal = world.temporal or WorkerDeployment()
         versions = (replace(version, metadata=version.metadata or {}) for version in temporal.versions)
         world = replace(world, temporal=replace(temporal, versions=tuple(versions)))
-        target = Target(self.spec, world, self.now, plan.identity, "")
+        target = Target(self.spec, world, self.now, plan.identity)
         # no workflow starts on a draining version, so there are no new ones since an entry was begun
         due = [scheduled for scheduled in due_actions(target) if not scheduled.is_begun]
         for scheduled in due:

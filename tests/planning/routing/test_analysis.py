@@ -170,7 +170,7 @@ def test_person_who_promotes_what_fails_is_told_and_the_numbers_stay() -> None:
         temporal(OLD, target, traffic=routing("v1", ("v3", 25), age=HOUR)), [live("v3"), live("v1")]
     )
     [world] = found.workers.values()
-    promoted = promote(Target(measuring(), world, NOW, "me", ""), full=True, skip_gate=False)
+    promoted = promote(Target(measuring(), world, NOW, "me"), full=True, skip_gate=False)
     assert "although its analysis fails (failures: 9 of 41 failed (22%)" in promoted.will
     assert "9 of 41 failed" in promoted.marks[MarkKey.MEASURED_SINCE]["because"]
 
@@ -188,7 +188,7 @@ def test_what_failed_before_a_person_goes_on_counts_no_more() -> None:
     found = situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
     spec = measuring(on_failure=OnFailure.PAUSE)
     [world] = found.workers.values()
-    paused = Target(spec, world, NOW, "me", "")
+    paused = Target(spec, world, NOW, "me")
     marks = resume(paused).marks
     assert marks[MarkKey.PAUSED] is False
     assert promote(paused, full=False, skip_gate=False).marks == {}, "nothing fails now"

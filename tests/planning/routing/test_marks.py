@@ -189,7 +189,7 @@ def test_what_a_command_writes_counts_in_its_stay_and_not_after_it() -> None:
     target = version("v3", S.RAMPING, created_at=ago(DAY))
     says = temporal(version("v1", S.CURRENT), target, traffic=routing("v1", ("v3", 5)))
     world = worker_world(RAMPS, situation(says, [live("v1"), live("v3")]))
-    told = pause(Target(RAMPS, world, NOW - HOUR, "me", "")).marks
+    told = pause(Target(RAMPS, world, NOW - HOUR, "me")).marks
     paused = read_mark(MarkKey.PAUSED, told["twgen.io/paused"])
     assert paused
     assert is_in_force(paused, target, says)

@@ -44,7 +44,7 @@ def world_of(run: ReplayRun | None, says: WorkerDeployment = READY) -> WorkerWor
 
 
 def target(run: ReplayRun | None, says: WorkerDeployment = READY, spec: WorkerSpec | None = None) -> Target:
-    return Target(spec or spec_of(), world_of(run, says), NOW, "me", "")
+    return Target(spec or spec_of(), world_of(run, says), NOW, "me")
 
 
 def routed(

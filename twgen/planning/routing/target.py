@@ -51,7 +51,7 @@ class Target:
     now: datetime
     identity: str
     """The manager that it is planned for; empty: unknown."""
-    not_created: str
+    not_created: str = ""
     """Why its Deployment is not created; empty: it is created, or exists, or this does not matter."""
 
     @property
@@ -109,7 +109,7 @@ class Target:
 
     @property
     def other_ramp_name(self) -> str:
-        """The build ID that it leads to, or the workers without one."""
+        """The name of the version that ramps, or of the unversioned workers."""
         return version_name(self.other_ramp.build_id if self.other_ramp else None)
 
     @cached_property
@@ -119,7 +119,7 @@ class Target:
 
     @cached_property
     def step(self) -> RolloutStep:
-        """The last step that is not above its live percentage, else the first; there must be one."""
+        """The last step that is not above its live percentage, or else the first; the spec has steps."""
         live, steps = self.live_percentage, self.spec.rollout.steps
         below = (step for step in reversed(steps) if rounded_percentage(step.percentage) <= live)
         return next(below, steps[0])
@@ -339,7 +339,7 @@ class Target:
         return self.is_rollback and not self.is_aborted
 
     def has_replaced(self, build_id: str) -> bool:
-        """The spec replaced that version by the target, as far as known: this plan may be from an older spec.
+        """The target replaces that version, as far as known. If not, this plan may come from an older spec.
 
         A target that has polled takes the ramp of any other version; an aborted one had a ramp already.
         """
