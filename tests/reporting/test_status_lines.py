@@ -104,6 +104,19 @@ def test_version_that_is_there_no_more_is_news() -> None:
     assert news(*lines) == ["shop/payments v1: gone"]
 
 
+def test_each_warning_is_news_although_another_begins_with_the_same_words() -> None:
+    def lines(*warnings: str) -> list[StatusLine]:
+        status = of_situation(ramps(), RAMPS)
+        [worker] = status.workers
+        return status_lines(replace(status, workers=(replace(worker, warnings=warnings),), warnings=warnings))
+
+    first, second = "v1: its pods: edited by hand", "v1: its pods: too few"
+    assert news(lines(first), lines(first, second)) == [
+        f"shop/payments: warning: {second}",
+        f"warning: {second}",
+    ]
+
+
 def test_first_look_is_all_news() -> None:
     lines = status_lines(of_story("mid-ramp"))
     assert news([], lines) == [line.text for line in lines]

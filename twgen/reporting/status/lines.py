@@ -357,7 +357,9 @@ def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
 def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
     name, gate, owner = worker.worker, gate_phrase(worker), owner_phrase(worker)
     if worker.alarm:
-        yield _line(name, f"ALARM: {worker.alarm}")
+        # what follows its first colon can count time
+        begins = worker.alarm.partition(": ")[0]
+        yield StatusLine(f"{name}: ALARM: {worker.alarm}", (name, "ALARM", begins))
     comes, asked = next_phrase(worker, now), asked_phrase(worker, now)
     told = f"{worker.phase}, target {target_phrase(worker)}"
     if rollout := worker.rollout:
@@ -405,5 +407,4 @@ def _version(worker: str, version: VersionReport, now: datetime) -> StatusLine:
 
 
 def _line(about: str, text: str) -> StatusLine:
-    # what follows a colon can count time
-    return StatusLine(f"{about}: {text}", (about, *text.split(": ")[:2]))
+    return StatusLine(f"{about}: {text}", (about, text))
