@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.planning.situations import (
     MINUTE,
+    NOW,
     RAMPS,
     SPEC,
     drained,
@@ -19,7 +21,8 @@ from tests.planning.situations import (
 )
 from tests.reporting.statuses import of_situation, of_story
 from twgen.model.analysis import Judgement, Verdict
-from twgen.model.status import Status
+from twgen.model.plan import LaterAction, VersionAction
+from twgen.model.status import AttachedState, AttachedView, Move, Status
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
 from twgen.reporting.status.lines import StatusLine, news, status_lines
@@ -76,6 +79,12 @@ def test_time_alone_is_no_news() -> None:
     assert news(status_lines(before), status_lines(after)) == []
 
 
+def with_target(status: Status, **changes: Any) -> Status:
+    [worker] = status.workers
+    target, *others = worker.versions
+    return replace(status, workers=(replace(worker, versions=(replace(target, **changes), *others)),))
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -92,6 +101,30 @@ def test_change_is_news_in_its_line_alone(change: Callable[[], World], told: lis
     new = news(status_lines(before), status_lines(after))
     assert len(new) == len(told)
     assert all(line.startswith(expected) for line, expected in zip(new, told, strict=True))
+
+
+MOVED = Move("me", "0123456789", "shop", "")
+GOES = LaterAction(VersionAction.DROP, NOW)
+
+
+@pytest.mark.parametrize("change", [{"is_patched": True}, {"moved_by": MOVED}, {"next": GOES}])
+def test_what_a_line_says_about_a_version_is_news_once(change: dict[str, Any]) -> None:
+    before = of_situation(ramps(), RAMPS)
+    after = with_target(before, **change)
+    [line] = news(status_lines(before), status_lines(after))
+    assert line.startswith("shop/payments v3: 5%")
+    assert news(status_lines(after), status_lines(later(after, MINUTE))) == []
+
+
+def test_problem_of_an_attached_object_is_news_and_its_counters_are_not() -> None:
+    def lines(state: AttachedState, says: str) -> list[StatusLine]:
+        item = AttachedView("HorizontalPodAutoscaler", "cpu", state, says)
+        return status_lines(with_target(of_situation(ramps(), RAMPS), attached=(item,)))
+
+    before, after = lines(AttachedState.READY, ""), lines(AttachedState.FAILING, "failed 3 times")
+    [line] = news(before, after)
+    assert line.endswith("HorizontalPodAutoscaler cpu: failed 3 times")
+    assert news(after, lines(AttachedState.FAILING, "failed 4 times")) == []
 
 
 def test_version_that_is_there_no_more_is_news() -> None:

@@ -327,7 +327,7 @@ _LATER: Mapping[VersionAction, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """A line, and its meaning without the passage of time: lines with equal meanings say the same."""
+    """A line, and its meaning: lines with equal meanings differ only in times and other numbers that grow."""
 
     text: str
     meaning: tuple[object, ...]
@@ -399,10 +399,24 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
 def _version(worker: str, version: VersionReport, now: datetime) -> StatusLine:
     share, pods = percentage_text(version.percentage), pods_phrase(version)
     target = "target" if version.is_target else ""
-    troubles = tuple(trouble_phrases(version, worker.partition("/")[0]))
+    troubles = trouble_phrases(version, worker.partition("/")[0])
     words = (share, state_phrase(version, now), pods, target, *troubles, outlook_phrase(version, now))
-    about, workflows = f"{worker} {version.build_id}", version.open_workflows
-    meaning = (version.status, share, pods, target, troubles, workflows, version.action, version.replicas)
+    about = f"{worker} {version.build_id}"
+    meaning = (
+        version.status,
+        share,
+        version.moved_by,
+        version.open_workflows,
+        pods,
+        version.pods,
+        # without their messages, which may contain counters
+        *((item.kind, item.name, item.state) for item in version.attached),
+        target,
+        version.action,
+        version.replicas,
+        version.is_patched,
+        version.next.action if version.next else None,
+    )
     return StatusLine(f"{about}: {', '.join(filter(None, words))}", (about, *meaning), about)
 
 
