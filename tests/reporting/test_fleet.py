@@ -85,7 +85,7 @@ ASKED = Request("r1", Verb.ABORT, "v2", NOW - timedelta(seconds=3), "ana")
 @pytest.mark.parametrize(
     ("answer", "state", "phrase"),
     [
-        (None, "Pending", "Abort of v2, requested by ana 3s ago: its Job has not taken it yet"),
+        (None, "Pending", "Abort of v2, requested by ana 3s ago: its rollout usually answers within seconds"),
         (AnswerState.TAKEN, "Taken", "Abort of v2, requested by ana 3s ago: it is being carried out"),
         (AnswerState.DONE, "Done", "Abort of v2, requested by ana: Done: why"),
         (AnswerState.REFUSED, "Refused", "Abort of v2, requested by ana: Refused: why"),
@@ -112,26 +112,23 @@ def test_request_is_shown_from_the_press_to_an_hour_after_its_answer(
     assert phrase in fleet_page([status], NOW)
 
 
+ENDED = "its rollout has ended: `twgen tick` answers the request, or run `twgen abort worker/pay -n shop`"
+
+
 @pytest.mark.parametrize(
     ("reason", "says"),
     [
-        ("RampPaused", "its Job has not taken it yet"),
-        ("RolloutNotBegun", "its Job answers once it has begun"),
-        (
-            "GateFailed",
-            "its Job has ended: `twgen tick` takes the request, or run `twgen abort worker/pay -n shop`",
-        ),
-        (
-            "RolloutEnded",
-            "its Job has ended: `twgen tick` takes the request, or run `twgen abort worker/pay -n shop`",
-        ),
+        ("RampPaused", "its rollout usually answers within seconds"),
+        ("RolloutNotBegun", "its rollout answers once it has begun"),
+        ("GateFailed", ENDED),
+        ("RolloutEnded", ENDED),
     ],
 )
 def test_request_that_waits_says_what_it_waits_for(reason: str, says: str) -> None:
     pending = PendingRequest(ABORT_REQUEST, ASKED, "", None, "7")
     status = replace(RAMPS, reason=reason, pending=(pending,))
     assert request_phrase(status, NOW) == f"Abort of v2, requested by ana 3s ago: {says}"
-    assert when_answered(status, Verb.ABORT) == says.replace("has not taken it yet", "answers within seconds")
+    assert when_answered(status, Verb.ABORT) == says
     taken = pending._replace(answer=Answer(ASKED, AnswerState.TAKEN, "do it"))
     assert request_phrase(replace(status, pending=(taken,)), NOW).endswith("it is being carried out")
 

@@ -180,6 +180,6 @@ async def _answer(
             look = f"kubectl get jobs,pods -n {named.namespace} -l {rollout_selector(named.worker)}"
             raise OutOfTime(
                 f"{status.worker}: nothing has answered within {spoken(_TAKEN_WITHIN)} ({status.message})."
-                " The request stays: its Job takes it when it runs again, and `twgen tick` starts that Job."
+                " The request stays until its rollout or `twgen tick` answers it."
                 f" {restarted or f'`{look}` shows whether it runs'}"
             )

@@ -109,9 +109,8 @@ def _waiting_phrases(status: RolloutStatus, now: datetime) -> list[str]:
     phrases = []
     for pending in status.pending:
         if request := pending.waiting:
-            is_left = has_ended(status) or status.reason == RoutingReason.ROLLOUT_NOT_BEGUN
-            state = when_answered(status, request.verb) if is_left else "its Job has not taken it yet"
-            state = "it is being carried out" if pending.answer_to_it else state
+            is_taken = pending.answer_to_it is not None
+            state = "it is being carried out" if is_taken else when_answered(status, request.verb)
             phrases.append(f"{request} {spoken(now - request.at)} ago: {state}")
         elif not pending.request:
             phrases.append(pending.wrong)
@@ -119,13 +118,16 @@ def _waiting_phrases(status: RolloutStatus, now: datetime) -> list[str]:
 
 
 def when_answered(status: RolloutStatus, verb: Verb) -> str:
-    """When a request is answered, as far as the status tells."""
+    """When a request is answered that nothing has taken yet.
+
+    The status does not name its driver. With driver Hook or None, the answer of tick is a refusal.
+    """
     if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN:
-        return "its Job answers once it has begun"
+        return "its rollout answers once it has begun"
     if has_ended(status):
         command = command_of(verb, status.worker)
-        return f"its Job has ended: `twgen tick` takes the request, or run `{command}`"
-    return "its Job answers within seconds"
+        return f"its rollout has ended: `twgen tick` answers the request, or run `{command}`"
+    return "its rollout usually answers within seconds"
 
 
 def command_of(verb: Verb, worker: str) -> str:
