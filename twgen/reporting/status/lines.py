@@ -1,4 +1,4 @@
-"""A status in phrases, which its tree has too, and as plain lines that name their worker: for logs, `grep`.
+"""Phrases about the status of a worker, shared by trees and pages; and plain lines for logs and `grep`.
 
 The texts that a phrase is made of have been made printable. A status is of workers that were read, or of a
 fleet: of the statuses that rollouts wrote in their cluster.
@@ -48,7 +48,7 @@ from twgen.reporting.printable import printable, printable_copy
 
 _NO_REASON = "its status gives no reason"
 _RECENT = timedelta(hours=1)
-"""People are shown the answer to a request for so long."""
+"""How long after a request reports show its answer."""
 _STATES: Mapping[VersionStatus, str] = {
     VersionStatus.DRAINED: "Drained {age} ago",
     VersionStatus.CREATED: "Created {age} ago",
@@ -362,15 +362,15 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
         # what follows its first colon can count time
         begins = worker.alarm.partition(": ")[0]
         yield StatusLine(f"{name}: ALARM: {worker.alarm}", (name, "ALARM", begins))
-    comes, asked = next_phrase(worker, now), asked_phrase(worker, now)
-    told = f"{worker.phase}, target {target_phrase(worker)}"
+    next_change, asked = next_phrase(worker, now), asked_phrase(worker, now)
+    state = f"{worker.phase}, target {target_phrase(worker)}"
     if rollout := worker.rollout:
         length = spoken(now - rollout.since)
-        told = f"{rollout.phase} for {length}, target {worker.target}; {rollout.reason}: {rollout.message}"
+        state = f"{rollout.phase} for {length}, target {worker.target}; {rollout.reason}: {rollout.message}"
     parts = (
-        told,
+        state,
         asked,
-        f"next: {comes}" if comes else "",
+        f"next: {next_change}" if next_change else "",
         f"gate {gate}" if gate else "",
         f"owner: {owner}" if owner else "",
     )
