@@ -14,8 +14,8 @@ from twgen.model.reasons import VersionReason as Reason
 from twgen.model.status import Status
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
+from twgen.reporting.phrases import MOST_ROWS, actions_phrase
 from twgen.reporting.plan.document import PLAN
-from twgen.reporting.plan.phrases import MOST_ROWS, actions_phrase
 from twgen.reporting.plan.text import plan_text
 
 

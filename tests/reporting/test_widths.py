@@ -20,7 +20,7 @@ from twgen.model.status import Status
 from twgen.model.timeline import Timeline
 from twgen.model.world import World
 from twgen.planning.sentences import version_name
-from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
+from twgen.reporting.phrases import folded_warnings, replicas_cell
 from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.lines import head_phrases, outlook_phrase, pods_phrase, state_phrase
 from twgen.reporting.status.trees import Layout, status_text

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from twgen.model.plan import Phase
 from twgen.model.problem import counted
-from twgen.reporting.plan.phrases import SIGNS
+from twgen.reporting.phrases import SIGNS
 
 STYLES: Mapping[Phase, str] = {
     Phase.SETTLED: "green",

@@ -21,7 +21,7 @@ from twgen.planning.requests import advised
 from twgen.planning.sentences import clock_time, plain_percentage, spoken, version_name
 from twgen.planning.worker_status import URGENCY, has_failed, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
-from twgen.reporting.plan.phrases import SIGNS
+from twgen.reporting.phrases import SIGNS
 from twgen.reporting.printable import printable
 from twgen.reporting.status.lines import command_of, request_phrase, trouble_phrases
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from twgen.model.status import Status, WorkerReport
-from twgen.reporting.plan.phrases import COLUMNS, several, version_rows, warnings_once
+from twgen.reporting.phrases import COLUMNS, several, version_rows, warnings_once
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.lines import head_phrases, phase_phrase, urgency_of
 

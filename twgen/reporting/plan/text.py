@@ -9,7 +9,7 @@ from rich.text import Text
 from twgen.model.plan import VersionAction
 from twgen.model.status import Status, WorkerReport
 from twgen.reporting.layout import table, written
-from twgen.reporting.plan.phrases import COLUMNS, several, version_rows
+from twgen.reporting.phrases import COLUMNS, several, version_rows
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.trees import cells_of_line, head, one_line_each, worst_first
 

@@ -37,7 +37,7 @@ from twgen.planning.sentences import (
     version_name,
 )
 from twgen.planning.worker_status import urgency
-from twgen.reporting.plan.phrases import (
+from twgen.reporting.phrases import (
     actions_of_versions,
     actions_phrase,
     folded_warnings,

@@ -28,7 +28,7 @@ from twgen.reporting.layout import (
     wrapped,
     written,
 )
-from twgen.reporting.plan.phrases import SIGNS, folded, folded_warnings, several
+from twgen.reporting.phrases import SIGNS, folded, folded_warnings, several
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.lines import (
     head_phrases,
