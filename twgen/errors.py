@@ -45,3 +45,10 @@ class OwnedBySomebodyElse(TwgenError):
     """Another manager owns the Worker Deployment, or changed it at the same time."""
 
     exit_code = 5
+
+
+def first_failure(failure: BaseException) -> BaseException:
+    """The first failure of a group, or the failure itself."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure

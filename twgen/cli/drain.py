@@ -38,7 +38,6 @@ from twgen.planning.routing.target import Target
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.workflows import Draining
-from twgen.reading.world import first_failure
 from twgen.reporting.draining import DRAIN_REPORT, draining_markdown, draining_text
 from twgen.reporting.json_text import json_text
 
@@ -140,10 +139,8 @@ async def _drain_report(opened: Connections, specs: Sequence[WorkerSpec], window
         build_ids = [version.build_id for version in versions_without_traffic(worker)]
         try:
             pinned = await Draining(worker.spec, shared, now, window).pinned(build_ids)
-        except (TwgenError, ExceptionGroup) as error:
-            if not isinstance(failure := first_failure(error), TwgenError):
-                raise
-            return str(failure)
+        except TwgenError as error:
+            return str(error)
         return worker_in_use(worker, pinned, now)
 
     workers = await asyncio.gather(*map(in_use, plan.workers))

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from twgen.clients.temporal import Busy
-from twgen.errors import OutOfTime, TwgenError
+from twgen.errors import OutOfTime, TwgenError, first_failure
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import GateRun, TaskQueue
 from twgen.model.values import dataclass
@@ -240,10 +240,3 @@ async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | No
         if reading.goes_on:
             return None
         raise
-
-
-def first_failure(failure: BaseException) -> BaseException:
-    """The first of several failures."""
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return failure

@@ -4,6 +4,8 @@ import traceback
 from pathlib import Path
 from typing import Self
 
+from twgen.errors import first_failure
+
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -15,8 +17,7 @@ class Bug(str):
     @classmethod
     def of(cls, subject: str, error: BaseException) -> Self:
         """The kind and the place of an error, without its message, which can quote a credential."""
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        error = first_failure(error)
         place = "an unknown place"
         for frame in traceback.extract_tb(error.__traceback__):
             if Path(frame.filename).is_relative_to(_PACKAGE):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
-from twgen.errors import OutOfTime, StateUnavailable
+from twgen.errors import OutOfTime, StateUnavailable, first_failure
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, TaskQueueType, Version, WorkerDeployment
 from twgen.planning.draining.actions import pinned_to, quoted_text, still_open
@@ -54,7 +54,7 @@ class _Counts:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: list[NamedVersion] = field(default_factory=list)
     counted: dict[NamedVersion, int] = field(default_factory=dict)
-    failed: dict[NamedVersion, Exception] = field(default_factory=dict)
+    failed: dict[NamedVersion, BaseException] = field(default_factory=dict)
     """The failure of the call that was to count these versions."""
 
 
@@ -219,10 +219,11 @@ class TemporalReader:
                         group.create_task(self._count_each(spec, together[start : start + _IN_ONE_QUERY]))
                         for start in range(0, len(together), _IN_ONE_QUERY)
                     ]
-            except ExceptionGroup as error:
-                counts.failed.update(dict.fromkeys(together, error))
+            except ExceptionGroup as failures:
+                failure = first_failure(failures)
+                counts.failed.update(dict.fromkeys(together, failure))
                 del counts.waiting[: len(together)]
-                raise
+                raise failure from failure.__cause__
             del counts.waiting[: len(together)]
             for part in parts:
                 counts.counted.update(part.result())
