@@ -362,8 +362,9 @@ class TemporalReader:
         return replace(run, failure=failure or ("no failure is recorded" if fails else ""))
 
     async def _failure(self, spec: WorkerSpec, workflow_id: str) -> str:
-        """The failure in the newest events of a workflow's latest run; empty: none."""
-        try:
+        """The failure in the newest events of a workflow's latest run; empty: none is known."""
+        # it only explains a decision
+        with suppress(StateUnavailable, OutOfTime):
             return await self.ask(
                 spec,
                 "GetWorkflowExecutionHistoryReverse",
@@ -372,9 +373,7 @@ class TemporalReader:
                 execution={"workflow_id": workflow_id},
                 maximum_page_size=_EVENTS,
             )
-        except StateUnavailable:
-            # it only explains a decision
-            return ""
+        return ""
 
     async def auto_upgrade_workflows(self, spec: WorkerSpec, build_id: str) -> int:
         """How many open auto-upgrade workflows run on a version."""
