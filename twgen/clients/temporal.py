@@ -14,7 +14,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.errors import OwnedBySomebodyElse, StateUnavailable, TwgenError
 from twgen.model.credentials import remember, without_credentials
-from twgen.model.spec import Connection
+from twgen.model.spec import Connection, InTemporal
 from twgen.model.values import dataclass
 from twgen.reporting.printable import said
 
@@ -112,7 +112,7 @@ class Call(Generic[Answer]):
     connection: Connection
     namespace: str
     worker: str
-    """Its subject, for people: the worker, and the file of its spec."""
+    """Its subject, for people: the worker, and the file of its spec if it has one."""
     request: Any
     """As protobuf."""
     value: Callable[[Any], Answer]
@@ -126,6 +126,12 @@ class Call(Generic[Answer]):
         """The name of the call in snake case: that of the request's class."""
         name = type(self.request).__name__.removesuffix("Request")
         return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def subject_of(spec: InTemporal) -> str:
+    """The subject of a call about a worker, for people."""
+    name, source = spec.worker_deployment, spec.document.source
+    return f"{name} of {source}" if source else name
 
 
 class TemporalClients:

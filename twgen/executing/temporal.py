@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import Call, OneAtATime, TemporalClients
+from twgen.clients.temporal import Call, OneAtATime, TemporalClients, subject_of
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
@@ -166,8 +166,7 @@ class TemporalWriter:
         request.namespace = spec.temporal_namespace
         if method != "StartBatchOperation":  # its operation has the identity
             request.identity = self._identity
-        worker = f"{spec.worker_deployment} of {spec.document.source}"
-        place = spec.connection, spec.temporal_namespace, worker
+        place = spec.connection, spec.temporal_namespace, subject_of(spec)
         call: Call[None] = Call(*place, request, lambda _: None, is_retried=False)
         await self._clients.ask(call, Deadline(self._timeout))
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: TaskQueueType.NEXUS}
 """By their number in the API."""
+NUMBERS_OF_TYPES = {kind: number for number, kind in TASK_QUEUE_TYPES.items()}
+"""The number of each type of task queue in the API."""
 _FAILING_ATTEMPT = 3
 """The attempt of a workflow task that counts as failing; the second follows at once, later ones slowly."""
 _LONGEST = 300

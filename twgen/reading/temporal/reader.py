@@ -11,14 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import Call, TemporalClients
+from twgen.clients.temporal import Call, TemporalClients, subject_of
 from twgen.errors import OutOfTime, StateUnavailable, first_failure
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, TaskQueueType, Version, WorkerDeployment
 from twgen.planning.draining.actions import pinned_to, quoted_text, still_open
 from twgen.planning.routing.polling import MOST_COUNTED
 from twgen.reading.temporal import answers
-from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, Polled, moment
+from twgen.reading.temporal.answers import NUMBERS_OF_TYPES, TASK_QUEUE_TYPES, Polled, moment
 from twgen.reading.temporal.looks import Look, Place, place_of, shared
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class TemporalReader:
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
         """Raise StateUnavailable if a worker has no usable credentials; call this before any other method."""
         for spec in specs:
-            self._clients.profile_of(spec.connection, spec.temporal_namespace, _subject(spec))
+            self._clients.profile_of(spec.connection, spec.temporal_namespace, subject_of(spec))
 
     async def ask(
         self,
@@ -98,7 +98,7 @@ class TemporalReader:
         request = getattr(v1, f"{name}Request")(**fields)
         if "namespace" in request.DESCRIPTOR.fields_by_name:
             request.namespace = spec.temporal_namespace
-        place = spec.connection, spec.temporal_namespace, _subject(spec)
+        place = spec.connection, spec.temporal_namespace, subject_of(spec)
         call = Call(*place, request, value, may_be_absent=may_be_absent)
         return await self.look.silences.unless_silent(
             (spec.connection.host_port, call.method), lambda: self._clients.ask(call, self.deadline)
@@ -341,8 +341,7 @@ class TemporalReader:
 
     async def pollers(self, spec: WorkerSpec, queue: TaskQueue) -> Polled:
         """The recent pollers of a task queue."""
-        number = next(number for number, kind in TASK_QUEUE_TYPES.items() if kind is queue.type)
-        named = {"name": queue.name}
+        named, number = {"name": queue.name}, NUMBERS_OF_TYPES[queue.type]
         return await self.ask(
             spec, "DescribeTaskQueue", answers.pollers, task_queue=named, task_queue_type=number
         )
@@ -388,11 +387,3 @@ async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
             raise answer
         values.append(answer)
     return values
-
-
-def _subject(spec: InTemporal) -> str:
-    return (
-        f"{spec.worker_deployment} of {spec.document.source}"
-        if spec.document.source
-        else spec.worker_deployment
-    )
