@@ -25,7 +25,7 @@ from twgen.model.plan import LaterAction, VersionAction
 from twgen.model.status import AttachedState, AttachedView, Move, Status
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
-from twgen.reporting.status.lines import StatusLine, news, status_lines
+from twgen.reporting.status.lines import StatusLine, news, state_lines, status_lines
 
 
 def texts(status: Status) -> list[str]:
@@ -41,6 +41,14 @@ def test_every_line_names_its_worker() -> None:
         "shop/payments v1.4.2-6964: Draining for 2h, 3/3 pods",
         "shop/payments: warning: v3.0.0-b456 is not rendered: maxVersions (2) is reached",
     ]
+
+
+def test_alarm_of_a_worker_does_not_hide_its_state() -> None:
+    says = temporal(version("v2", S.CURRENT), traffic=routing("v2"))
+    alarm, state = [line.text for line in state_lines(of_situation(situation(says, [live("v2", 0)])))]
+    assert alarm.startswith("shop/payments: ALARM: new workflows go to v2, but ")
+    assert state.startswith("shop/payments: Waiting, target v3: ")
+    assert len(state_lines(of_story("mid-ramp"))) == 1, "without an alarm, and without versions"
 
 
 def test_patched_version_says_so_and_what_its_patch_will_change() -> None:

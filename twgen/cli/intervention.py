@@ -35,7 +35,7 @@ from twgen.planning.sentences import in_days
 from twgen.planning.worker_status import make_status
 from twgen.records.rollout_status import STATUS
 from twgen.reporting.json_text import json_text
-from twgen.reporting.status.lines import status_lines
+from twgen.reporting.status.lines import state_lines
 from twgen.versioning.names import replay_selector, rollout_selector
 
 _common = options(
@@ -171,8 +171,10 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
     if not world:
         return
     status = make_status(make_plan([spec], world, clock(), caller), world, caller)
-    as_json = params["output"] == "json"
-    write(json_text(STATUS.write(status)) if as_json else f"{status_lines(status)[0].text}\n")
+    if params["output"] == "json":
+        write(json_text(STATUS.write(status)))
+    else:
+        write("".join(f"{line.text}\n" for line in state_lines(status)))
 
 
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:

@@ -346,6 +346,12 @@ def status_lines(status: Status) -> list[StatusLine]:
     return lines + [replace(_line("warning", text), is_of_all=True) for text in status.warnings]
 
 
+def state_lines(status: Status) -> list[StatusLine]:
+    """For each worker its alarm, if it has one, and its state."""
+    status = printable_copy(status)
+    return [line for worker in status.workers for line in _state(worker, status.now)]
+
+
 def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
     """The new lines, and the versions that are gone; empty if only time has passed."""
     known = {line.meaning for line in before}
@@ -356,7 +362,7 @@ def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
     ]
 
 
-def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
+def _state(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
     name, gate, owner = worker.worker, gate_phrase(worker), owner_phrase(worker)
     if worker.alarm:
         # what follows its first colon can count time
@@ -378,6 +384,11 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
     reason = "" if worker.waits_until else target_phrase(worker)
     meaning = (name, worker.phase, worker.next, worker.waits_until, worker.request, reason, gate, owner)
     yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", meaning)
+
+
+def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
+    yield from _state(worker, now)
+    name = worker.worker
     for judged in worker.analysis:
         # the numbers change with each workflow
         judgement = (name, "metric", judged.metric, judged.verdict)
