@@ -86,7 +86,7 @@ def test_ramp_is_aborted_within_seconds_by_an_account_that_may_patch_the_status_
     assert completed(story, on_call, "worker/") == [], "it may not list, and the shell is told nothing"
     dry = by_name(story, on_call, "abort", "--dry-run")
     assert (dry.code, dry.stdout) == (0, ""), dry
-    assert dry.stderr == "would request Abort of v2, now Waiting at 25%\n"
+    assert dry.stderr == f"{story.namespace}/greeter: would request Abort of v2, now Waiting at 25%\n"
     began = time.monotonic()
     ended = by_name(story, on_call, "abort")
     assert ended.code == 0, ended

@@ -97,7 +97,7 @@ async def _requested(
     share = "" if status.percentage is None else f" at {status.percentage:g}%"
     change = f"request {verb} of {status.target}, now {status.phase}{share}"
     if params["dry_run"]:
-        say(f"would {change}")
+        say(f"{status.worker}: would {change}")
         return None
     if same:
         say(f"{status.worker}: {same} waits already")

@@ -148,11 +148,11 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
         rollout = Rollout(WorkerServers(spec, opened), caller, View(say))
         if asks or params["dry_run"]:
             target = rollout.target_of(await rollout.look())
-            change = f"{spec.worker_deployment}: {decide(target).will}"
+            will = decide(target).will
             if params["dry_run"]:
-                write(f"{change}\n")
+                say(f"{spec.worker_deployment}: would {will}")
                 return None
-            confirm(f"{change} ({asks})", yes=params["yes"], always=False)
+            confirm(f"{spec.worker_deployment}: {will} ({asks})", yes=params["yes"], always=False)
         target = rollout.target_of(await rollout.look())
         intervention = decide(target)
         await rollout.intervene(target, intervention)
@@ -306,11 +306,11 @@ def prune(output: str, keep: int | None, **params: Any) -> None:
             return Pruned([], [])
         for record in records:
             say(f"{spec.worker_deployment} {record.build_id}: drained for {in_days(record.drained_for)}")
-        change = f"{spec.worker_deployment}: delete the {counted(len(records), 'record')} of these versions"
+        will = f"delete the {counted(len(records), 'record')} of these versions"
         if params["dry_run"]:
-            say(f"would {change.partition(': ')[2]}")
+            say(f"{spec.worker_deployment}: would {will}")
             return Pruned([], [])
-        confirm(change, yes=params["yes"])
+        confirm(f"{spec.worker_deployment}: {will}", yes=params["yes"])
         # the person may have taken long to answer
         still_old = {record.build_id for record in (await read())[0]}
         writer = worker.temporal(identity)
