@@ -15,6 +15,7 @@ from twgen.cli.main import twgen
 from twgen.cli.rolling import LocalClock
 from twgen.cli.settings import settings_of
 from twgen.clients.kubeconfig import ClusterAccess
+from twgen.errors import NegativeAnswer
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.pruning import OldRecord
@@ -32,7 +33,7 @@ WORLD = situation(
 
 
 class Worker(LocalClock):
-    """The servers of this worker, which take every change."""
+    """The servers of this worker, which take every mark and delete no record."""
 
     spec = RAMPS
 
@@ -48,6 +49,9 @@ class Worker(LocalClock):
         return self
 
     async def mark(self, *_: Any) -> None: ...
+
+    async def delete_version(self, *_: Any) -> None:
+        raise NegativeAnswer("it is polled")
 
 
 class Servers:
@@ -116,3 +120,9 @@ def test_change_of_a_worker_with_an_alarm_shows_its_state_too(run: Callable[...,
     alarm, state = run("pause", ".").stdout.splitlines()
     assert alarm.startswith("shop/payments: ALARM: new workflows go to v2, but ")
     assert ", target v3: " in state
+
+
+def test_prune_says_how_many_records_were_refused_and_why_the_first_was(run: Callable[..., Result]) -> None:
+    refused = "shop/payments: 2 records could not be deleted; the first: v1-36: it is polled"
+    with pytest.raises(NegativeAnswer, match=f"^{refused}$"):
+        run("prune", ".", "-y")

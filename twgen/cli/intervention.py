@@ -1,4 +1,4 @@
-"""The commands with which a person changes one worker: of its rollout, of its manager and of its old records.
+"""The commands that change one worker: its rollout, its manager, or its old records.
 
 With PATHs, they change Temporal themselves. With `worker/NAME`, those about a rollout request it of its Job.
 """
@@ -189,7 +189,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
     first, *others = workers_called(name, specs.workers)
     if others:
         names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
-        raise InvalidInput(f"there are several workers: choose one with --worker: {names}")
+        raise InvalidInput(f"there are several workers ({names}): choose one with --worker")
     return settings, first
 
 
@@ -323,4 +323,7 @@ def prune(output: str, keep: int | None, **params: Any) -> None:
     elif not params["dry_run"]:
         write(f"{spec.worker_deployment}: deleted {counted(len(deleted), 'record')}\n")
     if refused:
-        raise NegativeAnswer(f"{spec.worker_deployment}: not all were deleted: {refused[0]}")
+        records = counted(len(refused), "record")
+        raise NegativeAnswer(
+            f"{spec.worker_deployment}: {records} could not be deleted; the first: {refused[0]}"
+        )

@@ -31,7 +31,7 @@ NamedVersion = tuple[str, str]
 """The name of a Worker Deployment, and a build ID."""
 
 _EVENTS = 10
-"""The newest of a history: a failure is the last, or one before it if a signal came later."""
+"""Events from the end of a history: the failure is the last one, unless a signal came later."""
 _MOST_LISTED = 8
 """Versions in a Temporal namespace whose open workflows one reading lists."""
 PAGE = 1000
@@ -135,7 +135,7 @@ class TemporalReader:
         )
 
     async def summaries(self, spec: InTemporal) -> Mapping[str, bytes]:
-        """What the list of a Temporal namespace says of each worker; it may be some seconds old."""
+        """The entry of each worker in the list of its Temporal namespace; it may be some seconds old."""
         return dict(await self._listed_workers(spec, answers.summaries, _SUMMARIES, _MOST_PAGES))
 
     async def _listed_workers(
@@ -230,9 +230,10 @@ class TemporalReader:
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
     async def pinned_count(self, spec: InTemporal, build_id: str) -> tuple[int | None, datetime | None]:
-        """How many open workflows are pinned to a version, and since when; None: not counted, or not found.
+        """The number of open workflows pinned to a version, and when the oldest started.
 
-        After a few versions of a namespace no more are asked for: the server lists only ten times a second.
+        None: not counted, or not all were listed. After a few versions of a namespace no more are asked
+        for: the server lists only ten times a second.
         """
         key = place_of(spec)
         self._listed[key] += 1
