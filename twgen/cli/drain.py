@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from twgen.cli.fleet import namespace_of
-from twgen.cli.inputs import load_specs, paths_or_name_argument
-from twgen.cli.intervention import the_worker, workers_called
+from twgen.cli.inputs import load_specs, paths_or_name_argument, the_worker, workers_called
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, OPTIONS, READING, Grouped, given_options, options, output_option
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.intervention import the_worker
+from twgen.cli.inputs import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, Grouped, options, paths_argument
 from twgen.cli.output import warn, write

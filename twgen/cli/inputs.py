@@ -184,6 +184,31 @@ def no_worker(settings: Settings, specs: Specs) -> str:
     return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}{more}"
 
 
+def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
+    """The settings, and the worker that `--worker` names, or the only worker.
+
+    Raises InvalidInput if there is no such worker, and in a plugin.
+    """
+    settings, name = settings_of(params), params["worker"] or ""
+    if settings.environment.is_plugin:
+        raise InvalidInput("the Argo CD plugin can only render")
+    specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
+    first, *others = workers_called(name, specs.workers)
+    if others:
+        names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
+        raise InvalidInput(f"there are several workers ({names}): choose one with --worker")
+    return settings, first
+
+
+def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]:
+    """The workers of this name (empty: all of them); raises InvalidInput if there are none."""
+    called = [spec for spec in workers if name in {"", spec.name, spec.worker_deployment}]
+    if name and not called:
+        names = ", ".join(sorted(spec.worker_deployment for spec in workers))
+        raise InvalidInput(f"there is no worker {name!r}; the workers are: {names or 'none'}")
+    return called
+
+
 def planning_time(settings: Settings, world: World) -> datetime:
     """The time that the plan is for: with a snapshot its own time, never by accident a later one."""
     if settings.snapshot and settings.now and settings.now < world.taken_at and not settings.quiet:

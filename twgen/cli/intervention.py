@@ -3,27 +3,25 @@
 With PATHs, they change Temporal themselves. With `worker/NAME`, those about a rollout request it of its Job.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from twgen.cli import by_name
-from twgen.cli.inputs import load_specs, paths_or_name_argument
+from twgen.cli.inputs import paths_or_name_argument, the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, MEASURING, READING, Grouped, options, output_option
 from twgen.cli.output import confirm, say, write
 from twgen.cli.rolling import WorkerServers
-from twgen.cli.settings import Settings, clock, settings_of
-from twgen.errors import InvalidInput, NegativeAnswer
+from twgen.cli.settings import clock
+from twgen.errors import NegativeAnswer
 from twgen.executing.cluster import restart_job
 from twgen.executing.ports import View
 from twgen.executing.rollout import Rollout
 from twgen.executing.temporal import Pruned, delete_records
 from twgen.model.problem import counted
 from twgen.model.rollout import Verb
-from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
@@ -175,31 +173,6 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
         write(json_text(STATUS.write(status)))
     else:
         write("".join(f"{line.text}\n" for line in state_lines(status)))
-
-
-def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
-    """The settings, and the worker that `--worker` names, or the only worker.
-
-    Raises InvalidInput if there is no such worker, and in a plugin.
-    """
-    settings, name = settings_of(params), params["worker"] or ""
-    if settings.environment.is_plugin:
-        raise InvalidInput("the Argo CD plugin can only render")
-    specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
-    first, *others = workers_called(name, specs.workers)
-    if others:
-        names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
-        raise InvalidInput(f"there are several workers ({names}): choose one with --worker")
-    return settings, first
-
-
-def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]:
-    """The workers of this name (empty: all of them); raises InvalidInput if there are none."""
-    called = [spec for spec in workers if name in {"", spec.name, spec.worker_deployment}]
-    if name and not called:
-        names = ", ".join(sorted(spec.worker_deployment for spec in workers))
-        raise InvalidInput(f"there is no worker {name!r}; the workers are: {names or 'none'}")
-    return called
 
 
 _of_ownership = options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
