@@ -33,7 +33,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,ta
     venv/bin/pip --python /opt/twgen/bin/python install --no-compile --require-hashes -r runtime.lock; \
     venv/bin/pip --python /opt/twgen/bin/python uninstall --yes --quiet \
         markdown-it-py mdurl pygments types-protobuf \
-        aiohappyeyeballs aiohttp aiohttp-retry aiosignal attrs frozenlist multidict propcache yarl; \
+        aiohappyeyeballs aiohttp aiohttp-retry aiosignal frozenlist multidict propcache yarl; \
     cd /opt/twgen/lib/python3*/site-packages; \
     rm -r kubernetes/aio kubernetes/client/api temporalio/bridge/sdk-core temporalio/contrib; \
     find . -name '*.pyi' -delete; \
