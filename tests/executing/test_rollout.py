@@ -122,6 +122,7 @@ def test_change_whose_answer_was_lost_is_recorded_at_the_next_look_so_that_gates
     assert rolled_out(client).routing.phase is Phase.SETTLED
     assert sum(name.startswith("gate") for name in server.done) == 1
     assert "nobody knows; trying again" in client.said
+    assert sum("5% of new workflows go to v3 now" in line for line in client.said) == 2, "also 25%"
 
 
 def test_share_that_somebody_else_gave_meanwhile_is_not_recorded_as_ours() -> None:

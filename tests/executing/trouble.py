@@ -131,7 +131,9 @@ class Client:
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         if MarkKey.MOVED_BY in marks:
-            assert self.server.done[-1].split()[1] == build_id, "of the version that it has just moved"
+            kinds = tuple(RoutingAction)
+            moves = [done.split() for done in self.server.done if done.startswith(kinds)]
+            assert moves[-1][1] == build_id, "of the version that was moved last"
         else:
             assert self.is_requested, "only people mark a version"
         await self._trouble()

@@ -93,6 +93,7 @@ def test_demo_rollout_rolls_out_breaks_and_rolls_back(tmp_path: Path) -> None:
     ]
     place = 0
     for sentence in told:
+        assert sentence in printed[place:], printed
         place = printed.index(sentence, place) + 1
 
 

@@ -52,6 +52,8 @@ class Rollout:
         self.spec = servers.spec
         self._unrecorded: tuple[RoutingPlan, str, partial[Mapping[str, Any]]] | None = None
         """The last change of traffic, its identity and its mark, until it is known and recorded."""
+        self._said: RoutingPlan | None = None
+        """The last change of traffic that was reported as made."""
 
     async def look(self) -> World:
         """Read the worker, and whether the rollout may continue."""
@@ -184,18 +186,24 @@ class Rollout:
                 moved = partial(moved_mark, write, self.spec, identity, self.servers.now(), self.cause)
                 self._unrecorded = write, identity, moved
                 await writer.route(write, conflict_token)
-                say(f"{name}: {_change_sentence(write)} ({write.because})")
+                self._say_made(write)
                 if await self._record(writer, write.build_id, moved, {}):
                     self._unrecorded = None
 
+    def _say_made(self, change: RoutingPlan) -> None:
+        self._said = change
+        self.view.say(f"{self.spec.worker_deployment}: {_change_sentence(change)} ({change.because})")
+
     async def _recorded_late(self, temporal: WorkerDeployment | None) -> bool:
-        """Record a change whose answer or record was lost, if it was made; True: look again."""
+        """Report and record a change whose answer or record was lost, if it was made; True: look again."""
         unrecorded, self._unrecorded = self._unrecorded, None
         if not unrecorded or not temporal:
             return False
         change, identity, moved = unrecorded
         if not is_made(change, temporal.routing) or temporal.last_modifier_identity != identity:
             return False
+        if self._said is not change:
+            self._say_made(change)
         await self._record(self.servers.temporal(identity), change.build_id, moved, {})
         return True
 
