@@ -134,6 +134,25 @@ def subject_of(spec: InTemporal) -> str:
     return f"{name} of {source}" if source else name
 
 
+def call_about(
+    spec: InTemporal,
+    name: str,
+    value: Callable[[Any], Answer],
+    *,
+    may_be_absent: bool = False,
+    is_retried: bool = True,
+    **fields: Any,
+) -> Call[Answer]:
+    """The call about a worker with this name in Temporal's API, and these fields of its request."""
+    from temporalio.api.workflowservice import v1
+
+    request = getattr(v1, f"{name}Request")(**fields)
+    if "namespace" in request.DESCRIPTOR.fields_by_name:
+        request.namespace = spec.temporal_namespace
+    place = spec.connection, spec.temporal_namespace, subject_of(spec)
+    return Call(*place, request, value, may_be_absent=may_be_absent, is_retried=is_retried)
+
+
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 

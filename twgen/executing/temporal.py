@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import Call, OneAtATime, TemporalClients, subject_of
+from twgen.clients.temporal import OneAtATime, TemporalClients, call_about
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
@@ -160,14 +160,9 @@ class TemporalWriter:
 
     async def _write(self, method: str, **fields: Any) -> None:
         """Make the call of WorkflowService with this name."""
-        from temporalio.api.workflowservice import v1
-
-        spec, request = self._spec, getattr(v1, f"{method}Request")(**fields)
-        request.namespace = spec.temporal_namespace
         if method != "StartBatchOperation":  # its operation has the identity
-            request.identity = self._identity
-        place = spec.connection, spec.temporal_namespace, subject_of(spec)
-        call: Call[None] = Call(*place, request, lambda _: None, is_retried=False)
+            fields["identity"] = self._identity
+        call = call_about(self._spec, method, lambda _: None, is_retried=False, **fields)
         await self._clients.ask(call, Deadline(self._timeout))
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import Call, TemporalClients, subject_of
+from twgen.clients.temporal import TemporalClients, call_about, subject_of
 from twgen.errors import OutOfTime, StateUnavailable, first_failure
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, TaskQueueType, Version, WorkerDeployment
@@ -93,13 +93,7 @@ class TemporalReader:
 
         Raises StateUnavailable or OutOfTime.
         """
-        from temporalio.api.workflowservice import v1
-
-        request = getattr(v1, f"{name}Request")(**fields)
-        if "namespace" in request.DESCRIPTOR.fields_by_name:
-            request.namespace = spec.temporal_namespace
-        place = spec.connection, spec.temporal_namespace, subject_of(spec)
-        call = Call(*place, request, value, may_be_absent=may_be_absent)
+        call = call_about(spec, name, value, may_be_absent=may_be_absent, **fields)
         return await self.look.silences.unless_silent(
             (spec.connection.host_port, call.method), lambda: self._clients.ask(call, self.deadline)
         )
