@@ -14,7 +14,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError, validators
 from referencing import Registry
 
-from twgen.model.operator import GroupKind
+from twgen.model.operator import api_group
 from twgen.model.paths import join_path
 from twgen.model.problem import (
     Document,
@@ -66,7 +66,7 @@ def schema_problems(documents: Sequence[Document]) -> Iterator[Problem]:
 
 def has_schema(manifest: Mapping[str, Any]) -> bool:
     """The manifest is of a kind, and of a version of it, whose fields `schema_problems` knows."""
-    return _version(manifest) in _groups().get(_group(manifest), {}).get(manifest["kind"], ())
+    return _version(manifest) in _groups().get(api_group(manifest), {}).get(manifest["kind"], ())
 
 
 @cache
@@ -80,10 +80,6 @@ def _groups() -> Mapping[str, Mapping[str, Sequence[str]]]:
     return groups
 
 
-def _group(manifest: Mapping[str, Any]) -> str:
-    return GroupKind.of(manifest).group
-
-
 def _version(manifest: Mapping[str, Any]) -> str:
     return str(manifest["apiVersion"]).rpartition("/")[2]
 
@@ -92,7 +88,7 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
     if not has_schema(manifest):
         return _misspelling(manifest)
     kind = manifest["kind"]
-    name = f"{kind}.{_version(manifest)}.{_group(manifest)}".rstrip(".")
+    name = f"{kind}.{_version(manifest)}.{api_group(manifest)}".rstrip(".")
     found: dict[tuple[str | int, ...], Finding] = {}
     for error in _validator(name).iter_errors(manifest):
         path = tuple(error.path)
@@ -106,7 +102,7 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
 
 def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """The problem with the kind or apiVersion, if it is a misspelling of one that has a schema."""
-    api_version, kind, group = manifest["apiVersion"], manifest["kind"], _group(manifest)
+    api_version, kind, group = manifest["apiVersion"], manifest["kind"], api_group(manifest)
     if len(group + kind) > _LONGEST_COMPARED:
         return
     of_kind = {right: kinds[kind] for right, kinds in _groups().items() if kind in kinds}
