@@ -38,7 +38,7 @@ _MOST = 25
 _SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
 _OUTSIDE = (
     *(RoutingReason.ROLLOUT_NOT_BEGUN, RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
-    *(RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED),
+    *(RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED, RoutingReason.HOOK_SKIPPED),
 )
 """The reasons of a rollout in a cluster that cannot begin or continue."""
 _ORDER = """\

@@ -41,7 +41,7 @@ def kinds(ended: subprocess.CompletedProcess[str]) -> dict[str, int]:
 
 
 def test_there_are_examples_with_specs() -> None:
-    assert [folder.name for folder in WITH_SPECS] == ["draining", "gate", "keda", "three-versions"]
+    assert [folder.name for folder in WITH_SPECS] == ["draining", "gate", "hook", "keda", "three-versions"]
 
 
 @pytest.mark.parametrize("folder", WITH_SPECS, ids=lambda folder: folder.name)

@@ -129,7 +129,7 @@ class Cluster:
                     )
                 ],
             ),
-            applies_autoscalers=self.driver is Driver.HOOK,
+            has_hook=self.driver is Driver.HOOK,
         )
         client = cast("KubernetesClient", self)
 
@@ -141,7 +141,7 @@ class Cluster:
         async def report_failure(failure: str) -> None:
             said.append(failure)
 
-        writer, has_hook = ClusterWriter(client, intent, 9), intent.applies_autoscalers
+        writer, has_hook = ClusterWriter(client, intent, 9), intent.has_hook
         adjustments = Adjustments(writer, attached, said.append, report_failure, has_hook=has_hook)
 
         async def looks() -> None:

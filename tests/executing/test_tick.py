@@ -55,6 +55,12 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
+def hooked(**intent: Any) -> Worker:
+    """A worker that a hook rolls out."""
+    known = worker("shop")
+    return known._replace(intent=replace(known.intent, has_hook=True, **intent))
+
+
 class Servers(TickServers):
     """The servers of a tick: a test reads what it says, and may do only what it allows."""
 
@@ -78,6 +84,19 @@ class Servers(TickServers):
         if "begins" in self._allowed:
             self._allowed["begins"](intent)
         return "begins" in self._allowed
+
+    def of(self, _: WorkerSpec) -> Any:
+        return self
+
+    def now(self) -> datetime:
+        return NOW
+
+    async def take_over(self, *, lasts: bool) -> None:
+        self._allowed["takes_over"](lasts)
+
+    async def add_event(self, kind: str, reason: str, message: str, at: datetime) -> None:
+        assert (kind, at) == ("Warning", NOW)
+        self._allowed["tells"](reason, message)
 
     async def delete_job(self, job: JobReference) -> None:
         self._allowed["deletes"](job.name)
@@ -173,8 +192,8 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     without_pods = situation(settled.workers[KEY].temporal, [live("v1", 2), live("v3", 0)])
     versions = version("v1", VersionStatus.CURRENT), version("v3", VersionStatus.DRAINING)
     moved = situation(temporal(*versions, traffic=routing("v1")), [live("v1", 2), live("v3", 2)])
-    hook = EndedJob(JobReference("payments-rollout", "1"), NOW - timedelta(hours=2), is_hook=True)
-    known = worker("shop")._replace(ended=hook)
+    hook = EndedJob(JobReference("payments-rollout", "1"), NOW - timedelta(hours=2))
+    known = hooked()._replace(ended=hook)
     report = reported(worker="shop/payments")
     told = RolloutStatus(
         "shop/payments", Phase.SETTLED, "Settled", "done", "v3", "v3", 100, NOW - timedelta(hours=2), report
@@ -298,7 +317,7 @@ ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
         (Driver.JOB, ENDED, Phase.BLOCKED, ABORT._replace(target="v0"), "the request is for v0"),
         (
             Driver.HOOK,
-            ENDED._replace(is_hook=True),
+            ENDED,
             Phase.BLOCKED,
             ABORT,
             "its hook has ended, and only a sync",
@@ -321,7 +340,8 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
     status = replace(status, phase=phase, pending=(pending,))
     asked = worker("shop", spec=spec)._replace(ended=ended, status=status)
     policy = {"spec": {"driver": driver.value}}
-    asked = asked._replace(intent=replace(asked.intent, documents=(policy,)))
+    intent = replace(asked.intent, documents=(policy,), has_hook=driver is Driver.HOOK)
+    asked = asked._replace(intent=intent)
     said: list[str] = []
     seen = look(
         unknown,
@@ -344,11 +364,49 @@ def test_rollout_by_tick_that_has_ended_and_has_work_begins_again_and_no_job_is_
     begun: list[Intent] = []
 
     known = worker("shop")
-    by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
+    by_tick = known._replace(intent=replace(known.intent, is_for_tick=True))
     for ended_at, expected in ((NOW, 0), (NOW - RERUN_PAUSE_OF_TICK, 1)):
         ended = by_tick._replace(ended=EndedJob(JobReference("", ""), ended_at))
         assert look(lambda _: (found, []), ended, begins=begun.append).failures == []
         assert len(begun) == expected
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_skipped_hook_is_taken_over_where_tick_may_and_told_once(
+    capsys: pytest.CaptureFixture[str], *, may: bool
+) -> None:
+    events: list[tuple[str, str]] = []
+    taken: list[bool] = []
+    allowed = TickSettings(rollouts=may)
+    servers = Servers(unknown, takes_over=taken.append, tells=lambda *event: events.append(event))
+    tick = Tick(servers, print, allowed, goes_on=True)
+    skipped = hooked(application="argocd_shop")._replace(is_skipped=True)
+    warned = [line for _ in range(2) for line in act(tick, skipped).warnings]
+    says = f"Argo CD applied {SPEC.build_id} without its hooks, so "
+    if may:
+        says += "tick carries out its rollout"
+        assert taken == [True, True], "somebody may have replaced the intent, without the annotation"
+        assert says in capsys.readouterr().out
+        assert warned == []
+    else:
+        says += "nothing carries out its rollout: run `argocd app sync argocd/shop`"
+        assert taken == []
+        assert warned == [f"shop/payments: {says}"]
+    assert events == [("HookSkipped", says)]
+
+
+def test_rollout_that_tick_took_over_is_left_to_a_hook_that_comes_later() -> None:
+    taken: list[bool] = []
+    own = hooked().intent
+    still = hooked(taken_over=own.hash)
+    assert still.driver is Driver.TICK
+    look(unknown, still._replace(is_skipped=True))
+    assert look(unknown, hooked(), takes_over=taken.append).failures == []
+    assert taken == []
+    back = hooked(taken_over="by its hook")
+    assert back.driver is Driver.HOOK
+    look(unknown, back, takes_over=taken.append)
+    assert taken == [False]
 
 
 def test_server_that_is_busy_is_told_of_in_its_third_look_in_a_row() -> None:
@@ -474,7 +532,7 @@ def test_request_that_a_rollout_by_tick_did_not_answer_before_its_end_begins_it_
     status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
     pending = PendingRequest(REQUEST, ABORT, "", None, "7")
     known = worker("shop")._replace(status=replace(status, phase=Phase.BLOCKED, pending=(pending,)))
-    by_tick = known._replace(intent=replace(known.intent, is_by_tick=True))
+    by_tick = known._replace(intent=replace(known.intent, is_for_tick=True))
     for ended, number in ((None, 0), (EndedJob(JobReference("", ""), NOW), 1)):
         assert look(unknown, by_tick._replace(ended=ended), begins=begun.append).failures == []
         assert len(begun) == number

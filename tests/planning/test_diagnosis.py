@@ -7,7 +7,7 @@ import pytest
 
 from tests.planning.situations import SPEC, live, mark, routing, situation, temporal, version
 from tests.planning.times import MINUTE, ago
-from tests.strategies import NOW, STEPS
+from tests.strategies import NOW, STEPS, with_policy
 from twgen.model.diagnosis import (
     Account,
     ArgoApplication,
@@ -28,7 +28,7 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.diagnosis.argocd import is_looked_after, seconds_of, version_of
+from twgen.planning.diagnosis.argocd import is_looked_after, of_hooks, seconds_of, version_of
 from twgen.planning.diagnosis.findings import findings
 from twgen.planning.diagnosis.rights import needs_of_tick
 from twgen.planning.plan import make_plan
@@ -288,6 +288,37 @@ def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: in
     told = found(Installation(jobless=jobless, applications={"shop/pay": "argocd/pay"}))
     assert [one.says for one in told] == ["its intent is 15m old, but no Job has worked on it"] * is_told
     assert [one.remedy for one in told] == ["apply it again: `argocd app sync argocd/pay`"] * is_told
+
+
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_hook_that_argocd_skipped_is_told_with_the_command_that_runs_it(*, is_mended: bool) -> None:
+    skipped = {"shop/pay": is_mended}
+    [told] = found(Installation(skipped=skipped, applications={"shop/pay": "argocd/pay"}))
+    assert told.says == "Argo CD applied this commit without its hooks"
+    assert told.because == f"its traffic does not move{' until tick takes it over' * is_mended}"
+    assert told.remedy == "run its hook: `argocd app sync argocd/pay`"
+
+
+@pytest.mark.parametrize(
+    ("argocd", "is_told"),
+    [("v3.6.1", True), ("v3.5.2", True), ("", True), ("v3.5.1", False), ("v3.5.0", False), ("v3.4.8", False)],
+)
+def test_hooks_that_argocd_may_skip_are_told_where_nobody_takes_them_over(
+    argocd: str, *, is_told: bool
+) -> None:
+    hooked = with_policy(SPEC, driver=Driver.HOOK)
+    installed = ArgoInstallation(argocd, None)
+    for spec, may, expected in (
+        (hooked, None, is_told),
+        (hooked, TickSettings(rollouts=False), is_told),
+        (hooked, TickSettings(rollouts=True), False),
+        (SPEC, None, False),
+    ):
+        tick = TickInstallation("Deployment twgen/twgen-tick", "twgen:1", "", may=may) if may else None
+        plan = make_plan([spec], situation(temporal()), NOW, ME)
+        told = [*of_hooks(installed, plan, tick)]
+        assert len(told) == expected
+        assert all(one.severity is Severity.ADVICE and argocd in one.says for one in told)
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])

@@ -9,6 +9,7 @@ from tests.planning.situations import NOW, live, routing, situation, temporal, v
 from tests.strategies import STEPS, a_spec, with_policy
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, RolloutPod, TickSettings
+from twgen.model.policy import Replay
 from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
@@ -20,6 +21,7 @@ from twgen.planning.drivers import (
     rollout_driver,
     tracks_jobs,
     warned_of_drivers,
+    with_hooks,
 )
 from twgen.planning.plan import make_plan
 
@@ -60,6 +62,45 @@ def test_all_rollouts_of_a_render_have_one_driver_and_nobody_gets_a_hook_unasked
 def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> None:
     with pytest.raises(InvalidInput, match="would delay the sync"):
         rollout_driver([HOOKED, other])
+
+
+def test_operator_who_chooses_hooks_gives_one_to_each_worker_whose_policy_chooses_nothing() -> None:
+    specs = [SPEC, QUICK, BY_TICK, BY_HAND]
+    hooks, warnings = with_hooks(specs)
+    assert [spec.policy.driver for spec in hooks] == [Driver.HOOK, Driver.HOOK, Driver.TICK, Driver.NONE]
+    assert warnings == ()
+    assert rollout_driver(hooks) is Driver.HOOK
+
+
+@pytest.mark.parametrize(
+    ("slow", "why"),
+    [
+        (MANUAL, "its strategy is Manual"),
+        (GATED, "it has a gate"),
+        (with_policy(SPEC, replay=Replay(command=("replay",))), "its RolloutPolicy has a replay"),
+        (SLOW, "its steps pause for 1h40m, and holdFor is 5m"),
+        (with_policy(SPEC, driver=Driver.JOB), "its RolloutPolicy has driver Job"),
+    ],
+    ids=["manual", "gate", "replay", "pauses", "Job"],
+)
+def test_application_that_cannot_have_hooks_keeps_tracked_jobs_with_one_warning(
+    slow: WorkerSpec, why: str
+) -> None:
+    specs = [SPEC, slow, MANUAL]
+    same, [warning] = with_hooks(specs)
+    assert [*same] == specs
+    assert rollout_driver(same) is Driver.JOB
+    assert warning.message.startswith(f"{why}, and a sync should not wait for that: ")
+
+
+@pytest.mark.parametrize("other", [SLOW, GATED, MANUAL])
+def test_policy_that_asks_for_a_hook_is_refused_beside_one_that_takes_long_whatever_the_operator_chose(
+    other: WorkerSpec,
+) -> None:
+    hooks, warnings = with_hooks([HOOKED, SPEC, other])
+    assert warnings == ()
+    with pytest.raises(InvalidInput, match="would delay the sync"):
+        rollout_driver(hooks)
 
 
 @pytest.mark.parametrize("driver", [Driver.AUTO, Driver.JOB, Driver.HOOK])

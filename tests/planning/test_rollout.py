@@ -189,6 +189,7 @@ def test_every_wait_of_the_table_has_an_end_of_its_kind() -> None:
         Reason.MANUAL,
         Reason.LOOK_FAILED,
         Reason.ROLLOUT_NOT_BEGUN,
+        Reason.HOOK_SKIPPED,
         Reason.CLAIM_FAILED,
         Reason.INVALID_INTENT,
         Reason.ROLLOUT_ENDED,

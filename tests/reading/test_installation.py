@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from tests.planning.situations import SPEC
-from twgen.cli.doctor import application_of
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -103,7 +102,7 @@ def test_namespace_of_tick_is_a_name() -> None:
     ],
 )
 def test_application_is_a_name_or_none(tracked: str, application: str) -> None:
-    assert application_of(replace(intent_of(SPEC, "twgen/me"), application=tracked)) == application
+    assert replace(intent_of(SPEC, "twgen/me"), application=tracked).argocd_name == application
 
 
 def test_cluster_connection_is_asked_for_by_a_name_alone() -> None:

@@ -1,8 +1,9 @@
 """What is told of all rollouts of a cluster, whatever was written into their ConfigMaps and Jobs."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, cast
 
 import pytest
@@ -19,7 +20,7 @@ from twgen.reading import kubernetes
 from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster, specs_of_intents
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.records.rollout_status import write_rollout_status
-from twgen.versioning.names import HOOK, INTENT_HASH
+from twgen.versioning.names import HOOK, INTENT_HASH, TAKEN_OVER, TRACKING_ID
 
 
 class Fleet:
@@ -44,12 +45,15 @@ class Fleet:
             return 403, {"message": "jobs.batch is forbidden"}
         return 200, {"items": [*self.jobs] if path.endswith("jobs") else [*self.intents, self.status]}
 
-    def read(self, namespace: str = "shop") -> RolloutsInCluster:
-        return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), namespace, Deadline(5)))
+    def read(self, namespace: str = "shop", is_skipped: Any = None) -> RolloutsInCluster:
+        client = cast("KubernetesClient", self)
+        return asyncio.run(rollouts_in_cluster(client, namespace, Deadline(5), is_skipped))
 
 
 def in_cluster(intent: Intent) -> dict[str, Any]:
     manifest = write_intent(intent)
+    if intent.taken_over:
+        manifest["metadata"]["annotations"][TAKEN_OVER] = intent.taken_over
     metadata = {"uid": "1", "creationTimestamp": "2026-11-21T11:00:00Z", **manifest["metadata"]}
     return {**manifest, "metadata": metadata}
 
@@ -90,8 +94,8 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
 
 
 NO_JOB = (
-    f"it has no Job yet: a hook waits until the pods of {SPEC.build_id} are ready"
-    " (`kubectl get pods -n shop`); if no Job appears, start a full sync"
+    "it has no Job yet: sync its Application (a full sync of its Application), or apply the output of `twgen"
+    " render`"
 )
 BEFORE = {"phase": Phase.SETTLED, "reason": "Settled", "message": "it is current and nothing ramps"}
 
@@ -133,12 +137,106 @@ def test_intent_that_no_job_looks_at_is_told(jobs: list[Any], phase: Phase, says
 
 
 def test_intent_that_tick_has_not_begun_is_told_and_one_that_it_has_begun_needs_no_job() -> None:
-    by_tick = replace(INTENT, is_by_tick=True)
+    by_tick = replace(INTENT, is_for_tick=True)
     [shown] = Fleet(intent=by_tick, intent_of_status="older").read().shown
     assert "has not begun: `twgen tick` begins it within seconds if tick.rollouts" in shown.message
     begun = Fleet(intent=by_tick, intent_of_status=by_tick.hash).read()
     assert begun.shown == begun.statuses
     assert begun.statuses[0].reason != "RolloutEnded"
+
+
+HOOKED = replace(INTENT, has_hook=True)
+
+
+def test_intent_of_a_hook_that_has_no_job_yet_says_what_it_waits_for() -> None:
+    [shown] = Fleet(intent=HOOKED, intent_of_status="older").read().shown
+    assert shown.reason == "RolloutNotBegun"
+    assert (
+        f"has not begun: it has no Job yet: a hook waits until the pods of {SPEC.build_id} are ready"
+        " (`kubectl get pods -n shop`); if no Job appears, run a full sync of its Application"
+    ) in shown.message
+
+
+@pytest.mark.parametrize(
+    ("intent", "phase", "says"),
+    [
+        (HOOKED, Phase.BLOCKED, "; run `argocd app sync shop`"),
+        (
+            replace(HOOKED, is_mended=True),
+            Phase.WAITING,
+            "; `twgen tick` takes it over within minutes, or run `argocd app sync shop`",
+        ),
+    ],
+)
+def test_hook_that_argocd_skipped_is_told_since_the_intent_changed(
+    intent: Intent, phase: Phase, says: str
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def is_skipped(intent: Intent, changed: datetime) -> bool:
+        asked.append((intent.application, format_time(changed)))
+        return True
+
+    fleet = Fleet(job_of("of-v2", 1, intent="older"), intent=intent, intent_of_status="older")
+    metadata = fleet.intents[0]["metadata"]
+    metadata["annotations"][TRACKING_ID] = "shop:/ConfigMap:shop/payments-rollout"
+    hash_field = {"f:metadata": {"f:annotations": {f"f:{INTENT_HASH}": {}}}}
+    metadata["managedFields"] = [
+        {"manager": "argocd-controller", "time": "2026-11-21T12:30:00Z", "fieldsV1": hash_field},
+        {"manager": "kubectl", "time": "2026-11-21T12:45:00Z", "fieldsV1": {"f:data": {}}},
+    ]
+    found = fleet.read(is_skipped=is_skipped)
+    [shown] = found.shown
+    message = (
+        f"the rollout of {SPEC.build_id} has not begun: Argo CD applied this commit without its hooks{says}"
+    )
+    assert (shown.phase, shown.reason, shown.message) == (phase, "HookSkipped", message)
+    assert asked == [("shop", "2026-11-21T12:30:00Z")]
+    assert format_time(shown.since) == "2026-11-21T12:30:00Z"
+    assert found.skipped == {"shop/payments"}
+    assert {worker: format_time(at) for worker, at in found.jobless.items()} == {
+        "shop/payments": "2026-11-21T12:30:00Z"
+    }
+
+
+@pytest.mark.parametrize(
+    ("intent", "jobs"),
+    [(INTENT, ()), (replace(INTENT, is_for_tick=True), ()), (HOOKED, ("job",)), (HOOKED, ("forbidden",))],
+    ids=["tracked Job", "by tick", "its hook runs", "nobody may see Jobs"],
+)
+def test_no_hook_is_skipped_where_there_is_none_or_one_may_run(intent: Intent, jobs: Sequence[str]) -> None:
+    async def is_skipped(*_: object) -> bool:
+        raise AssertionError("nobody needs to ask Argo CD")
+
+    works = job_of("works", 7, ended=False, intent=INTENT.hash)
+    found = Fleet(
+        *((works if job == "job" else job) for job in jobs), intent=intent, intent_of_status="older"
+    )
+    assert found.read(is_skipped=is_skipped).skipped == set()
+
+
+def test_rollout_that_tick_took_over_needs_no_job_until_its_hook_has_one() -> None:
+    taken = replace(HOOKED, taken_over=HOOKED.hash)
+    [shown] = Fleet(intent=taken, intent_of_status="older").read().shown
+    assert "has not begun: `twgen tick` begins it within seconds" in shown.message
+    begun = Fleet(intent=taken, intent_of_status=taken.hash).read()
+    assert begun.statuses[0].reason != "RolloutEnded"
+    [intent] = begun.intents
+    assert intent.is_by_tick
+
+    killed = job_of("killed", 5, intent=taken.hash)
+    found = Fleet(killed, intent=taken, intent_of_status=taken.hash).read()
+    [intent] = found.intents
+    assert not intent.is_by_tick
+    assert intent.taken_over, "what is left of it is still to be removed"
+    stale = replace(HOOKED, taken_over="an older intent")
+    [intent] = Fleet(intent=stale, intent_of_status="older").read().intents
+    assert not intent.is_by_tick
+
+
+def test_annotation_of_tick_counts_only_on_the_intent_of_a_hook() -> None:
+    [intent] = Fleet(intent=replace(INTENT, taken_over=INTENT.hash)).read().intents
+    assert not intent.is_by_tick
 
 
 @pytest.mark.parametrize("of_status", [INTENT.hash, ""], ids=["the same intent", "nobody knows which"])

@@ -189,7 +189,7 @@ def test_beside_a_hook_no_sync_applies_an_autoscaler_and_its_job_does() -> None:
             if item["kind"] in hooks:
                 hooks[item["kind"]].add(item["metadata"]["annotations"].get("argocd.argoproj.io/hook"))
         assert hooks == {"HorizontalPodAutoscaler": expected, "PodDisruptionBudget": {None}}
-        assert parse_intent(of_kind("ConfigMap", manifests)).applies_autoscalers is (jobs is HOOK)
+        assert parse_intent(of_kind("ConfigMap", manifests)).has_hook is (jobs is HOOK)
 
 
 def test_autoscaler_is_no_part_of_the_health_of_an_application_unless_its_template_says_so() -> None:
@@ -267,7 +267,7 @@ def test_driver_tick_renders_an_intent_that_says_so_and_no_job() -> None:
 
 def test_driver_is_part_of_what_an_intent_says() -> None:
     by_job = intent_of(SPEC, "twgen/me")
-    by_tick = replace(by_job, is_by_tick=True)
+    by_tick = replace(by_job, is_for_tick=True)
     assert by_tick.hash != by_job.hash
     manifest = write_intent(by_tick)
     assert parse_intent(manifest) == by_tick

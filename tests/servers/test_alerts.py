@@ -77,6 +77,13 @@ TROUBLE: dict[str, tuple[Story, int]] = {
         ),
         40,
     ),
+    "TwgenHookSkipped": (
+        lambda minute: (
+            status(Phase.BLOCKED, Reason.HOOK_SKIPPED) if minute >= 10 else status(),
+            looks(minute),
+        ),
+        13,
+    ),
     "TwgenRolloutPaused": (
         lambda minute: (
             status(Phase.WAITING, Reason.PAUSED) | {"since": START - timedelta(hours=23, minutes=50)},

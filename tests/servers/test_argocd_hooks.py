@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
@@ -109,7 +109,7 @@ def told_stories(
 @side_by_side
 def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate(story: Hooked) -> None:
     gitops, address = story.gitops, story.way.address
-    [written] = [block for block in BLOCKS if "driver: Hook" in block]
+    [written] = [block for block in BLOCKS if "holdFor" in block]
     [policy] = read_documents(written)
     policy["metadata"]["name"] = policy["spec"]["workerRef"]["name"] = gitops.worker_name
     more = (policy, autoscaler_document(gitops.worker_name))
@@ -217,6 +217,44 @@ def test_hook_goes_on_where_a_hard_refresh_without_temporal_ends_its_sync(story:
 
 
 @side_by_side
+def test_revert_in_mid_ramp_waits_for_the_hook_of_two_workers_until_a_person_ends_the_sync(
+    story: Hooked,
+) -> None:
+    gitops, address = story.gitops, story.way.address
+    other = replace(gitops, worker_name="mailer")
+    policy = {**policy_document("greeter", driver="Hook", holdFor="1h")}
+    del policy["spec"]["workerRef"]
+    more = (policy, autoscaler_document("greeter"))
+
+    def commit(build_id: str, **spec: object) -> str:
+        [_, mailer] = other.documents(build_id, steps=(), address=address)
+        return gitops.commit_documents(
+            f"both {build_id}", *gitops.documents(build_id, *more, address=address, spec=spec), mailer
+        )
+
+    first = commit("v1")
+    gitops.application.create(retry={"limit": 0})
+    for worker in (gitops, other):
+        worker.stands("Settled", "v1")
+    gitops.application.synced(first)
+    commit(
+        "v2", rollout={"strategy": "Progressive", "steps": [{"rampPercentage": 25, "pauseDuration": "20m"}]}
+    )
+    gitops.application.refresh()
+    gitops.ramps_to("25")
+    other.stands("Settled", "v2")
+    commit("v1")
+    gitops.application.refresh()
+    outlast(PAUSE)
+    assert gitops.waits_for_its_hook()
+    assert (gitops.share("v2"), other.share("v2")) == (25, 100)
+    gitops.application.terminate()
+    for worker in (gitops, other):
+        worker.stands("Settled", "v1")
+        assert worker.share("v1") == 100
+
+
+@side_by_side
 def test_hook_of_a_commit_whose_first_render_failed_comes_with_a_sync_by_hand(story: Hooked) -> None:
     """Argo CD from 3.5 on takes such a commit for one that was synced before, and runs no hook of it."""
     gitops, address = story.gitops, story.way.address
@@ -236,6 +274,17 @@ def test_hook_of_a_commit_whose_first_render_failed_comes_with_a_sync_by_hand(st
     options = ("-n", gitops.namespace, "--kubeconfig", str(gitops.cluster.kubeconfig), *PATIENT)
     told = run(gitops.argo.folder, "status", "--from-cluster", options=options, takes_paths=False)
     assert "it has no Job yet" in told.stdout, told
+
+    def is_told() -> bool:
+        told = run(gitops.argo.folder, "status", "--from-cluster", options=options, takes_paths=False)
+        assert "Blocked" in told.stdout, told
+        command = f"run `argocd app sync {gitops.application.name}`"
+        return f"Argo CD applied this commit without its hooks; {command}" in told.stdout
+
+    eventually(is_told, SOON)
+    told = run(gitops.argo.folder, "doctor", options=options, takes_paths=False)
+    assert told.code == 1
+    assert "Argo CD applied this commit without its hooks" in told.stdout, told
     assert gitops.share("v1") == 100
     gitops.application.sync()
     gitops.stands("Settled", "v2")

@@ -1,7 +1,9 @@
 """`twgen tick` beside a real Argo CD, as an account of it that may get applications and nothing else."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -20,8 +22,10 @@ from tests.servers.gitops import (
     budget_document,
     is_protected,
     new_story,
+    uid,
 )
 from tests.servers.live import (
+    Document,
     Ended,
     autoscaler_document,
     in_namespace,
@@ -29,11 +33,12 @@ from tests.servers.live import (
     run,
 )
 from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
-from tests.servers.ticks import ticking
+from tests.servers.ticks import tick_account, ticking
 from twgen.records.intent import parse_intent, write_intent
-from twgen.versioning.names import PLAN_HASH, TRACKING_ID
+from twgen.versioning.names import PLAN_HASH, TAKEN_OVER, TRACKING_ID
 
 MORE = (autoscaler_document("greeter"), budget_document("greeter"))
+ROLLS_OUT: Document = {"tick": {"rollouts": True}}
 KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
 pytestmark = pytest.mark.server
 
@@ -235,6 +240,67 @@ def test_drained_version_that_gets_work_again_gets_its_pods_at_the_same_commit(s
     story.ticks_until(lambda: story.serves("v1"))
     gitops.worker.finish(f"{gitops.namespace}-again")
     assert gitops.application.synced(commit)["status"]["sync"]["revision"] == commit
+
+
+@contextmanager
+def tick_that_rolls_out(story: Ticking) -> Iterator[Path]:
+    """A tick with the rights that the docs name for rollouts; its log."""
+    gitops, account = story.gitops, story.account
+    (folder := gitops.argo.folder / f"tick-of-{gitops.namespace}").mkdir()
+    (token := folder / "token").write_text(account.token)
+    options = ("--argocd-server", account.server.address, "--argocd-token-file", str(token))
+    rights = tick_account(gitops.cluster, gitops.namespace, folder, "tick", ["statuses", "rollouts"])
+    with rights as kubeconfig, ticking(kubeconfig, gitops.namespace, folder, ROLLS_OUT, *options):
+        try:
+            yield folder / "tick.log"
+        except BaseException as error:
+            error.add_note((folder / "tick.log").read_text())
+            raise
+
+
+@side_by_side
+def test_rollout_whose_hook_argocd_skipped_is_carried_out_by_tick_until_a_hook_comes(story: Ticking) -> None:
+    gitops = story.gitops
+    more = (policy_document("greeter", driver="Hook", holdFor="1h"), autoscaler_document("greeter"))
+    first = gitops.commit("v1", *more, steps=())
+    gitops.application.create(retry={"limit": 0})
+    gitops.stands("Settled", "v1")
+    gitops.application.synced(first)
+
+    def skip_hook_of(build_id: str, pause: str) -> None:
+        """Commit what cannot be rendered, and then its repair: Argo CD takes that for synced before."""
+        gitops.commit(build_id, *more, spec={"minReadySeconds": "none"})
+        gitops.application.refresh("hard")
+        gitops.application.fails_with("minReadySeconds")
+        steps = [{"rampPercentage": 25, "pauseDuration": pause}]
+        commit = gitops.commit(build_id, *more, spec={"rollout": {"strategy": "Progressive", "steps": steps}})
+        gitops.application.refresh("hard")
+        gitops.application.synced(commit)
+        assert gitops.application.operation()["operation"]["sync"]["resources"], "it ran no hook"
+
+    with tick_that_rolls_out(story) as log:
+        skip_hook_of("v2", "10s")
+        gitops.reaches("v2", 100)
+        says = "Argo CD applied v2 without its hooks, so tick carries out its rollout"
+        assert f"{gitops.worker.name}: {says}" in log.read_text()
+        assert gitops.jobs() == [], "the Job of v1 ran for another intent"
+        assert set(attached(gitops, "v2")) == {"HorizontalPodAutoscaler"}
+        eventually(lambda: gitops.status()["phase"] == "Settled", SOON)
+        [event] = [
+            one for one in gitops.cluster.list("events", gitops.namespace) if one["reason"] == "HookSkipped"
+        ]
+        assert event["message"] == says
+
+        skip_hook_of("v3", "60s")
+        gitops.reaches("v3", 25)
+        gitops.application.sync()
+        job = gitops.running_job()
+        eventually(lambda: "its hook carries out its rollout again" in log.read_text(), SOON)
+        gitops.reaches("v3", 100)
+        eventually(lambda: gitops.status()["phase"] == "Settled", SOON)
+        assert [uid(one) for one in gitops.jobs()] == [uid(job)]
+        intent = gitops.cluster.get("configmap", "greeter-rollout", gitops.namespace)
+        assert TAKEN_OVER not in intent["metadata"]["annotations"]
 
 
 @side_by_side

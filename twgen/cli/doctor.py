@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,7 +36,6 @@ from twgen.model.problem import counted
 from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
-from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.diagnosis.findings import findings
 from twgen.planning.diagnosis.rights import (
@@ -50,11 +49,11 @@ from twgen.planning.diagnosis.rights import (
 from twgen.planning.plan import make_plan
 from twgen.planning.reads import unread_lines
 from twgen.planning.rollout import overdue
+from twgen.reading.hooks import SkippedHooks, applications_called
 from twgen.reading.installation.cluster import (
     absent_accounts,
     clock_ahead,
     cluster_scoped,
-    jobless_intents,
     read_carriers,
     read_orphans,
     refused_needs,
@@ -69,13 +68,11 @@ from twgen.rendering.manifests import rollout_rules
 from twgen.reporting.diagnosis import DIAGNOSIS, diagnosis_lines, diagnosis_text
 from twgen.reporting.json_text import json_text
 from twgen.specs.parse import Specs
-from twgen.versioning.names import is_dns_name, rollout_name
+from twgen.versioning.names import rollout_name
 
 Part = TypeVar("Part")
 Other = TypeVar("Other")
 _IN_CLUSTER = "rollouts in the cluster"
-_PARTS = 2
-"""Of an Application's name: its namespace, if that is not Argo CD's, and the name itself."""
 _NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"
 _NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
 WRITES = (
@@ -236,17 +233,18 @@ class Examination:
     async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> None:
         """Read the parts of a cluster, without rights."""
         namespaces, deadline = self._namespaces_of(workers), self._deadline
-        statuses = await self._read_or(_IN_CLUSTER, self._rollouts(client, namespaces), None)
+        intents = await self._read_or(_IN_CLUSTER, self._rollouts(client, namespaces), None)
         argocd, missing_parts = await self._read_or(
             "Argo CD", read_argocd(client, self.argocd_namespace, deadline), (None, {})
         )
         self.not_checked |= missing_parts
         tick = await self._read_or("tick", read_tick(client, deadline), None)
         self.found = replace(self.found, argocd=argocd, tick=tick)
-        if statuses is None:
+        if intents is None:
             return
-        stuck, jobless = await self._read_or(
-            "Jobs of rollouts", self._without_progress(client, namespaces, statuses), ({}, {})
+        self.intents = intents
+        stuck: Mapping[str, Seen] = await self._read_or(
+            "Jobs of rollouts", self._stuck(client, namespaces), {}
         )
         known_workers = {spec.worker_deployment for spec in workers} | self.intents.keys()
         orphans: Mapping[str, tuple[str, ...]] = await self._read_or(
@@ -254,22 +252,27 @@ class Examination:
             read_orphans(client, namespaces, known_workers, deadline),
             {},
         )
-        self.found = replace(self.found, stuck=stuck, jobless=jobless, orphans=orphans)
+        self.found = replace(self.found, stuck=stuck, orphans=orphans)
 
-    async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> list[RolloutStatus]:
-        """Read intents and statuses; returns the statuses as their rollouts wrote them."""
-        read = [await rollouts_in_cluster(client, namespace, self._deadline) for namespace in namespaces]
+    async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> Mapping[str, Intent]:
+        """Read intents and statuses; returns the intents by worker."""
+        hooks = SkippedHooks(partial(applications_called, client, self._deadline), clock)
+        read = [
+            await rollouts_in_cluster(client, namespace, self._deadline, hooks.has)
+            for namespace in namespaces
+        ]
         specs_read, unusable = specs_of_intents([intent for records in read for intent in records.intents])
         self.specs = [spec for _, spec in specs_read]
-        self.intents = {
+        intents = {
             f"{intent.namespace}/{intent.worker}": intent for records in read for intent in records.intents
         }
         ended = {key: job for records in read for key, job in records.ended.items()}
         # also those of intents that no rollout has begun
         shown = [status for records in read for status in records.shown]
+        reason_of = {status.worker: status.reason for status in shown}
         self.found = replace(
             self.found,
-            intents=frozenset(self.intents),
+            intents=frozenset(intents),
             failures=(*(why for records in read for why in records.unusable), *unusable),
             left_alone={
                 status.worker: status.message
@@ -279,27 +282,30 @@ class Examination:
             failing={status.worker: overdue(status, clock()).failing for status in shown},
             outdated_jobs={
                 worker: job.job.name
-                for worker, intent in self.intents.items()
+                for worker, intent in intents.items()
                 if (job := ended.get((intent.namespace, intent.hash))) and job.is_older
             },
+            jobless={
+                worker: since
+                for records in read
+                for worker, since in records.jobless.items()
+                if reason_of[worker] == RoutingReason.ROLLOUT_NOT_BEGUN
+                and not (intents[worker].is_paused or intents[worker].is_by_tick)
+            },
+            skipped={
+                worker: intents[worker].is_mended
+                for worker, reason in reason_of.items()
+                if reason == RoutingReason.HOOK_SKIPPED
+            },
             applications={
-                worker: application_of(intent)
-                for worker, intent in self.intents.items()
-                if intent.application
+                worker: intent.argocd_name for worker, intent in intents.items() if intent.application
             },
         )
-        return [status for records in read for status in records.statuses]
+        return intents
 
-    async def _without_progress(
-        self, client: KubernetesClient, namespaces: Sequence[str], statuses: Sequence[RolloutStatus]
-    ) -> tuple[Mapping[str, Seen], Mapping[str, datetime]]:
-        """The rollouts whose Job is stuck, and the intents without a Job."""
+    async def _stuck(self, client: KubernetesClient, namespaces: Sequence[str]) -> Mapping[str, Seen]:
         carriers = await read_carriers(client, namespaces, self._deadline)
-        worked_on = {status.worker: status.intent for status in statuses}
-        return (
-            await stuck_rollouts(client, carriers, self._deadline),
-            await jobless_intents(client, carriers, self.intents.values(), worked_on, self._deadline),
-        )
+        return await stuck_rollouts(client, carriers, self._deadline)
 
     async def _rights(self, client: KubernetesClient, plan: Plan, operator: Operator) -> None:
         """Find the rights that the caller, Jobs, plugin and tick lack, and accounts that do not exist."""
@@ -363,13 +369,6 @@ def needs_of_installed(
         yield from needs_of_tick(tick, drivers)
 
 
-def application_of(intent: Intent) -> str:
-    """The Argo CD Application of an intent, in the form that `argocd` accepts; empty: none."""
-    parts = intent.application.split("_")
-    # anyone who may annotate the intent chooses it
-    return "/".join(parts) if len(parts) <= _PARTS and all(map(is_dns_name, parts)) else ""
-
-
 def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
     """The rights that a worker's Jobs need; without a Job yet, only if the account is the team's own."""
     spec, own_account = item.spec, item.spec.policy.service_account_name
@@ -379,7 +378,7 @@ def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) 
     if own_account:
         account = Account(service_account(spec.namespace, own_account), purpose)
     else:
-        application = application_of(intent) if intent else ""
+        application = intent.argocd_name if intent else ""
         account = account_of_render(service_account(spec.namespace, name), purpose, name, application)
     # not the rules in the intent: anyone who may write it chooses them
     yield from needs_of_jobs(item, account, rollout_rules(item.versions, operator.attached.kinds))

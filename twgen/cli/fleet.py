@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.cli.display import layout_for, painted
@@ -16,6 +17,7 @@ from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import as_expected, overdue
+from twgen.reading.hooks import SkippedHooks, applications_called
 from twgen.reading.installation.cluster import read_orphans
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import STATUS
@@ -159,7 +161,9 @@ def read_fleet(servers: Servers, settings: Settings, namespace: str, warned: set
 
 
 async def _read(client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
-    records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
+    deadline = settings.reading_deadline()
+    hooks = SkippedHooks(partial(applications_called, client, deadline), clock)
+    records = await rollouts_in_cluster(client, namespace, deadline, hooks.has)
     warn(line for line in records.unusable if line not in warned)
     warned.update(records.unusable)
     return [overdue(status, clock()) for status in records.shown]

@@ -23,7 +23,7 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
-from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
+from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs, with_hooks
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.warnings import with_lost_references
 from twgen.reading.documents import Documents, Sources, read_ledgers, read_snapshot_file
@@ -99,22 +99,27 @@ def _is_of_policy(unknown_field: Problem) -> bool:
 def parse(settings: Settings, documents: Documents) -> Specs:
     """The specs in the documents, with the problems that follow from the operator's choices."""
     operator = settings.operator
+    has_hooks = operator.rollout.driver is Driver.HOOK
     specs = parse_specs(
         documents.documents,
         settings.namespace_rule,
         operator.attached.kinds,
         drivers_with_objects(operator),
-        default_driver=operator.rollout.driver,
+        # all workers of an application decide whether they have hooks
+        default_driver=Driver.AUTO if has_hooks else operator.rollout.driver,
         some_are_missing=bool(documents.unreadable),
     )
+    if has_hooks:
+        workers, warnings = with_hooks(specs.workers)
+        specs = specs._replace(workers=workers, warnings=(*specs.warnings, *warnings))
     context = settings.environment
     # its manifests run in a cluster; with strict, an address meant for a proxy in the pods would be an error
     if context.is_plugin and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if operator.file or context.is_plugin:
         remedy = context.prometheus_remedy(operator)
-        warnings = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
-        specs = specs._replace(warnings=(*specs.warnings, *warnings))
+        unusable = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
+        specs = specs._replace(warnings=(*specs.warnings, *unusable))
     if operator.file and not operator.rollout.image:
         specs = specs._replace(warnings=(*specs.warnings, *replays_without_image(specs.workers)))
     if not tracks_jobs(specs.workers, operator.rollout.image):

@@ -229,13 +229,13 @@ def roll_out_intent(
 class ClusterServers(RolloutServers, IntentServers):
     """The servers of an intent's worker, and its cluster."""
 
-    def __init__(self, opened: Connections, intent: Intent) -> None:
+    def __init__(self, opened: Connections, intent: Intent, *, in_place_of_hook: bool = False) -> None:
         """Raises UnusableIntent."""
         [spec] = specs_of(intent).workers
         super().__init__(spec, opened)
         self.intent, self._client = intent, opened.cluster_for("--intent")
         self.cluster = ClusterWriter(self._client, intent, opened.settings.timeout)
-        self._reader = RolloutReader(self._client, intent)
+        self._reader = RolloutReader(self._client, intent, in_place_of_hook=in_place_of_hook)
 
     async def state(self) -> RolloutInCluster:
         return await self._reader.read(self.opened.deadline())

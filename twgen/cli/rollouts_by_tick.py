@@ -221,7 +221,8 @@ class _Place(JobPlace):
     async def read_intent(self, intent_hash: str) -> Intent | None:
         shard = self._rollouts.shard
         try:
-            if intent := await super().read_intent(intent_hash):
+            intent = await super().read_intent(intent_hash)
+            if intent and intent.is_by_tick:
                 self.is_own = shard.has(specs_of(intent).workers[0])
         except UnusableIntent:
             self.is_own = shard.is_first
@@ -240,7 +241,8 @@ class _SharedServers(ClusterServers):
     def __init__(
         self, rollouts: RolloutsByTick, metadata: RolloutMetadata, opened: Connections, intent: Intent
     ) -> None:
-        super().__init__(replace(opened, prometheus=_Named(opened.prometheus, intent)), intent)
+        named = _Named(opened.prometheus, intent)
+        super().__init__(replace(opened, prometheus=named), intent, in_place_of_hook=intent.has_hook)
         self._rollouts, self._metadata = rollouts, metadata
         self._read_version = metadata.status_version
 

@@ -34,6 +34,7 @@ from twgen.planning.drivers import Shard
 from twgen.planning.reads import Unread
 from twgen.planning.rollout import overdue
 from twgen.planning.worker_status import AttachedRead, with_refusals
+from twgen.reading.hooks import SkippedHooks
 from twgen.reading.objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
@@ -170,7 +171,9 @@ class _Checks(TickServers):
     async def _check(self) -> list[str]:
         """Do everything that is due and possible; the failures."""
         settings, client = self.settings, self.opened.cluster_for("tick")
-        records = await rollouts_in_cluster(client, settings.namespace, AnswerDeadline(settings.timeout))
+        is_skipped = SkippedHooks(self.refreshes.applications, clock).has if self.refreshes else None
+        deadline = AnswerDeadline(settings.timeout)
+        records = await rollouts_in_cluster(client, settings.namespace, deadline, is_skipped)
         status_of = {status.worker: status for status in records.statuses}
         specs, unusable = specs_of_intents(records.intents)
         failures = [*records.unusable, *unusable]
@@ -184,6 +187,7 @@ class _Checks(TickServers):
                 (self.rollouts.ended(intent) if self.rollouts else None)
                 or records.ended.get((intent.namespace, intent.hash)),
                 status_of.get(spec.worker_deployment),
+                spec.worker_deployment in records.skipped,
             )
             for intent, spec in specs
             if self.shard.has(spec)

@@ -11,9 +11,11 @@ from urllib.parse import quote, urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.http import TOKEN, Answer, Request, address_of, answer_to, json_of, pool_trusting
+from twgen.cluster.field_managers import holders_wrote_at
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
+from twgen.model.rollout import LastSync
 from twgen.model.shapes import TEXT, Findings, listing
 from twgen.model.times import parse_time
 from twgen.versioning.names import REFRESH
@@ -143,15 +145,34 @@ def asked_since(application: Mapping[str, Any]) -> datetime | None:
     metadata = value_at(application, "metadata")
     if not value_at(metadata, "annotations", REFRESH):
         return None
-    entries = value_at(metadata, "managedFields")
-    path = ("fieldsV1", "f:metadata", "f:annotations", f"f:{REFRESH}")
-    request_times = [
-        time
-        for entry in (entries if isinstance(entries, list) else ())
-        if value_at(entry, *path) is not None and (time := _moment(value_at(entry, "time")))
-    ]
+    request_times = holders_wrote_at(metadata, REFRESH)
     refreshed_at = _moment(value_at(application, "status", "reconciledAt"))
     return max((*request_times, refreshed_at) if refreshed_at else request_times) if request_times else None
+
+
+def listed_config_maps(application: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The ConfigMaps among the resources that an application lists, by namespace and name."""
+    resources = value_at(application, "status", "resources")
+    return {
+        (str(item.get("namespace")), str(item.get("name"))): item
+        for item in (resources if isinstance(resources, list) else ())
+        if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
+    }
+
+
+def last_sync(application: Mapping[str, Any], namespace: str, config_map: str) -> LastSync | None:
+    """The last operation of an application; None: there is none, or it does not manage this ConfigMap.
+
+    Anyone who may write a ConfigMap can name an application in it.
+    """
+    operation = value_at(application, "status", "operationState")
+    resource = listed_config_maps(application).get((namespace, config_map))
+    if not operation or not resource or resource.get("requiresPruning"):
+        return None
+    phase = value_at(operation, "phase")
+    is_partial = bool(value_at(operation, "operation", "sync", "resources"))
+    is_running = "operation" in application or phase == "Running"
+    return LastSync(is_running, phase == "Succeeded" and is_partial)
 
 
 def _moment(text: Any) -> datetime | None:

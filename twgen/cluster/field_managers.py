@@ -3,9 +3,11 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from twgen.model.paths import value_at
+from twgen.model.times import parse_time
 from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT
 
 DEFAULT_REPLICAS = 1
@@ -92,6 +94,17 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
         last_applied = json.loads(annotations.get(LAST_APPLIED, "{}"))
         return bool(value_at(last_applied, "metadata", "annotations", annotation) == annotations[annotation])
     return False
+
+
+def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datetime]:
+    """When the managers that hold an annotation last changed the object, as far as that is known."""
+    path, times = ("fieldsV1", "f:metadata", "f:annotations", f"f:{annotation}"), []
+    entries = metadata.get("managedFields")
+    for entry in entries if isinstance(entries, list) else ():
+        with suppress(ValueError):
+            if value_at(entry, *path) is not None:
+                times.append(parse_time(str(value_at(entry, "time"))))
+    return times
 
 
 def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:

@@ -31,6 +31,7 @@ from twgen.versioning.names import (
     ADDED,
     DEPLOYMENT_API,
     GONE,
+    TAKEN_OVER,
     resource_of_kind,
     rollout_labels,
     rollout_name,
@@ -178,6 +179,14 @@ class ClusterWriter:
         # applying a status leaves out the entries, so another field manager has them
         patched = await self._send("PATCH", path, patch, query={"fieldManager": _REQUESTS_MANAGER})
         return str(value_at(patched, "metadata", "resourceVersion"))
+
+    async def take_over(self, *, lasts: bool) -> None:
+        """Note on the intent that `twgen tick` carries it out in place of its hook, or no longer does."""
+        intent = self._intent
+        annotations = {TAKEN_OVER: intent.hash if lasts else None}
+        path = config_map_path(intent.namespace, rollout_name(intent.worker))
+        patch = MergePatch(metadata={"uid": intent.uid, "annotations": annotations})
+        await self._send("PATCH", path, patch, _GONE_OR_NEWER, {"fieldManager": self._field_manager})
 
     async def add_event(self, kind: EventType, reason: str, message: str, at: datetime) -> None:
         """Write a Kubernetes Event about the intent."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from twgen.clients.argocd import AT_ONCE, ArgoCD, asked_since, refused_objects
+from twgen.clients.argocd import AT_ONCE, ArgoCD, asked_since, listed_config_maps, refused_objects
 from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.paths import value_at
@@ -53,6 +53,10 @@ class Refreshes:
     def close(self) -> None:
         """Close the connections to Argo CD."""
         self._argocd.close()
+
+    async def applications(self, tracked_as: str) -> list[Mapping[str, Any]]:
+        """The application of that name, as `ArgoCD.application` reads it."""
+        return [await self._argocd.application(tracked_as, Deadline(self._timeout))]
 
     async def ask(
         self, applications: Mapping[str, Sequence[Rendered]], now: datetime, steady: datetime
@@ -109,12 +113,7 @@ class Refreshes:
         self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
     ) -> tuple[list[Rendered], list[str]]:
         """The workers whose intents the application renders, and why it is not refreshed for others."""
-        resources, own_workers, foreign = value_at(application, "status", "resources"), [], []
-        config_maps = {
-            (str(item.get("namespace")), str(item.get("name"))): item
-            for item in (resources if isinstance(resources, list) else ())
-            if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
-        }
+        config_maps, own_workers, foreign = listed_config_maps(application), [], []
         for item in workers:
             namespace, _, worker = item.worker.partition("/")
             intent = config_maps.get((namespace, rollout_name(worker)), {})

@@ -15,6 +15,7 @@ from twgen.executing.ports import TickServers
 from twgen.executing.temporal import begin, delete_records
 from twgen.model.operator import Caller, TickSettings
 from twgen.model.plan import Plan
+from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import Answer, AnswerState, Driver, EndedJob, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
@@ -57,15 +58,17 @@ class Worker(NamedTuple):
     """The newest Job of its intent, if it has ended."""
     status: RolloutStatus | None = None
     """Its status in the cluster."""
+    is_skipped: bool = False
+    """Argo CD has skipped its hook, and no Job has its intent."""
 
     @property
     def driver(self) -> Driver:
-        """The program that carries it out; a Job is known to be a hook only once it has ended."""
+        """The program that carries it out."""
         if self.intent.is_rolled_out_by_hand:
             return Driver.NONE
         if self.intent.is_by_tick:
             return Driver.TICK
-        return Driver.HOOK if self.ended and self.ended.is_hook else Driver.JOB
+        return Driver.HOOK if self.intent.has_hook else Driver.JOB
 
     @property
     def is_carried_out(self) -> bool:
@@ -184,6 +187,8 @@ class Tick:
                 del memory[gone]
         for worker in workers:
             by_place[worker.spec.connection.host_port, worker.intent.namespace].append(worker)
+            with result.whatever_fails(worker.spec.worker_deployment):
+                await self._mind_hook(worker, result)
             if worker.ended and worker.ended.is_older:
                 # without reading Temporal: no Job has run for this intent yet
                 with result.whatever_fails(worker.spec.worker_deployment):
@@ -268,7 +273,7 @@ class Tick:
         status: RolloutStatus | None = None
         if worker.driver is Driver.NONE:
             status = observation.status
-        elif worker.driver is Driver.HOOK and before:
+        elif worker.driver is Driver.HOOK and worker.ended and before:
             status = since_its_hook(before, observation.status)
         if not status:
             return
@@ -292,6 +297,32 @@ class Tick:
             return
         if runs_again(plan, ended.ended_at, observation.plan.now, worker.driver):
             await self._start_again(worker, ended, plan.routing.because)
+
+    async def _mind_hook(self, worker: Worker, result: TickResult) -> None:
+        """Take over the rollout of a hook that Argo CD skipped, or say so; leave one that its hook took back.
+
+        Its rollout begins once the intent has the annotation, and no right is needed beside those of driver
+        Tick.
+        """
+        intent, name = worker.intent, worker.spec.worker_deployment
+        if intent.taken_over and not intent.is_taken_over:
+            await self.servers.writer(intent).take_over(lasts=False)
+            self.say(f"{name}: its hook carries out its rollout again, in place of tick")
+        if not worker.is_skipped or intent.is_taken_over:
+            return
+        says = f"Argo CD applied {intent.target} without its hooks"
+        if self.allowed.rollouts:
+            await self.servers.writer(intent).take_over(lasts=True)
+            says += ", so tick carries out its rollout"
+            self.say(f"{name}: {says}")
+        else:
+            says += f", so nothing carries out its rollout: run {intent.full_sync}"
+        if self.is_new(f"{says} {intent.hash}", name):
+            if not self.allowed.rollouts:
+                result.warnings.append(f"{name}: {says}")
+            with suppress(Forbidden):
+                now = self.servers.of(worker.spec).now()
+                await self.servers.writer(intent).add_event("Warning", RoutingReason.HOOK_SKIPPED, says, now)
 
     async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
         """Refuse the requests that no Job will take, or let a Job that has ended run again for one."""

@@ -135,7 +135,7 @@ class IntentRollout(Rollout):
         self._attached: list[AttachedInCluster] | None = None
         """The attached objects at the last look; None: they were not read then."""
         self._adjustments = Adjustments(
-            servers.cluster, self.attached, say, self.fail, has_hook=intent.applies_autoscalers
+            servers.cluster, self.attached, say, self.fail, has_hook=intent.has_hook
         )
 
     async def look(self) -> World:

@@ -202,6 +202,8 @@ class Installation:
     """The Jobs that ran for an intent which has since been deleted and created again, by worker."""
     jobless: Mapping[str, datetime] = field(default_factory=dict)
     """The workers whose intent no Job has worked on, and when the intent last changed."""
+    skipped: Mapping[str, bool] = field(default_factory=dict)
+    """The workers whose hook Argo CD skipped, and whether tick takes over their rollout."""
     applications: Mapping[str, str] = field(default_factory=dict)
     """The Argo CD application that tracks a worker's intent, by worker."""
     orphans: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -188,8 +188,9 @@ _ALWAYS_TAKEN = "; Pause, Resume and Abort are always taken"
 class RolloutPod(NamedTuple):
     """The Jobs that carry out rollouts in the cluster."""
 
-    driver: Annotated[Driver, choice(Driver.AUTO, Driver.JOB, Driver.TICK)] = Driver.AUTO
-    """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`."""
+    driver: Annotated[Driver, choice(Driver.AUTO, Driver.JOB, Driver.HOOK, Driver.TICK)] = Driver.AUTO
+    """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`.
+    Hook: PostSync hooks, except in an Application with a worker that a sync should not wait for."""
     image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
     """The twgen image of the Jobs, preferably with a digest. It must be the release that renders, since both
     compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or None."""

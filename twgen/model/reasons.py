@@ -58,6 +58,11 @@ class RoutingReason(StrEnum):
 
     Nothing for a minute. Then check the object that its message names: the Pod of its Job, the sync that
     creates it, or a Job of a deleted intent. `twgen tick` deletes such a Job."""
+    HOOK_SKIPPED = "HookSkipped", Until.SOMEBODY
+    """Argo CD applied the commit without its hooks, so no Job carries out the rollout.
+
+    Run `argocd app sync`, which runs the hook. `twgen tick` takes the rollout over if `tick.rollouts` of the
+    OperatorConfig is true."""
     LOOK_FAILED = "LookFailed", Until.READINESS
     """The rollout could not read Temporal or the cluster yet. It tries again.
 

@@ -44,10 +44,16 @@ class EndedJob(NamedTuple):
 
     job: JobReference
     ended_at: datetime
-    is_hook: bool = False
-    """Only a sync creates it again."""
     is_older: bool = False
     """It is older than its intent: the intent that it ran for was deleted."""
+
+
+class LastSync(NamedTuple):
+    """The last operation of an Argo CD application."""
+
+    is_running: bool
+    leaves_out_hooks: bool
+    """It succeeded, and applied only some resources, such as those that self-heal found."""
 
 
 class RolloutMetadata(NamedTuple):

@@ -5,6 +5,7 @@ And which of several ticks looks after a worker.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -12,9 +13,10 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan, WorkerVersions
 from twgen.model.policy import OwnerReferences
-from twgen.model.rollout import Driver
+from twgen.model.problem import Problem
+from twgen.model.rollout import Driver, LastSync
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
-from twgen.planning.sentences import listed
+from twgen.planning.sentences import listed, spoken
 
 NEEDS_IMAGE = (
     "its rollout is a Job that needs an image: set rollout.image in an OperatorConfig. If a person or CI"
@@ -38,13 +40,35 @@ def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
     hooks = [spec for spec in specs if spec.policy.driver is Driver.HOOK]
     if not hooks:
         return Driver.JOB
-    if slow := [spec for spec in specs if _cannot_be_hook(spec)]:
+    if slow := [spec for spec in specs if _why_no_hook(spec)]:
         names = listed([spec.worker_deployment for spec in slow])
         raise InvalidInput(
             f"driver Hook of {hooks[0].worker_deployment} would delay the sync until {names}"
             f" {'is' if len(slow) == 1 else 'are'} rolled out too: set spec.driver to Job for all of them"
         )
     return Driver.HOOK
+
+
+def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tuple[Problem, ...]]:
+    """The workers of an operator who chose hooks: those whose policy chooses nothing get driver Hook.
+
+    If one of them cannot be a hook and no policy asks for one, all keep tracked Jobs, with one warning.
+    """
+    slow = [(spec, why) for spec in specs if (why := _why_no_hook(spec))]
+    if slow and not any(spec.policy.driver is Driver.HOOK for spec in specs):
+        first, why = slow[0]
+        message = (
+            f"{why}, and a sync should not wait for that: rollout.driver Hook of the OperatorConfig has no"
+            " effect here, and the rollouts of all these workers are tracked Jobs"
+        )
+        return tuple(specs), (Problem.at(first.document, "spec", message),)
+    hook = [
+        replace(spec, policy=replace(spec.policy, driver=Driver.HOOK))
+        if spec.policy.driver is Driver.AUTO and not _why_no_hook(spec)
+        else spec
+        for spec in specs
+    ]
+    return tuple(hook), ()
 
 
 def driver_of_render(
@@ -118,12 +142,19 @@ def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
     return frozenset({Driver.NONE, *by_job, *([Driver.TICK] if operator.tick.rollouts else [])})
 
 
-def _cannot_be_hook(spec: WorkerSpec) -> bool:
-    """Its policy asks for a Job, or does not choose and it might not be rolled out within `holdFor`."""
+def _why_no_hook(spec: WorkerSpec) -> str:
+    """Why a sync should not wait for its rollout, which may take longer than `holdFor`; empty: it may."""
     if spec.policy.driver is not Driver.AUTO:
-        return spec.policy.driver is Driver.JOB
-    needs_others = spec.rollout.strategy is Strategy.MANUAL or spec.rollout.gate is not None
-    return needs_others or spec.policy.replay is not None or spec.rollout.pauses >= spec.policy.hold_for
+        return "its RolloutPolicy has driver Job" if spec.policy.driver is Driver.JOB else ""
+    if spec.rollout.strategy is Strategy.MANUAL:
+        return "its strategy is Manual"
+    if spec.rollout.gate is not None:
+        return "it has a gate"
+    if spec.policy.replay is not None:
+        return "its RolloutPolicy has a replay"
+    pauses, hold_for = spec.rollout.pauses, spec.policy.hold_for
+    is_long = pauses >= hold_for
+    return f"its steps pause for {spoken(pauses)}, and holdFor is {spoken(hold_for)}" if is_long else ""
 
 
 def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
@@ -132,6 +163,20 @@ def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
     Such an object is deleted only together with its owner.
     """
     return resource.autoscales and spec.policy.owner_references is OwnerReferences.RENDER
+
+
+_HOOK_COMES_WITHIN = timedelta(minutes=1)
+"""From the change of an intent to the sync that runs its hook."""
+
+
+def may_hook_come(changed: datetime, now: datetime) -> bool:
+    """The intent has changed so recently that Argo CD may still be about to run its hook."""
+    return now - changed < _HOOK_COMES_WITHIN
+
+
+def hook_is_skipped(last_sync: LastSync) -> bool:
+    """Argo CD applied an intent that has no Job without its hook, and does nothing more about it."""
+    return last_sync.leaves_out_hooks and not last_sync.is_running
 
 
 class Shard(NamedTuple):

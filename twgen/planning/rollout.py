@@ -138,7 +138,7 @@ def brought_up_to_date(before: RolloutStatus, status: RolloutStatus) -> RolloutS
     """The last status that a rollout wrote, with the present state of its worker."""
     newer = replace(before, current=status.current, percentage=status.percentage, report=status.report)
     # without a rollout, the next change never comes
-    if before.reason in {Reason.ROLLOUT_ENDED, Reason.ROLLOUT_NOT_BEGUN}:
+    if before.reason in {Reason.ROLLOUT_ENDED, Reason.ROLLOUT_NOT_BEGUN, Reason.HOOK_SKIPPED}:
         return newer.restated(before.phase, before.reason, before.message, before.since)
     return newer
 
@@ -155,6 +155,18 @@ def not_begun(
     now = previous.restated(Phase.WAITING, reason, message, since).with_details(target=target)
     percentage = previous.percentage if previous.target == target else None
     return replace(now, target=target, percentage=percentage)
+
+
+def hook_skipped(status: RolloutStatus, sync: str, *, is_mended: bool) -> RolloutStatus:
+    """The same for a rollout whose hook Argo CD skipped; `sync` is the command that runs hooks.
+
+    `is_mended`: tick will take the rollout over.
+    """
+    why = "Argo CD applied this commit without its hooks"
+    remedy = f"`twgen tick` takes it over within minutes, or run {sync}" if is_mended else f"run {sync}"
+    message = f"the rollout of {status.target} has not begun: {why}; {remedy}"
+    phase = Phase.WAITING if is_mended else Phase.BLOCKED
+    return status.restated(phase, Reason.HOOK_SKIPPED, message, status.since)
 
 
 def as_expected(

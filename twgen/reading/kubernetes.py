@@ -41,6 +41,7 @@ from twgen.versioning.names import (
     INTENT_HASH,
     REPLAY_OF,
     ROLLOUT,
+    TAKEN_OVER,
     replay_selector,
     resource_of_kind,
     selector_labels,
@@ -400,7 +401,8 @@ async def list_rollouts(
     # each check lists the same objects as a whole, and says which ones are left out
     async for item in rollout_objects(client, path, deadline, lambda _: None, only=Part.METADATA):
         annotations = value_at(item, "metadata", "annotations") or {}
-        if annotations.get(DRIVER) == Driver.TICK:
+        is_taken_over = annotations.get(TAKEN_OVER) == annotations.get(INTENT_HASH, "")
+        if annotations.get(DRIVER) == Driver.TICK or is_taken_over:
             intents.append(item)
         elif not annotations.get(INTENT_HASH):
             versions[_worker_of(item)] = str(item["metadata"].get("resourceVersion"))

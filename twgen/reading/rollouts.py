@@ -1,7 +1,7 @@
 """Reading rollouts in a cluster: whether one may continue, and the statuses that all of them wrote."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, Part, config_map_path, jobs_path
 from twgen.cluster.deployments import JobEnd, end_of_job, is_older, oldest_first
+from twgen.cluster.field_managers import holders_wrote_at
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -19,7 +20,7 @@ from twgen.model.rollout import Driver, EndedJob, JobReference, PendingRequest, 
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
-from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
+from twgen.planning.rollout import hook_skipped, left_alone, needs_a_rollout, not_begun
 from twgen.reading.kubernetes import (
     config_maps_path,
     owners_of,
@@ -46,6 +47,7 @@ from twgen.yaml.source import Budget, Limits
 
 _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_TAKEN_BACK = "by its hook"
 _BY_TICK = "`twgen tick` begins it within seconds if tick.rollouts of its OperatorConfig is true"
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
 """Anyone who may write ConfigMaps in one namespace must not use up the memory and time for the others."""
@@ -89,7 +91,7 @@ def specs_of(intent: Intent) -> Specs:
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
     # the render has checked them against the operator's list of kinds that may be attached
     kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
-    driver = Driver.TICK if intent.is_by_tick else Driver.AUTO
+    driver = Driver.HOOK if intent.has_hook else Driver.TICK if intent.is_for_tick else Driver.AUTO
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds, default_driver=driver)
     if specs.problems:
         problems = problem_lines(Located(problem, None) for problem in specs.problems)
@@ -111,9 +113,9 @@ def specs_of(intent: Intent) -> Specs:
 class RolloutReader:
     """Reads from the cluster whether a rollout may continue; every method raises the client's errors."""
 
-    def __init__(self, client: KubernetesClient, intent: Intent) -> None:
-        self._client = client
-        self._intent = intent
+    def __init__(self, client: KubernetesClient, intent: Intent, *, in_place_of_hook: bool = False) -> None:
+        """In place of a hook that Argo CD skipped, a rollout continues only until that has a Job."""
+        self._client, self._intent, self._in_place_of_hook = client, intent, in_place_of_hook
         self._alone_at = ""
         """The intent's resource version when no earlier rollout was left; empty: that was never so yet."""
 
@@ -123,7 +125,9 @@ class RolloutReader:
         jobs: list[Mapping[str, Any]] = []
         pods: list[Mapping[str, Any]] = []
         if not self._alone_at:
-            jobs, pods = await self._older(deadline)
+            own_job, jobs, pods = await self._jobs_and_pods(deadline)
+            if own_job and self._in_place_of_hook:
+                return RolloutInCluster(is_superseded=True)
         # after the Jobs: an intent is applied before its Job, so with this intent, any other Job is older
         manifest = await _config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
@@ -139,15 +143,17 @@ class RolloutReader:
             # it has changed since, possibly to another intent and back: other rollouts may have begun
             self._alone_at = ""
             return await self.read(deadline)
-        self._alone_at = "" if jobs or pods else version
+        self._alone_at = "" if jobs or pods or self._in_place_of_hook else version
         return RolloutInCluster(
             is_paused=is_annotated_as_paused(annotations),
             older_jobs=tuple(JobReference(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
             older_pods=tuple(pod["metadata"]["name"] for pod in pods),
         )
 
-    async def _older(self, deadline: Deadline) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """All Jobs of the worker except the newest of this intent, and all running Pods except that Job's.
+    async def _jobs_and_pods(
+        self, deadline: Deadline
+    ) -> tuple[Mapping[str, Any] | None, list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+        """The newest Job of this intent, all others of the worker, and all running Pods except that Job's.
 
         One intent has two Jobs if it is rendered with another image. All their Pods agree which Job is newer.
         A Pod of the older Job finds itself among the older Pods, so it waits until it is stopped.
@@ -164,7 +170,7 @@ class RolloutReader:
             if value_at(pod, "status", "phase") not in _ENDED
             and not (self._has_intent(pod) and (not newest or owners_of(pod) <= {uid}))
         ]
-        return [job for job in jobs if job is not newest], older_pods
+        return newest, [job for job in jobs if job is not newest], older_pods
 
     def _has_intent(self, item: Mapping[str, Any]) -> bool:
         return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
@@ -192,6 +198,10 @@ class RolloutsInCluster(NamedTuple):
     """Why other intents cannot be carried out, and why other statuses, or Jobs, cannot be read."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
     """The newest Jobs of these intents that have ended, by namespace and intent hash."""
+    jobless: Mapping[str, datetime] = {}
+    """The workers whose intent has no Job but needs one, and when the intent last changed."""
+    skipped: frozenset[str] = frozenset()
+    """Those of them whose hook Argo CD has skipped."""
 
 
 def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, WorkerSpec]], list[str]]:
@@ -210,11 +220,18 @@ def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, Work
 
 
 async def rollouts_in_cluster(
-    client: KubernetesClient, namespace: str, deadline: Deadline
+    client: KubernetesClient,
+    namespace: str,
+    deadline: Deadline,
+    is_skipped: Callable[[Intent, datetime], Awaitable[bool]] | None = None,
 ) -> RolloutsInCluster:
-    """The rollouts in a namespace; empty: in all namespaces."""
+    """The rollouts in a namespace; empty: in all namespaces.
+
+    `is_skipped` tells of an intent without a Job, which last changed at that time, whether Argo CD has
+    skipped its hook. Without it, no hook counts as skipped.
+    """
     jobs: list[Mapping[str, Any]] | None = None
-    intents, statuses, unusable = list[Intent](), list[RolloutStatus](), list[str]()
+    unusable: list[str] = []
     try:
         # before the statuses: a Job that has ended then has written its own
         jobs = oldest_first(
@@ -222,9 +239,62 @@ async def rollouts_in_cluster(
         )
     except StateUnavailable as error:
         unusable.append(f"it is unknown whether Jobs work on these rollouts: {error}")
-    applied: dict[tuple[str, str], Mapping[str, Any]] = {}
+    intents, statuses, applied = await _config_maps(client, namespace, deadline, unusable.append)
+    of_worker = of_intent = None
+    status_of = {status.worker: status for status in statuses}
+    if jobs is not None:
+        of_worker, of_intent = _grouped(jobs, "labels", ROLLOUT), _grouped(jobs, "annotations", INTENT_HASH)
+        for index, intent in enumerate(intents):
+            key = _key(intent)
+            if intent.is_taken_over and _has_job(intent, of_intent[key], applied[key]):
+                intents[index] = replace(intent, taken_over=_TAKEN_BACK)
+        intent_of = {_worker_of(intent): intent for intent in intents}
+        statuses = [
+            _with_its_jobs(status, of_worker[status.worker], intent_of.get(status.worker))
+            for status in statuses
+        ]
+    intent_of = {_worker_of(intent): intent for intent in intents}
+    by_worker = {status.worker: status for status in statuses}
+    jobless, skipped, waiting = dict[str, datetime](), set[str](), dict[str, RolloutStatus]()
+    for worker, intent in intent_of.items():
+        manifest = applied[_key(intent)]
+        own_jobs = None if of_intent is None else of_intent[_key(intent)]
+        if own_jobs is not None and not _has_job(intent, own_jobs, manifest):
+            jobless[worker] = changed = _changed(manifest)
+            if intent.has_hook and is_skipped and await is_skipped(intent, changed):
+                skipped.add(worker)
+        is_begun = worker in status_of and is_of(status_of[worker], intent)
+        if intent.is_rolled_out_by_hand or is_begun:
+            continue
+        status = _not_begun(intent, status_of.get(worker), own_jobs, manifest)
+        if worker in skipped and not intent.is_taken_over:
+            status = hook_skipped(status, intent.full_sync, is_mended=intent.is_mended)
+        waiting[worker] = status
+    return RolloutsInCluster(
+        intents=tuple(intents),
+        statuses=tuple(status for _, status in sorted(by_worker.items())),
+        shown=tuple(status for _, status in sorted((by_worker | waiting).items())),
+        unusable=tuple(unusable),
+        ended=_ended(jobs or (), applied),
+        jobless=jobless,
+        skipped=frozenset(skipped),
+    )
+
+
+def _has_job(intent: Intent, own_jobs: Sequence[Mapping[str, Any]], applied: Mapping[str, Any]) -> bool:
+    """It has a Job, or needs none. A sync that makes an intent again also makes its hook again."""
+    needs_none = intent.is_for_tick or intent.is_rolled_out_by_hand
+    return needs_none or any(not (intent.has_hook and is_older(job, applied)) for job in own_jobs)
+
+
+async def _config_maps(
+    client: KubernetesClient, namespace: str, deadline: Deadline, skip: Callable[[str], None]
+) -> tuple[list[Intent], list[RolloutStatus], dict[str, Mapping[str, Any]]]:
+    """The intents and statuses of a namespace, and the metadata of each intent by its `_key`."""
+    intents, statuses = list[Intent](), list[RolloutStatus]()
+    applied: dict[str, Mapping[str, Any]] = {}
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
-    async for item in rollout_objects(client, config_maps_path(namespace), deadline, unusable.append):
+    async for item in rollout_objects(client, config_maps_path(namespace), deadline, skip):
         budget = budgets[item["metadata"]["namespace"]]
         if budget.is_spent:
             continue
@@ -233,39 +303,13 @@ async def rollouts_in_cluster(
                 statuses.append(parse_rollout_status(item, budget))
             else:
                 intents.append(intent := parse_intent(item, budget))
-                applied[intent.namespace, intent.hash] = {"metadata": item["metadata"]}
+                applied[_key(intent)] = {"metadata": item["metadata"]}
         except InvalidInput as error:
-            unusable.append(str(error))
+            skip(str(error))
         except Exception as error:  # noqa: BLE001 - a ConfigMap of one namespace must not end the reader of all
             name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-            unusable.append(Bug.of(f"ConfigMap {name}", error))
-    intent_of = {_worker_of(intent): intent for intent in intents}
-    status_of = {status.worker: status for status in statuses}
-    of_worker = of_intent = None
-    if jobs is not None:
-        of_worker, of_intent = _grouped(jobs, "labels", ROLLOUT), _grouped(jobs, "annotations", INTENT_HASH)
-        statuses = [
-            _with_its_jobs(status, of_worker[status.worker], intent_of.get(status.worker))
-            for status in statuses
-        ]
-    by_worker = {status.worker: status for status in statuses}
-    waiting = {
-        worker: _not_begun(
-            intent,
-            status_of.get(worker),
-            None if of_intent is None else of_intent[f"{intent.namespace}/{intent.hash}"],
-            applied[intent.namespace, intent.hash],
-        )
-        for worker, intent in intent_of.items()
-        if not intent.is_rolled_out_by_hand and not (worker in status_of and is_of(status_of[worker], intent))
-    }
-    return RolloutsInCluster(
-        intents=tuple(intents),
-        statuses=tuple(status for _, status in sorted(by_worker.items())),
-        shown=tuple(status for _, status in sorted((by_worker | waiting).items())),
-        unusable=tuple(unusable),
-        ended=_ended(jobs or (), applied),
-    )
+            skip(Bug.of(f"ConfigMap {name}", error))
+    return intents, statuses, applied
 
 
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
@@ -286,6 +330,11 @@ def _grouped(
     return groups
 
 
+def _changed(manifest: Mapping[str, Any]) -> datetime:
+    """When the manager of an intent last changed it, so its hash has been the same at least since then."""
+    return max(holders_wrote_at(manifest["metadata"], INTENT_HASH), default=_created(manifest))
+
+
 def _created(item: Mapping[str, Any]) -> datetime:
     """When an object was created; long ago if its API server does not say."""
     try:
@@ -296,6 +345,10 @@ def _created(item: Mapping[str, Any]) -> datetime:
 
 def _worker_of(intent: Intent) -> str:
     return f"{intent.namespace}/{intent.worker}"
+
+
+def _key(intent: Intent) -> str:
+    return f"{intent.namespace}/{intent.hash}"
 
 
 def _not_begun(
@@ -309,12 +362,13 @@ def _not_begun(
     `earlier` is the status that an earlier Job wrote, `own_jobs` are the Jobs of the intent (None: not read),
     and `applied` is the ConfigMap of the intent.
     """
-    worker, since = _worker_of(intent), max(earlier.since if earlier else _LONG_AGO, _created(applied))
-    # from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals
-    # without hooks; nothing with only the right to get Applications can start a full sync
+    worker, since = _worker_of(intent), max(earlier.since if earlier else _LONG_AGO, _changed(applied))
     no_job = (
         f"it has no Job yet: a hook waits until the pods of {intent.target} are ready"
-        f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, start a full sync"
+        f" (`kubectl get pods -n {intent.namespace}`); if no Job appears, run {intent.full_sync}"
+        if intent.has_hook
+        else f"it has no Job yet: sync its Application ({intent.full_sync}), or apply the output of"
+        " `twgen render`"
     )
     begin = partial(not_begun, earlier, worker, intent.target)
     if intent.is_by_tick or own_jobs is None:
@@ -340,18 +394,17 @@ def _not_begun(
 
 
 def _ended(
-    jobs: Iterable[Mapping[str, Any]], applied: Mapping[tuple[str, str], Mapping[str, Any]]
+    jobs: Iterable[Mapping[str, Any]], applied: Mapping[str, Mapping[str, Any]]
 ) -> dict[tuple[str, str], EndedJob]:
     ended: dict[tuple[str, str], EndedJob] = {}
     for job in jobs:
         metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
         key = metadata["namespace"], annotations.get(INTENT_HASH, "")
         ended.pop(key, None)
-        is_before, is_hook = is_older(job, applied.get(key, {})), HOOK in annotations
+        is_before, is_hook = is_older(job, applied.get("/".join(key), {})), HOOK in annotations
         # the sync that created the intent again also creates its hook again
         if (end := end_of_job(job)) and not (is_before and is_hook):
-            reference = JobReference(metadata["name"], metadata["uid"])
-            ended[key] = EndedJob(reference, end.at, is_hook, is_before)
+            ended[key] = EndedJob(JobReference(metadata["name"], metadata["uid"]), end.at, is_before)
     return ended
 
 

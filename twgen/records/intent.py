@@ -22,8 +22,10 @@ from twgen.versioning.names import (
     PAUSED,
     PLAN_HASH,
     ROLLOUT,
+    TAKEN_OVER,
     TRACKING_ID,
     WHEN,
+    is_dns_name,
     rollout_labels,
     rollout_name,
 )
@@ -33,6 +35,9 @@ from twgen.yaml.writer import write_documents
 
 _SPECS = "specs.yaml"
 _BY_JOB = "applied by the Job"
+_BY_TICK = "taken over by tick"
+_PARTS = 2
+"""Of the name of an application: its namespace, unless that is Argo CD's own, and its name."""
 _MOST_WARNINGS = 100
 """Each warning becomes an Event."""
 
@@ -53,14 +58,17 @@ class Intent:
     """The warnings of the render. The hash does not include them."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
     """The kinds of the objects that are or were attached to its versions. The hash does not include them."""
-    applies_autoscalers: bool = field(default=False, compare=False)
-    """True: its Job, a hook, applies them; no sync does. The hash does not include it."""
+    has_hook: bool = field(default=False, compare=False)
+    """A hook of Argo CD carries it out, and applies the autoscalers; no sync does. The hash does not include
+    it."""
+    is_mended: bool = field(default=False, compare=False)
+    """`twgen tick` takes it over if Argo CD skips its hook. The hash does not include it."""
     requests: tuple[Verb, ...] = field(default=(), compare=False)
     """The requests that its Job takes besides those that slow it down. The hash does not include them."""
     prometheus: tuple[PrometheusServer, ...] = ()
     """The Prometheus servers that its metrics may name and its render may use."""
-    is_by_tick: bool = False
-    """`twgen tick` carries it out, without a Job."""
+    is_for_tick: bool = False
+    """Its driver is Tick: no Job is rendered."""
     uid: str = field(default="", compare=False)
     """The UID of the ConfigMap; empty: it is not in a cluster."""
     application: str = field(default="", compare=False)
@@ -69,6 +77,21 @@ class Intent:
     """The hash of the plan that it was rendered from; empty: unknown."""
     is_paused: bool = field(default=False, compare=False)
     """It has the annotation `twgen.io/paused`."""
+    taken_over: str = field(default="", compare=False)
+    """The hash of the intent that tick took over from a skipped hook; it counts for that intent only."""
+
+    @property
+    def argocd_name(self) -> str:
+        """The application in the form that `argocd` accepts; empty: there is none."""
+        parts = self.application.split("_")
+        # anyone who may annotate the intent chooses it
+        return "/".join(parts) if len(parts) <= _PARTS and all(map(is_dns_name, parts)) else ""
+
+    @property
+    def full_sync(self) -> str:
+        """What runs its hook, as a part of a sentence."""
+        name = self.argocd_name
+        return f"`argocd app sync {name}`" if name else "a full sync of its Application"
 
     @cached_property
     def caller(self) -> Caller:
@@ -80,13 +103,23 @@ class Intent:
         """Its policy has driver None: a person or CI moves its traffic, and no Job."""
         return any(value_at(document, "spec", "driver") == Driver.NONE.value for document in self.documents)
 
+    @property
+    def is_by_tick(self) -> bool:
+        """`twgen tick` carries it out: by its driver, or since Argo CD skipped its hook."""
+        return self.is_for_tick or self.is_taken_over
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Tick carries it out in place of its hook. A hook that comes later takes it back."""
+        return self.has_hook and self.taken_over == self.hash
+
     @cached_property
     def hash(self) -> str:
         """A SHA-256 in hex digits. It changes when the rollout has another goal."""
         content: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
         if self.prometheus:  # whoever could edit these would be sent what their Secrets hold
             content.append(_lines_of(self.prometheus))
-        if self.is_by_tick:  # a Job of the same rollout must end
+        if self.is_for_tick:  # a Job of the same rollout must end
             content.append(Driver.TICK.value)
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -158,7 +191,8 @@ def write_intent(intent: Intent) -> dict[str, Any]:
     beside: dict[str, Iterable[Any]] = {
         "warnings": intent.warnings,
         "attachedKinds": intent.attached_kinds,
-        "autoscalers": (_BY_JOB,) if intent.applies_autoscalers else (),
+        "autoscalers": (_BY_JOB,) if intent.has_hook else (),
+        "skippedHook": (_BY_TICK,) if intent.is_mended else (),
         "requests": intent.requests,
         "prometheus": _lines_of(intent.prometheus) if intent.prometheus else (),
     }
@@ -172,7 +206,7 @@ def write_intent(intent: Intent) -> dict[str, Any]:
             "labels": rollout_labels(intent.worker),
             "annotations": {
                 INTENT_HASH: intent.hash,
-                **({DRIVER: Driver.TICK.value} if intent.is_by_tick else {}),
+                **({DRIVER: Driver.TICK.value} if intent.is_for_tick else {}),
             },
         },
         "data": {
@@ -214,7 +248,8 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         attached_kinds=tuple(
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
-        applies_autoscalers=_BY_JOB in data.get("autoscalers", "").splitlines(),
+        has_hook=_BY_JOB in data.get("autoscalers", "").splitlines(),
+        is_mended=_BY_TICK in data.get("skippedHook", "").splitlines(),
         # another release may permit requests that this one does not know
         requests=tuple(
             Verb(line) for line in data.get("requests", "").splitlines() if line in Verb.__members__.values()
@@ -226,7 +261,8 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         or "",
         plan_hash=annotations.get(PLAN_HASH, ""),
         is_paused=is_annotated_as_paused(annotations),
-        is_by_tick=annotations.get(DRIVER) == Driver.TICK.value,
+        is_for_tick=annotations.get(DRIVER) == Driver.TICK.value,
+        taken_over=annotations.get(TAKEN_OVER, ""),
     )
     if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
         message = f"{where} has no {' and no '.join(missing)}: it is not the intent of a rollout"

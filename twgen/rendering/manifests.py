@@ -182,14 +182,16 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     is_possible = jobs.image if driver.has_job else driver is Driver.NONE or jobs.is_tick_allowed
     if not (is_possible and (identity or driver.has_job)):
         return
+    has_hook = jobs.driver is Driver.HOOK and driver.has_job
     warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
     kinds = attached_kinds(worker, jobs.more_kinds)
     intent = intent_of(spec, identity, warnings, kinds, jobs.prometheus)
     intent = replace(
         intent,
-        applies_autoscalers=jobs.driver is Driver.HOOK and driver.has_job,
+        has_hook=has_hook,
+        is_mended=has_hook and jobs.is_tick_allowed,
         requests=jobs.pod.requests,
-        is_by_tick=driver is Driver.TICK,
+        is_for_tick=driver is Driver.TICK,
     )
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)

@@ -17,6 +17,7 @@ from twgen.model.diagnosis import (
 )
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan
+from twgen.model.problem import counted
 from twgen.model.rollout import Driver
 from twgen.planning.refresh import not_looked_at
 from twgen.planning.sentences import spoken
@@ -25,6 +26,10 @@ PLUGIN = "twgen"
 """The name of the plugin in Argo CD; a version may follow it."""
 OLDEST_ARGOCD = (2, 14)
 _TRACKS_BY_ANNOTATION = (3,)
+_SKIPS_HOOKS_FROM = (3, 5)
+"""Older ones skip hooks only of an Application with manifest-generate-paths."""
+_SKIPS_NO_HOOKS = {(3, 5, 0), (3, 5, 1)}
+"""The later versions that are known to run all hooks; see docs/jobs.md."""
 _RENDER_ENDS = 40.0
 """The seconds that the plugin may read servers, if TWGEN_TIMEOUT is not set."""
 _ARGOCD_WAITS = "60"
@@ -166,6 +171,23 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
             "it may prune objects of another owner that have the same label",
             f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
             """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
+            Severity.ADVICE,
+        )
+
+
+def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None) -> Iterator[Finding]:
+    """Advice about hooks that this Argo CD may skip, unless tick would take over their rollouts."""
+    hooks = [worker for worker in plan.workers if worker.spec.policy.driver is Driver.HOOK]
+    is_mended = tick and tick.may and tick.may.rollouts
+    numbers = version_of(argocd.version)
+    runs_all = numbers and (numbers < _SKIPS_HOOKS_FROM or numbers in _SKIPS_NO_HOOKS)
+    if hooks and not is_mended and not runs_all:
+        yield _FINDING(
+            f"its version ({argocd.version or 'unknown'}) may apply a commit without the hook of"
+            f" {counted(len(hooks), 'worker')} with driver Hook, such as {hooks[0].spec.worker_deployment}",
+            "the traffic then stays where it is, although the Application is Synced and Healthy",
+            "let tick take over such rollouts (tick.rollouts in its OperatorConfig), or use driver Job:"
+            " see docs/jobs.md",
             Severity.ADVICE,
         )
 

@@ -16,7 +16,7 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.diagnosis.argocd import not_running, of_argocd, of_tick, version_of
+from twgen.planning.diagnosis.argocd import not_running, of_argocd, of_hooks, of_tick, version_of
 from twgen.planning.diagnosis.rights import of_rights
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.polling import DEFAULT_LIMIT, polls_instead
@@ -54,6 +54,7 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *_of_rollouts(installation, plan.now),
         *_of_settings(installation, operator),
         *(of_argocd(installation.argocd, plan, operator) if installation.argocd else ()),
+        *(of_hooks(installation.argocd, plan, installation.tick) if installation.argocd else ()),
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *_of_temporal(installation, plan, world),
         *(finding for item in plan.workers for finding in _of_worker(item, world, plan.now, installation)),
@@ -127,6 +128,13 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
                 _DOES_NOT_MOVE,
                 f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
+    for worker, is_mended in sorted(installation.skipped.items()):
+        yield Finding(
+            worker,
+            "Argo CD applied this commit without its hooks",
+            f"{_DOES_NOT_MOVE} until tick takes it over" if is_mended else _DOES_NOT_MOVE,
+            f"run its hook: {_applied_again(installation.applications.get(worker, ''))}",
+        )
     for worker, why in sorted(installation.failing.items()):
         if why:
             yield Finding(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline, monotonic
-from twgen.clients.kubernetes import KubernetesClient, config_map_path, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, jobs_path
 from twgen.cluster.deployments import end_of_job, live_deployment, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Account, Need, Seen
@@ -18,13 +18,10 @@ from twgen.model.times import later, parse_time
 from twgen.planning.diagnosis.argocd import STARTS
 from twgen.planning.diagnosis.rights import SERVICE_ACCOUNT
 from twgen.reading.kubernetes import pod_problem, pods_path, read_config_map, read_list
-from twgen.records.intent import Intent
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
-    INTENT_HASH,
     ROLLOUT,
     is_dns_name,
-    rollout_labels,
     rollout_name,
 )
 
@@ -69,34 +66,6 @@ async def stuck_rollouts(
         if problem:
             stuck[worker] = problem
     return stuck
-
-
-async def jobless_intents(
-    client: KubernetesClient,
-    carriers: Carriers,
-    intents: Iterable[Intent],
-    worked_on: Mapping[str, str],
-    deadline: Deadline,
-) -> Mapping[str, datetime]:
-    """The workers whose intent no Job has worked on, and when the intent last changed.
-
-    `worked_on` is the hash of the intent that the status of each worker is about.
-    """
-    worked_intents = {
-        (_worker_of(job), value_at(job, "metadata", "annotations", INTENT_HASH)) for job in carriers.jobs
-    }
-    jobless = {}
-    for intent in intents:
-        worker = f"{intent.namespace}/{intent.worker}"
-        by_label = f"{intent.namespace}/{rollout_labels(intent.worker)[ROLLOUT]}"
-        is_known = (by_label, intent.hash) in worked_intents or worked_on.get(worker) == intent.hash
-        has_job = not (intent.is_rolled_out_by_hand or intent.is_by_tick)
-        if has_job and not intent.is_paused and not is_known:
-            path = config_map_path(intent.namespace, rollout_name(intent.worker))
-            _, manifest = await client.ask("GET", path, deadline)
-            if changed := _changed_at(manifest):
-                jobless[worker] = changed
-    return jobless
 
 
 async def pods_that_wait(
@@ -152,15 +121,6 @@ def _worker_of(job: Object) -> str:
 def _is_of(pod: Object, job: Object) -> bool:
     owners = value_at(pod, "metadata", "ownerReferences") or ()
     return any(owner.get("uid") == job["metadata"]["uid"] for owner in owners)
-
-
-def _changed_at(manifest: Object) -> datetime | None:
-    """When an object was last changed, as far as its managedFields say."""
-    managers = value_at(manifest, "metadata", "managedFields") or ()
-    times = [str(manager["time"]) for manager in managers if manager.get("time")]
-    created = value_at(manifest, "metadata", "creationTimestamp")
-    changed = max(times, default=str(created or ""))
-    return parse_time(changed) if changed else None
 
 
 async def read_orphans(

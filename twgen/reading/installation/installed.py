@@ -18,6 +18,7 @@ from twgen.model.operator import Operator, TickSettings
 from twgen.model.paths import value_at
 from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
+from twgen.reading.hooks import APPLICATIONS
 from twgen.reading.installation.cluster import pods_that_wait
 from twgen.reading.kubernetes import read_config_map, read_list, read_path
 from twgen.records.operator_config import parse_operator
@@ -27,7 +28,6 @@ from twgen.yaml.reader import read_documents
 
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
 """The names of Argo CD's own containers in its manifests and in its Helm chart."""
-_API = "/apis/argoproj.io/v1alpha1"
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
@@ -82,10 +82,10 @@ async def read_argocd(
         not_checked["settings of Argo CD"] = str(error)
     try:
         # without the right to the Applications of all namespaces, those of Argo CD's own namespace count
-        path = f"{_API}/applications"
+        path = f"{APPLICATIONS}/applications"
         status, answer = await client.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
-            path = f"{_API}/namespaces/{namespace}/applications"
+            path = f"{APPLICATIONS}/namespaces/{namespace}/applications"
             answer = await read_path(client, path, deadline, may_be_absent=True) or {"items": []}
         items = listed(path, answer)
         argocd = replace(argocd, applications=tuple(_application(item) for item in items if _plugin_of(item)))
