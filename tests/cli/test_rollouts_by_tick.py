@@ -29,7 +29,8 @@ SHARED, OTHER = (PrometheusServer(name, f"https://{name}.example.com") for name 
 
 def intent(number: int, *servers: PrometheusServer) -> Intent:
     spec = replace(SPEC, name=f"w{number}")
-    manifest = write_intent(replace(intent_of(spec, "me"), worker=spec.name, prometheus=servers))
+    by_tick = replace(intent_of(spec, "me"), worker=spec.name, prometheus=servers, is_for_tick=True)
+    manifest = write_intent(by_tick)
     return parse_intent({**manifest, "metadata": {"uid": f"uid-{number}", **manifest["metadata"]}})
 
 

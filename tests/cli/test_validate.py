@@ -469,6 +469,40 @@ def test_driver_without_an_image_is_a_warning_at_a_terminal_and_an_error_in_argo
     assert f"warning: {why}" in run("status", "specs", *WORLD, *given).stdout
 
 
+def test_operator_gives_hooks_to_all_workers_in_one_line_unless_one_of_them_cannot_have_one(
+    run: Run, story: Path
+) -> None:
+    operator = {"rollout": {"driver": "Hook", "image": "twgen:1"}, "tick": {"rollouts": True}}
+    head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+    (story / "operator.json").write_text(json.dumps(head | operator))
+    file = story / "specs" / "workerdeployment.json"
+    worker = json.loads(file.read_text())
+    worker["spec"]["rollout"] = {"strategy": "AllAtOnce"}
+    file.write_text(json.dumps(worker))
+    render = ("render", "specs", *WORLD, "--operator-config", "operator.json", "--identity", "me")
+    rendered = run(*render)
+    assert (rendered.returncode, rendered.stderr) == (0, "")
+    assert rendered.stdout.count("argocd.argoproj.io/hook: Sync,PostSync") == 1
+    assert "skippedHook: |\n    taken over by tick\n" in rendered.stdout
+
+    worker["spec"]["rollout"] = {"strategy": "Manual"}
+    file.write_text(json.dumps(worker))
+    rendered = run(*render)
+    assert rendered.returncode == 0
+    assert "argocd.argoproj.io/hook" not in rendered.stdout
+    assert rendered.stdout.count("kind: Job\n") == 1
+    warning = "workerdeployment.json:1: spec: its strategy is Manual, and a sync should not wait for that: "
+    assert rendered.stderr.count(warning) == 1
+    policy = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"driver": "Hook"},
+    }
+    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    assert "argocd.argoproj.io/hook: Sync,PostSync" in run(*render).stdout, "its policy asks for it"
+
+
 HOOKED = {
     "apiVersion": "batch/v1",
     "kind": "Job",

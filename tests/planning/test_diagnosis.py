@@ -413,10 +413,22 @@ def test_rollout_that_tick_does_not_carry_out_is_a_problem(tick: TickInstallatio
     assert says == ([(Severity.PROBLEM, f"{head}{lacks}")] if lacks else [])
 
 
-@pytest.mark.parametrize("driver", [Driver.JOB, Driver.TICK])
-def test_tick_needs_to_patch_deployments_only_where_it_carries_out_rollouts(driver: Driver) -> None:
-    rights = [need.right for need in needs_of_tick(TICK._replace(namespace=None), {"shop": {driver}})]
-    assert (Right("patch", "apps", "deployments") in rights) is (driver is Driver.TICK)
+@pytest.mark.parametrize(
+    ("driver", "may", "severity"),
+    [
+        (Driver.JOB, True, None),
+        (Driver.TICK, False, Severity.PROBLEM),
+        (Driver.HOOK, True, Severity.ADVICE),
+        (Driver.HOOK, False, None),
+    ],
+)
+def test_tick_needs_to_patch_deployments_only_where_it_may_carry_out_rollouts(
+    driver: Driver, severity: Severity | None, *, may: bool
+) -> None:
+    tick = TICK._replace(namespace=None, may=TickSettings(rollouts=may))
+    patch = Right("patch", "apps", "deployments")
+    needed = [need.severity for need in needs_of_tick(tick, {"shop": {driver}}) if need.right == patch]
+    assert needed == ([severity] if severity else [])
 
 
 def test_tick_gets_its_rights_in_the_namespace_that_it_runs_in() -> None:

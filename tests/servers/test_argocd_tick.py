@@ -279,7 +279,7 @@ def test_rollout_whose_hook_argocd_skipped_is_carried_out_by_tick_until_a_hook_c
         assert gitops.application.operation()["operation"]["sync"]["resources"], "it ran no hook"
 
     with tick_that_rolls_out(story) as log:
-        skip_hook_of("v2", "10s")
+        skip_hook_of("v2", "30s")
         gitops.reaches("v2", 100)
         says = "Argo CD applied v2 without its hooks, so tick carries out its rollout"
         assert f"{gitops.worker.name}: {says}" in log.read_text()

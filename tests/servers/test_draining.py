@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -318,10 +318,14 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
         assert {len(runs_of(story, one)) for one in renewing} == {runs + 1}
         return True
 
+    def due_at(now: Callable[[], datetime]) -> list[tuple[BatchAction, int]]:
+        """What the next look begins; for a moment a server may not tell the metadata of a version."""
+        return eventually(lambda: ticked(now()))
+
     # the version may begin to drain after this very second
-    assert eventually(lambda: ticked(clock())) == [(BatchAction.CANCEL, 1)]
+    assert due_at(clock) == [(BatchAction.CANCEL, 1)]
     eventually(lambda: are_renewed(1))
-    assert ticked(clock()) == [(BatchAction.TERMINATE, 0)], "there is no such workflow yet"
+    assert due_at(clock) == [(BatchAction.TERMINATE, 0)], "there is no such workflow yet"
     assert ticked(clock()) == [], "what has continued as new has escaped for today"
     story.worker.finish(renewing[0], "branch")
     eventually(lambda: report(story)["v1"]["workflows"] == 3)
@@ -329,8 +333,8 @@ def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(s
     eventually(lambda: events_of(story.worker, child, "WORKFLOW_TASK_COMPLETED") > 0)
     assert completed_on(story, child) == "v1"
 
-    assert ticked(clock() + day) == [(BatchAction.CANCEL, 1)]
+    assert due_at(lambda: clock() + day) == [(BatchAction.CANCEL, 1)]
     eventually(lambda: are_renewed(2))
-    assert ticked(clock() + day) == [(BatchAction.TERMINATE, 1)]
+    assert due_at(lambda: clock() + day) == [(BatchAction.TERMINATE, 1)]
     eventually(lambda: events_of(story.worker, child, "WORKFLOW_EXECUTION_TERMINATED") == 1)
     assert ticked(clock() + day) == []

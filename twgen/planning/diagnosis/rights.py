@@ -77,8 +77,12 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
     for namespace, right in product(watched, _STATUSES if drivers & {Driver.NONE, Driver.HOOK} else ()):
         without_it = "it cannot write the status of workers that no Job rolls out"
         yield Need(account, namespace, right, without_it, Severity.ADVICE)
-    for namespace, right in product(watched, _ROLLOUTS if Driver.TICK in drivers else ()):
-        yield Need(account, namespace, right, "it cannot roll out the workers there", Severity.PROBLEM)
+    for namespace, right in product(watched, _ROLLOUTS):
+        if Driver.TICK in drivers:
+            yield Need(account, namespace, right, "it cannot roll out the workers there", Severity.PROBLEM)
+        elif Driver.HOOK in drivers and tick.may and tick.may.rollouts:
+            without_it = "it cannot take over rollouts whose hook Argo CD skips"
+            yield Need(account, namespace, right, without_it, Severity.ADVICE)
 
 
 def account_of_render(user: str, of: str, name: str, application: str) -> Account:
