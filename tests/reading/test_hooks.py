@@ -25,7 +25,8 @@ def application(
 ) -> Mapping[str, Any]:
     operation = {"phase": phase, "operation": {"sync": {"resources": only}}}
     metadata = {"name": "pay", "namespace": "argocd"}
-    return {"metadata": metadata, "status": {"resources": [*resources], "operationState": operation}, **more}
+    status = {"resources": [*resources], "operationState": operation}
+    return {"kind": "Application", "metadata": metadata, "status": status, **more}
 
 
 def is_skipped(found: Mapping[str, Any], intent: Intent = INTENT, changed: datetime = LONG_AGO) -> bool:

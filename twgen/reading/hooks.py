@@ -54,9 +54,10 @@ async def applications_called(
     namespace, _, name = tracked_as.rpartition("_")
     query = {"fieldSelector": f"metadata.name={name}"}
     if not namespace:
-        status, answer = await client.ask("GET", f"{APPLICATIONS}/applications", deadline, query=query)
+        path = f"{APPLICATIONS}/applications"
+        status, answer = await client.ask("GET", path, deadline, query=query)
         if status == HTTPStatus.OK:
-            return [*listed(APPLICATIONS, answer)]
+            return [*listed(path, answer)]
     # without the right to those of all namespaces
     path = f"{APPLICATIONS}/namespaces/{namespace or _ARGOCD}/applications/{name}"
     found = await read_path(client, path, deadline, may_be_absent=True)
