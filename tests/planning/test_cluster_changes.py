@@ -78,6 +78,19 @@ def test_attached_object_goes_when_it_is_not_for_its_version_and_its_owner_stays
     assert list(left_over(found, [item])) == ([item] if goes else [])
 
 
+def test_attached_object_of_a_version_that_goes_is_left_to_its_owner() -> None:
+    name = attached_resource_name("payments", "cpu", "v0")
+    item = scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name, "uid-v0")
+    spec = replace(SCALED, attached=(BUSY_AUTOSCALER, BUDGET))
+    for age, left in ((8 * DAY, []), (2 * HOUR, [item])):
+        says = temporal(
+            drained(age, "v0", open_workflows=0), version(status=VersionStatus.CURRENT), traffic=routing("v3")
+        )
+        old = live("v0", 0, protected=bool(left))
+        found = planned(situation(says, [old, live("v3", **HPA)]), spec).versions
+        assert list(left_over(found, [item])) == left
+
+
 @pytest.mark.parametrize(
     ("template", "build_id", "owners", "is_given"),
     [

@@ -130,6 +130,14 @@ def test_second_deployment_of_the_target_says_nothing_of_its_pods() -> None:
     assert routed(situation(says, [twin, live("v3")])).reason != "NotServing"
 
 
+@pytest.mark.parametrize(("share", "alarm"), [(5, "5% of new workflows go to v3"), (0, "")])
+def test_ramp_without_workers_is_an_alarm_only_if_it_has_a_share(share: float, alarm: str) -> None:
+    ramp = temporal(OLD, version("v3", VersionStatus.RAMPING), traffic=routing("v1", ("v3", share)))
+    unserved = planned(situation(ramp, [live("v1"), live("v3", 0)])).unserved
+    assert unserved.startswith(alarm)
+    assert bool(unserved) is bool(alarm)
+
+
 REPLACED = condition(replicas=4, updatedReplicas=1, availableReplicas=3)
 
 

@@ -66,3 +66,7 @@ def test_traffic_is_unserved_only_where_a_version_has_pods_of_its_own_to_wait_fo
     says = temporal(version("v3"), serverless(VersionStatus.CURRENT), traffic=routing("v1"))
     unserved = planned(situation(says, [live("v3"), live("v1", 0)])).unserved
     assert unserved == "new workflows go to v1, but none of its pods is available"
+    says = temporal(version("v3"), version("v1", VersionStatus.CURRENT), traffic=routing("v1"))
+    assert (
+        planned(situation(says, [live("v3")])).unserved == "new workflows go to v1, but it has no Deployment"
+    )
