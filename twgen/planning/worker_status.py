@@ -230,7 +230,7 @@ def _steps(target: Target) -> Iterator[StepView]:
         else:
             place = StepPlace.PRESENT if step == target.step else StepPlace.DONE
         more = target.spec.policy.step(step.percentage)
-        gate = more.gate if more and more.gate else ""
+        gate = more.gate if more else ""
         yield StepView(
             plain_percentage(step.percentage), place, gate, until_promoted=bool(more and more.until_promoted)
         )
