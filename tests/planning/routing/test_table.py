@@ -337,6 +337,15 @@ def test_ramp_to_a_version_that_the_spec_no_longer_describes_stays_where(
     assert plan.action is NONE
 
 
+@pytest.mark.parametrize("reads_cluster", [True, False])
+def test_ramp_beside_workers_without_a_version_stays_since_no_current_version_can_take_its_share(
+    *, reads_cluster: bool
+) -> None:
+    says = temporal(version("v2", S.RAMPING), version(), traffic=routing(None, ("v2", 75)))
+    deployments = [live("v3", 0), live("v2")] if reads_cluster else None
+    assert routed(situation(says, deployments), STEPWISE).reason != "ReplacedRamp"
+
+
 @pytest.mark.parametrize("because", ["", "failures: 9 of 41 failed"])
 def test_pause_of_the_target_keeps_no_other_ramp(because: str) -> None:
     paused = version(metadata={"twgen.io/paused": {"by": "me", "because": because}})
