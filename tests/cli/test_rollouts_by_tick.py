@@ -86,6 +86,29 @@ class Process:
         return None
 
 
+def test_intent_that_was_made_again_for_a_job_is_left_to_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have the same hash: whether a hook or a Job carries it out is no part of that."""
+    found: list[Intent | None] = []
+
+    async def story() -> None:
+        process = Process(monkeypatch, lambda _: asyncio.sleep(0))
+        hooked = replace(intent(0), is_for_tick=False, has_hook=True)
+        hooked = replace(hooked, taken_over=hooked.hash)
+
+        async def carry_out(place: IntentPlace, *_: object) -> None:
+            found.append(await place.read_intent(""))
+            process.intents["shop/w0-rollout"] = replace(hooked, uid="2", has_hook=False)
+            found.append(await place.read_intent(""))
+
+        monkeypatch.setattr(rollouts_by_tick, "carry_out", carry_out)
+        process.see(hooked)
+        await settle()
+        assert process.bugs == []
+
+    asyncio.run(story())
+    assert [each and each.uid for each in found] == ["uid-0", None]
+
+
 def test_no_rollout_begins_before_it_is_known_which_ones_an_earlier_process_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

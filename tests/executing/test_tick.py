@@ -40,7 +40,7 @@ from twgen.planning.reads import Unread
 from twgen.planning.refresh import RERUN_PAUSE_OF_TICK, plan_hash
 from twgen.planning.rollout import not_begun
 from twgen.planning.worker_status import AttachedRead
-from twgen.records.intent import Intent, intent_of
+from twgen.records.intent import TAKEN_BACK, Intent, intent_of
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.reporting.bugs import Bug
 from twgen.versioning.names import REQUEST, attached_resource_name
@@ -395,18 +395,38 @@ def test_skipped_hook_is_taken_over_where_tick_may_and_told_once(
     assert events == [("HookSkipped", says)]
 
 
-def test_rollout_that_tick_took_over_is_left_to_a_hook_that_comes_later() -> None:
+def test_rollout_that_tick_took_over_is_left_to_a_hook_that_comes_later(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     taken: list[bool] = []
+    events: list[tuple[str, str]] = []
     own = hooked().intent
-    still = hooked(taken_over=own.hash)
+    still = hooked(taken_over=own.hash)._replace(is_skipped=True)
     assert still.driver is Driver.TICK
-    look(unknown, still._replace(is_skipped=True))
-    assert look(unknown, hooked(), takes_over=taken.append).failures == []
-    assert taken == []
-    back = hooked(taken_over="by its hook")
+
+    def check(known: Worker, takes_over: Callable[[bool], None] = taken.append, *, may: bool = True) -> Any:
+        servers = Servers(unknown, takes_over=takes_over, tells=lambda *event: events.append(event))
+        return act(Tick(servers, print, TickSettings(rollouts=may), goes_on=True), known)
+
+    assert check(still).failures == check(hooked()).failures == []
+    assert (taken, events) == ([], [])
+    back = hooked(taken_over=TAKEN_BACK)
     assert back.driver is Driver.HOOK
-    look(unknown, back, takes_over=taken.append)
+    check(back)
     assert taken == [False]
+    assert "its hook carries out its rollout again" in capsys.readouterr().out
+    check(hooked(taken_over="an older intent"))
+    assert taken == [False, False]
+    assert capsys.readouterr().out == "", "no hook has taken it back"
+
+    def forbidden(_: bool) -> None:  # noqa: FBT001 - as the method has it
+        raise Forbidden("you may not")
+
+    skipped = hooked(taken_over="an older intent")._replace(is_skipped=True)
+    checked = check(skipped, forbidden, may=False)
+    assert (checked.failures, len(checked.warnings), len(events)) == ([], 1, 1), "it may change nothing"
+    checked = check(still, forbidden, may=False)
+    assert len(checked.warnings) == 1, "the operator no longer lets tick carry out rollouts"
 
 
 def test_server_that_is_busy_is_told_of_in_its_third_look_in_a_row() -> None:

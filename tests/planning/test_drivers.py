@@ -89,6 +89,7 @@ def test_application_that_cannot_have_hooks_keeps_tracked_jobs_with_one_warning(
     specs = [SPEC, slow, MANUAL]
     same, [warning] = with_hooks(specs)
     assert [*same] == specs
+    assert with_hooks([with_policy(spec, driver=Driver.JOB) for spec in specs])[1] == (), "it is chosen"
     assert rollout_driver(same) is Driver.JOB
     assert warning.message.startswith(f"{why}, and a sync should not wait for that: ")
 

@@ -1,7 +1,7 @@
 """Whether Argo CD has skipped a hook, by what it says of an application."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -11,8 +11,11 @@ import pytest
 from tests.planning.situations import NOW, SPEC
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import StateUnavailable
-from twgen.reading.hooks import SkippedHooks, applications_called
+from twgen.model.plan import Phase
+from twgen.model.status import RolloutStatus
+from twgen.planning.rollout import not_begun
+from twgen.reading.hooks import applications_called, with_skipped_hooks
+from twgen.reading.rollouts import RolloutsInCluster
 from twgen.records.intent import Intent, intent_of
 
 INTENT = replace(intent_of(SPEC, "twgen/me"), has_hook=True, application="pay")
@@ -29,12 +32,33 @@ def application(
     return {"kind": "Application", "metadata": metadata, "status": status, **more}
 
 
-def is_skipped(found: Mapping[str, Any], intent: Intent = INTENT, changed: datetime = LONG_AGO) -> bool:
-    async def read(name: str) -> list[Mapping[str, Any]]:
-        assert name == "pay"
-        return [found]
+def waiting(intent: Intent) -> RolloutStatus:
+    return not_begun(None, f"{intent.namespace}/{intent.worker}", intent.target, "no Job", LONG_AGO)
 
-    return asyncio.run(SkippedHooks(read, lambda: NOW).has(intent, changed))
+
+def records(
+    *intents: Intent, changed: datetime = LONG_AGO, statuses: Sequence[RolloutStatus] = ()
+) -> RolloutsInCluster:
+    jobless = {f"{intent.namespace}/{intent.worker}": changed for intent in intents}
+    shown = {status.worker: status for status in (*map(waiting, intents), *statuses)}
+    return RolloutsInCluster(intents, tuple(statuses), tuple(shown.values()), (), jobless=jobless)
+
+
+def asked(found: RolloutsInCluster, *applications: Mapping[str, Any]) -> tuple[RolloutsInCluster, list[str]]:
+    """What is found if each application that is asked for has one of these documents, or cannot be read."""
+    names: list[str] = []
+
+    async def read(name: str, _: Deadline) -> Sequence[Mapping[str, Any]]:
+        names.append(name)
+        if not applications:
+            raise KeyError("whatever it is")
+        return applications
+
+    return asyncio.run(with_skipped_hooks(found, read, Deadline(5), NOW)), names
+
+
+def is_skipped(found: Mapping[str, Any], intent: Intent = INTENT, changed: datetime = LONG_AGO) -> bool:
+    return bool(asked(records(intent, changed=changed), found)[0].skipped)
 
 
 def test_hook_is_skipped_a_minute_after_a_sync_of_some_resources_that_succeeded() -> None:
@@ -67,20 +91,55 @@ def test_hook_counts_as_skipped_only_if_all_says_so(found: Mapping[str, Any]) ->
     assert not is_skipped(found)
 
 
-def test_intent_without_an_application_asks_nobody() -> None:
-    assert not is_skipped({}, replace(INTENT, application=""))
+@pytest.mark.parametrize(
+    ("more", "phase", "says"),
+    [
+        ({}, Phase.BLOCKED, "; run `argocd app sync pay`"),
+        ({"is_mended": True}, Phase.WAITING, "; `twgen tick` takes it over within minutes, or run `argocd"),
+        ({"taken_over": INTENT.hash}, Phase.WAITING, "; `twgen tick` takes it over within minutes, or run"),
+    ],
+    ids=["nobody mends it", "tick will", "tick has begun to"],
+)
+def test_skipped_hook_is_told_with_the_command_that_runs_it(
+    more: dict[str, Any], phase: Phase, says: str
+) -> None:
+    found, _ = asked(records(replace(INTENT, **more)), application())
+    [status] = found.shown
+    assert (status.phase, status.reason, status.since) == (phase, "HookSkipped", LONG_AGO)
+    message = (
+        f"the rollout of {SPEC.build_id} has not begun: Argo CD applied this commit without its hooks{says}"
+    )
+    assert status.message.startswith(message)
+
+
+@pytest.mark.parametrize(("phase", "is_skipped"), [(Phase.WAITING, True), (Phase.SETTLED, False)])
+def test_rollout_that_has_begun_is_taken_over_only_if_it_has_work_and_says_what_it_did(
+    phase: Phase, *, is_skipped: bool
+) -> None:
+    begun = replace(waiting(INTENT), phase=phase, reason="RampPaused", intent=INTENT.hash)
+    found, _ = asked(records(INTENT, statuses=[begun]), application())
+    assert found.skipped == ({"shop/payments"} if is_skipped else set())
+    assert found.shown == (begun,)
+
+
+@pytest.mark.parametrize("name", ["", "../../../../../api/v1/namespaces/prod/services/x?y=_z", "a_b_c", "A"])
+def test_nobody_is_asked_for_what_is_no_name_of_an_application(name: str) -> None:
+    found, names = asked(records(replace(INTENT, application=name)), application())
+    assert (found.skipped, names) == (set(), [])
 
 
 def test_application_is_asked_for_once_and_one_that_cannot_be_read_has_skipped_nothing() -> None:
-    asked: list[str] = []
+    other = replace(INTENT, worker="mail")
+    found, names = asked(records(INTENT, other))
+    assert (found.skipped, names) == (set(), ["pay"])
+    assert found.shown == records(INTENT, other).shown
 
-    async def read(name: str) -> list[Mapping[str, Any]]:
-        asked.append(name)
-        raise StateUnavailable("Argo CD does not permit it")
 
-    hooks = SkippedHooks(read, lambda: NOW)
-    assert [asyncio.run(hooks.has(INTENT, LONG_AGO)) for _ in range(2)] == [False, False]
-    assert asked == ["pay"]
+def test_names_that_one_namespace_invents_hold_up_no_other() -> None:
+    many = [replace(INTENT, worker=f"w{number}", application=f"a{number}") for number in range(50)]
+    _, names = asked(records(*many, replace(INTENT, namespace="mail", application="own")), application())
+    assert len(names) == 11
+    assert "own" in names
 
 
 class Cluster:
@@ -109,7 +168,9 @@ def test_application_of_a_cluster_is_found_by_the_name_that_its_objects_have(
     tracked: str, *, everywhere: bool, paths: list[str]
 ) -> None:
     cluster = Cluster(everywhere=everywhere)
-    found = asyncio.run(applications_called(cast("KubernetesClient", cluster), Deadline(5), tracked))
+    found = asyncio.run(
+        applications_called(cast("KubernetesClient", cluster), "argocd", tracked, Deadline(5))
+    )
     assert found == [application()]
     assert [path for path, _ in cluster.asked] == paths
     if paths[0] == "applications":

@@ -128,6 +128,33 @@ def test_pod_whose_job_is_gone_is_waited_for() -> None:
     assert read(cluster).older_pods == ("left-over",)
 
 
+def test_rollout_in_place_of_a_hook_goes_on_only_until_that_has_a_job() -> None:
+    cluster = Cluster()
+    reader = RolloutReader(cast("KubernetesClient", cluster), OLD, in_place_of_hook=True)
+
+    def state() -> RolloutInCluster:
+        return asyncio.run(reader.read(Deadline(5)))
+
+    assert state() == RolloutInCluster()
+    cluster.pods = [at(5, "of-a-deleted-job")]
+    assert state().older_pods == ("of-a-deleted-job",), "it may still move the traffic"
+    cluster.pods = []
+    cluster.jobs = [at(5, "its-hook")]
+    assert state() == RolloutInCluster(is_superseded=True)
+
+
+@pytest.mark.parametrize(("has_ended", "goes_on"), [(True, True), (False, False)])
+def test_hook_that_ended_before_its_intent_was_made_again_takes_nothing_back(
+    *, has_ended: bool, goes_on: bool
+) -> None:
+    cluster = Cluster()
+    cluster.intent["metadata"]["creationTimestamp"] = "2026-11-21T12:30:00Z"
+    end = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-21T12:10:00Z"}
+    cluster.jobs = [{**at(5, "its-hook"), "status": {"conditions": [end] if has_ended else []}}]
+    reader = RolloutReader(cast("KubernetesClient", cluster), OLD, in_place_of_hook=True)
+    assert asyncio.run(reader.read(Deadline(5))).is_superseded is not goes_on
+
+
 @pytest.mark.parametrize("change", [{"namespace": "mail"}, {"worker": "another"}, {"target": "v9"}])
 def test_intent_speaks_only_for_its_own_worker_in_its_own_namespace(change: dict[str, str]) -> None:
     spec = replace(a_spec(), has_custom_build_id=False)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, cast
 
 import pytest
@@ -20,7 +19,7 @@ from twgen.reading import kubernetes
 from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster, specs_of_intents
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.records.rollout_status import write_rollout_status
-from twgen.versioning.names import HOOK, INTENT_HASH, TAKEN_OVER, TRACKING_ID
+from twgen.versioning.names import HOOK, INTENT_HASH, TAKEN_OVER
 
 
 class Fleet:
@@ -45,9 +44,8 @@ class Fleet:
             return 403, {"message": "jobs.batch is forbidden"}
         return 200, {"items": [*self.jobs] if path.endswith("jobs") else [*self.intents, self.status]}
 
-    def read(self, namespace: str = "shop", is_skipped: Any = None) -> RolloutsInCluster:
-        client = cast("KubernetesClient", self)
-        return asyncio.run(rollouts_in_cluster(client, namespace, Deadline(5), is_skipped))
+    def read(self, namespace: str = "shop") -> RolloutsInCluster:
+        return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), namespace, Deadline(5)))
 
 
 def in_cluster(intent: Intent) -> dict[str, Any]:
@@ -157,62 +155,44 @@ def test_intent_of_a_hook_that_has_no_job_yet_says_what_it_waits_for() -> None:
     ) in shown.message
 
 
-@pytest.mark.parametrize(
-    ("intent", "phase", "says"),
-    [
-        (HOOKED, Phase.BLOCKED, "; run `argocd app sync shop`"),
-        (
-            replace(HOOKED, is_mended=True),
-            Phase.WAITING,
-            "; `twgen tick` takes it over within minutes, or run `argocd app sync shop`",
-        ),
-    ],
-)
-def test_hook_that_argocd_skipped_is_told_since_the_intent_changed(
-    intent: Intent, phase: Phase, says: str
-) -> None:
-    asked: list[tuple[str, str]] = []
-
-    async def is_skipped(intent: Intent, changed: datetime) -> bool:
-        asked.append((intent.application, format_time(changed)))
-        return True
-
-    fleet = Fleet(job_of("of-v2", 1, intent="older"), intent=intent, intent_of_status="older")
-    metadata = fleet.intents[0]["metadata"]
-    metadata["annotations"][TRACKING_ID] = "shop:/ConfigMap:shop/payments-rollout"
+def test_intent_without_a_job_is_as_old_as_the_last_change_of_its_manager() -> None:
+    fleet = Fleet(job_of("of-v2", 1, intent="older"), intent=HOOKED, intent_of_status="older")
     hash_field = {"f:metadata": {"f:annotations": {f"f:{INTENT_HASH}": {}}}}
-    metadata["managedFields"] = [
+    fleet.intents[0]["metadata"]["managedFields"] = [
         {"manager": "argocd-controller", "time": "2026-11-21T12:30:00Z", "fieldsV1": hash_field},
         {"manager": "kubectl", "time": "2026-11-21T12:45:00Z", "fieldsV1": {"f:data": {}}},
     ]
-    found = fleet.read(is_skipped=is_skipped)
+    found = fleet.read()
     [shown] = found.shown
-    message = (
-        f"the rollout of {SPEC.build_id} has not begun: Argo CD applied this commit without its hooks{says}"
-    )
-    assert (shown.phase, shown.reason, shown.message) == (phase, "HookSkipped", message)
-    assert asked == [("shop", "2026-11-21T12:30:00Z")]
     assert format_time(shown.since) == "2026-11-21T12:30:00Z"
-    assert found.skipped == {"shop/payments"}
     assert {worker: format_time(at) for worker, at in found.jobless.items()} == {
         "shop/payments": "2026-11-21T12:30:00Z"
     }
 
 
 @pytest.mark.parametrize(
-    ("intent", "jobs"),
-    [(INTENT, ()), (replace(INTENT, is_for_tick=True), ()), (HOOKED, ("job",)), (HOOKED, ("forbidden",))],
-    ids=["tracked Job", "by tick", "its hook runs", "nobody may see Jobs"],
+    ("intent", "job", "is_jobless"),
+    [
+        (INTENT, None, True),
+        (replace(INTENT, is_for_tick=True), None, False),
+        (HOOKED, "runs", False),
+        (HOOKED, "ended", False),
+        (HOOKED, "ended before", True),
+        (HOOKED, "runs since before", False),
+        (INTENT, "ended before", False),
+        (HOOKED, "forbidden", False),
+    ],
 )
-def test_no_hook_is_skipped_where_there_is_none_or_one_may_run(intent: Intent, jobs: Sequence[str]) -> None:
-    async def is_skipped(*_: object) -> bool:
-        raise AssertionError("nobody needs to ask Argo CD")
-
-    works = job_of("works", 7, ended=False, intent=INTENT.hash)
-    found = Fleet(
-        *((works if job == "job" else job) for job in jobs), intent=intent, intent_of_status="older"
-    )
-    assert found.read(is_skipped=is_skipped).skipped == set()
+def test_intent_needs_a_job_unless_one_has_it_or_may_have_it(
+    intent: Intent, job: str | None, *, is_jobless: bool
+) -> None:
+    """A hook that ended before its intent was made again runs again with a full sync only."""
+    works = job_of("works", 7, ended=bool(job and "ended" in job), intent=INTENT.hash)
+    jobs: Sequence[Any] = () if job is None else ("forbidden",) if job == "forbidden" else (works,)
+    fleet = Fleet(*jobs, intent=intent, intent_of_status="older")
+    if job and "before" in job:
+        fleet.intents[0]["metadata"]["creationTimestamp"] = "2026-11-21T13:00:01Z"
+    assert ("shop/payments" in fleet.read().jobless) is is_jobless
 
 
 def test_rollout_that_tick_took_over_needs_no_job_until_its_hook_has_one() -> None:

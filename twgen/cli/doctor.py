@@ -49,7 +49,7 @@ from twgen.planning.diagnosis.rights import (
 from twgen.planning.plan import make_plan
 from twgen.planning.reads import unread_lines
 from twgen.planning.rollout import overdue
-from twgen.reading.hooks import SkippedHooks, applications_called
+from twgen.reading.hooks import applications_called, with_skipped_hooks
 from twgen.reading.installation.cluster import (
     absent_accounts,
     clock_ahead,
@@ -256,9 +256,11 @@ class Examination:
 
     async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> Mapping[str, Intent]:
         """Read intents and statuses; returns the intents by worker."""
-        hooks = SkippedHooks(partial(applications_called, client, self._deadline), clock)
+        called, deadline = partial(applications_called, client, self.argocd_namespace), self._deadline
         read = [
-            await rollouts_in_cluster(client, namespace, self._deadline, hooks.has)
+            await with_skipped_hooks(
+                await rollouts_in_cluster(client, namespace, self._deadline), called, deadline, clock()
+            )
             for namespace in namespaces
         ]
         specs_read, unusable = specs_of_intents([intent for records in read for intent in records.intents])

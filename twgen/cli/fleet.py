@@ -12,12 +12,13 @@ from twgen.cli.following import Patience, RolloutState, follow
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import is_terminal, wants_tree, warn, write
 from twgen.cli.settings import Settings, clock
+from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import as_expected, overdue
-from twgen.reading.hooks import SkippedHooks, applications_called
+from twgen.reading.hooks import USUAL_NAMESPACE, applications_called, with_skipped_hooks
 from twgen.reading.installation.cluster import read_orphans
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import STATUS
@@ -161,9 +162,9 @@ def read_fleet(servers: Servers, settings: Settings, namespace: str, warned: set
 
 
 async def _read(client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
-    deadline = settings.reading_deadline()
-    hooks = SkippedHooks(partial(applications_called, client, deadline), clock)
-    records = await rollouts_in_cluster(client, namespace, deadline, hooks.has)
+    records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
+    read = partial(applications_called, client, USUAL_NAMESPACE)
+    records = await with_skipped_hooks(records, read, Deadline(settings.timeout), clock())
     warn(line for line in records.unusable if line not in warned)
     warned.update(records.unusable)
     return [overdue(status, clock()) for status in records.shown]

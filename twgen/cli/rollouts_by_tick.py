@@ -125,7 +125,7 @@ class RolloutsByTick:
         """Carry out an intent of this shard."""
         place = _Place(self, self._opened, metadata)
         plan = await carry_out(place, metadata.intent_hash, None)
-        if place.is_own:
+        if place.was_own:
             self.say(f"{place.name}: {how_it_ended(plan)}")
 
     def see(self, listed: Iterable[RolloutMetadata]) -> None:
@@ -216,20 +216,22 @@ class _Place(JobPlace):
     def __init__(self, rollouts: RolloutsByTick, opened: Connections, metadata: RolloutMetadata) -> None:
         super().__init__(opened, metadata.place, View(rollouts.say))
         self._rollouts, self._metadata = rollouts, metadata
-        self.is_own = False
+        self.was_own = False
 
     async def read_intent(self, intent_hash: str) -> Intent | None:
-        shard = self._rollouts.shard
+        shard, is_own = self._rollouts.shard, False
         try:
             intent = await super().read_intent(intent_hash)
             if intent and intent.is_by_tick:
-                self.is_own = shard.has(specs_of(intent).workers[0])
+                is_own = shard.has(specs_of(intent).workers[0])
         except UnusableIntent:
-            self.is_own = shard.is_first
-            if self.is_own:
+            self.was_own = shard.is_first
+            if self.was_own:
                 raise
             return None
-        return intent if self.is_own else None
+        # also an intent that was made again, for a Job
+        self.was_own |= is_own
+        return intent if is_own else None
 
     def servers(self, intent: Intent) -> ClusterServers:
         return _SharedServers(self._rollouts, self._metadata, self._opened, intent)

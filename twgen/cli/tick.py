@@ -20,7 +20,7 @@ from twgen.cli.rollouts_by_tick import RolloutsByTick, metadata_of
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of, steady
 from twgen.clients.argocd import ArgoCD
-from twgen.clients.deadline import AnswerDeadline
+from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.ports import TickServers
@@ -34,7 +34,7 @@ from twgen.planning.drivers import Shard
 from twgen.planning.reads import Unread
 from twgen.planning.rollout import overdue
 from twgen.planning.worker_status import AttachedRead, with_refusals
-from twgen.reading.hooks import SkippedHooks
+from twgen.reading.hooks import with_skipped_hooks
 from twgen.reading.objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.looks import Look, Memory
@@ -171,15 +171,19 @@ class _Checks(TickServers):
     async def _check(self) -> list[str]:
         """Do everything that is due and possible; the failures."""
         settings, client = self.settings, self.opened.cluster_for("tick")
-        is_skipped = SkippedHooks(self.refreshes.applications, clock).has if self.refreshes else None
-        deadline = AnswerDeadline(settings.timeout)
-        records = await rollouts_in_cluster(client, settings.namespace, deadline, is_skipped)
+        records = await rollouts_in_cluster(client, settings.namespace, AnswerDeadline(settings.timeout))
         status_of = {status.worker: status for status in records.statuses}
         specs, unusable = specs_of_intents(records.intents)
         failures = [*records.unusable, *unusable]
         is_own = {spec.worker_deployment: self.shard.has(spec) for _, spec in specs}
         if self.rollouts:
             self.rollouts.remember(records.intents, status_of)
+        if self.refreshes:
+            own = records._replace(intents=tuple(intent for intent, spec in specs if self.shard.has(spec)))
+            asked = await with_skipped_hooks(
+                own, self.refreshes.applications, Deadline(settings.timeout), clock()
+            )
+            records = records._replace(shown=asked.shown, skipped=asked.skipped)
         workers = [
             Worker(
                 intent,

@@ -156,7 +156,10 @@ def _drivers_left_out(settings: Settings, specs: Specs) -> Iterator[Problem]:
     of_policy = {id(spec.policy.document): spec for spec in specs.workers if operator.file}
     for spec in of_policy.values():
         if why := left_out(spec, operator):
-            yield Problem.at(spec.policy.document, "spec.driver", why)
+            # without a policy, the operator has chosen the driver
+            has_policy = spec.policy.document.value is not None
+            document, path = (spec.policy.document, "spec.driver") if has_policy else (spec.document, "spec")
+            yield Problem.at(document, path, why)
 
 
 def _in_files(validation: Validation, input_settings: Input, folder: str, failed: str) -> Validation:

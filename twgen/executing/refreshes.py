@@ -54,9 +54,9 @@ class Refreshes:
         """Close the connections to Argo CD."""
         self._argocd.close()
 
-    async def applications(self, tracked_as: str) -> list[Mapping[str, Any]]:
+    async def applications(self, tracked_as: str, deadline: Deadline) -> Sequence[Mapping[str, Any]]:
         """The application of that name, as `ArgoCD.application` reads it."""
-        return [await self._argocd.application(tracked_as, Deadline(self._timeout))]
+        return [await self._argocd.application(tracked_as, deadline)]
 
     async def ask(
         self, applications: Mapping[str, Sequence[Rendered]], now: datetime, steady: datetime

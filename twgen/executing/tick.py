@@ -37,7 +37,7 @@ from twgen.planning.requests import refused_without_job
 from twgen.planning.rollout import brought_up_to_date, is_news, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import AttachedRead, attached_to_read, make_status, rollout_status
-from twgen.records.intent import Intent
+from twgen.records.intent import TAKEN_BACK, Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.bugs import Bug
 
@@ -305,10 +305,12 @@ class Tick:
         Tick.
         """
         intent, name = worker.intent, worker.spec.worker_deployment
-        if intent.taken_over and not intent.is_taken_over:
-            await self.servers.writer(intent).take_over(lasts=False)
-            self.say(f"{name}: its hook carries out its rollout again, in place of tick")
-        if not worker.is_skipped or intent.is_taken_over:
+        if intent.taken_over and not intent.is_taken_over and self.allowed.rollouts:
+            with self._permitted(name, "cannot remove that tick took over its rollout", result):
+                await self.servers.writer(intent).take_over(lasts=False)
+                if intent.taken_over == TAKEN_BACK:
+                    self.say(f"{name}: its hook carries out its rollout again, in place of tick")
+        if not worker.is_skipped or (intent.is_taken_over and self.allowed.rollouts):
             return
         says = f"Argo CD applied {intent.target} without its hooks"
         if self.allowed.rollouts:

@@ -174,6 +174,8 @@ class TickInstallation(NamedTuple):
     """What its operator allows it to do; None: unknown."""
     pods: tuple[Seen, ...] = ()
     """Its Pods that do not run."""
+    asks_argocd: bool = True
+    """It has the address of an Argo CD."""
 
 
 @dataclass(frozen=True, slots=True)

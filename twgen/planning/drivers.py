@@ -55,16 +55,19 @@ def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tup
     If one of them cannot be a hook and no policy asks for one, all keep tracked Jobs, with one warning.
     """
     slow = [(spec, why) for spec in specs if (why := _why_no_hook(spec))]
-    if slow and not any(spec.policy.driver is Driver.HOOK for spec in specs):
+    if slow:
         first, why = slow[0]
         message = (
             f"{why}, and a sync should not wait for that: rollout.driver Hook of the OperatorConfig has no"
             " effect here, and the rollouts of all these workers are tracked Jobs"
         )
-        return tuple(specs), (Problem.at(first.document, "spec", message),)
+        drivers = {spec.policy.driver for spec in specs}
+        # a policy that asks for a hook is refused, and one that asks for a Job gets it
+        is_news = Driver.AUTO in drivers and Driver.HOOK not in drivers
+        return tuple(specs), (Problem.at(first.document, "spec", message),) if is_news else ()
     hook = [
         replace(spec, policy=replace(spec.policy, driver=Driver.HOOK))
-        if spec.policy.driver is Driver.AUTO and not _why_no_hook(spec)
+        if spec.policy.driver is Driver.AUTO
         else spec
         for spec in specs
     ]

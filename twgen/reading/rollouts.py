@@ -1,7 +1,7 @@
 """Reading rollouts in a cluster: whether one may continue, and the statuses that all of them wrote."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from twgen.model.rollout import Driver, EndedJob, JobReference, PendingRequest, 
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
-from twgen.planning.rollout import hook_skipped, left_alone, needs_a_rollout, not_begun
+from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
 from twgen.reading.kubernetes import (
     config_maps_path,
     owners_of,
@@ -29,7 +29,7 @@ from twgen.reading.kubernetes import (
     read_list,
     rollout_objects,
 )
-from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
+from twgen.records.intent import TAKEN_BACK, Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import is_of, parse_pending, parse_rollout_status
 from twgen.reporting.bugs import Bug
 from twgen.reporting.problems import Located, problem_lines
@@ -47,7 +47,6 @@ from twgen.yaml.source import Budget, Limits
 
 _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_TAKEN_BACK = "by its hook"
 _BY_TICK = "`twgen tick` begins it within seconds if tick.rollouts of its OperatorConfig is true"
 _OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
 """Anyone who may write ConfigMaps in one namespace must not use up the memory and time for the others."""
@@ -122,12 +121,10 @@ class RolloutReader:
     async def read(self, deadline: Deadline) -> RolloutInCluster:
         """Whether the intent is still the current one, and whether an earlier rollout still runs."""
         intent, name = self._intent, rollout_name(self._intent.worker)
-        jobs: list[Mapping[str, Any]] = []
-        pods: list[Mapping[str, Any]] = []
+        jobs, pods = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
+        own_job: Mapping[str, Any] | None = None
         if not self._alone_at:
             own_job, jobs, pods = await self._jobs_and_pods(deadline)
-            if own_job and self._in_place_of_hook:
-                return RolloutInCluster(is_superseded=True)
         # after the Jobs: an intent is applied before its Job, so with this intent, any other Job is older
         manifest = await _config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
@@ -137,6 +134,8 @@ class RolloutReader:
                 " the output of `twgen render`"
             )
         if (annotations.get(INTENT_HASH), value_at(manifest, "metadata", "uid")) != (intent.hash, intent.uid):
+            return RolloutInCluster(is_superseded=True)
+        if self._in_place_of_hook and own_job and not _is_over(own_job, manifest):
             return RolloutInCluster(is_superseded=True)
         version = str(value_at(manifest, "metadata", "resourceVersion"))
         if self._alone_at not in {"", version}:
@@ -168,9 +167,12 @@ class RolloutReader:
             pod
             for pod in pods
             if value_at(pod, "status", "phase") not in _ENDED
-            and not (self._has_intent(pod) and (not newest or owners_of(pod) <= {uid}))
+            and not (self._is_own(pod) and (not newest or owners_of(pod) <= {uid}))
         ]
         return newest, [job for job in jobs if job is not newest], older_pods
+
+    def _is_own(self, pod: Mapping[str, Any]) -> bool:
+        return self._has_intent(pod) and not self._in_place_of_hook
 
     def _has_intent(self, item: Mapping[str, Any]) -> bool:
         return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
@@ -201,7 +203,7 @@ class RolloutsInCluster(NamedTuple):
     jobless: Mapping[str, datetime] = {}
     """The workers whose intent has no Job but needs one, and when the intent last changed."""
     skipped: frozenset[str] = frozenset()
-    """Those of them whose hook Argo CD has skipped."""
+    """Those of them whose hook Argo CD has skipped, if that was asked, and that have work to do."""
 
 
 def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, WorkerSpec]], list[str]]:
@@ -220,16 +222,9 @@ def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, Work
 
 
 async def rollouts_in_cluster(
-    client: KubernetesClient,
-    namespace: str,
-    deadline: Deadline,
-    is_skipped: Callable[[Intent, datetime], Awaitable[bool]] | None = None,
+    client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> RolloutsInCluster:
-    """The rollouts in a namespace; empty: in all namespaces.
-
-    `is_skipped` tells of an intent without a Job, which last changed at that time, whether Argo CD has
-    skipped its hook. Without it, no hook counts as skipped.
-    """
+    """The rollouts in a namespace; empty: in all namespaces."""
     jobs: list[Mapping[str, Any]] | None = None
     unusable: list[str] = []
     try:
@@ -247,7 +242,7 @@ async def rollouts_in_cluster(
         for index, intent in enumerate(intents):
             key = _key(intent)
             if intent.is_taken_over and _has_job(intent, of_intent[key], applied[key]):
-                intents[index] = replace(intent, taken_over=_TAKEN_BACK)
+                intents[index] = replace(intent, taken_over=TAKEN_BACK)
         intent_of = {_worker_of(intent): intent for intent in intents}
         statuses = [
             _with_its_jobs(status, of_worker[status.worker], intent_of.get(status.worker))
@@ -255,21 +250,15 @@ async def rollouts_in_cluster(
         ]
     intent_of = {_worker_of(intent): intent for intent in intents}
     by_worker = {status.worker: status for status in statuses}
-    jobless, skipped, waiting = dict[str, datetime](), set[str](), dict[str, RolloutStatus]()
+    jobless, waiting = dict[str, datetime](), dict[str, RolloutStatus]()
     for worker, intent in intent_of.items():
         manifest = applied[_key(intent)]
         own_jobs = None if of_intent is None else of_intent[_key(intent)]
         if own_jobs is not None and not _has_job(intent, own_jobs, manifest):
-            jobless[worker] = changed = _changed(manifest)
-            if intent.has_hook and is_skipped and await is_skipped(intent, changed):
-                skipped.add(worker)
+            jobless[worker] = _changed(manifest)
         is_begun = worker in status_of and is_of(status_of[worker], intent)
-        if intent.is_rolled_out_by_hand or is_begun:
-            continue
-        status = _not_begun(intent, status_of.get(worker), own_jobs, manifest)
-        if worker in skipped and not intent.is_taken_over:
-            status = hook_skipped(status, intent.full_sync, is_mended=intent.is_mended)
-        waiting[worker] = status
+        if not (intent.is_rolled_out_by_hand or is_begun):
+            waiting[worker] = _not_begun(intent, status_of.get(worker), own_jobs, manifest)
     return RolloutsInCluster(
         intents=tuple(intents),
         statuses=tuple(status for _, status in sorted(by_worker.items())),
@@ -277,14 +266,18 @@ async def rollouts_in_cluster(
         unusable=tuple(unusable),
         ended=_ended(jobs or (), applied),
         jobless=jobless,
-        skipped=frozenset(skipped),
     )
 
 
 def _has_job(intent: Intent, own_jobs: Sequence[Mapping[str, Any]], applied: Mapping[str, Any]) -> bool:
-    """It has a Job, or needs none. A sync that makes an intent again also makes its hook again."""
+    """It has a Job, or needs none."""
     needs_none = intent.is_for_tick or intent.is_rolled_out_by_hand
-    return needs_none or any(not (intent.has_hook and is_older(job, applied)) for job in own_jobs)
+    return needs_none or any(not (intent.has_hook and _is_over(job, applied)) for job in own_jobs)
+
+
+def _is_over(hook: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
+    """A hook that has ended before its intent was made again: a full sync makes that hook again too."""
+    return bool(end_of_job(hook)) and is_older(hook, intent)
 
 
 async def _config_maps(

@@ -36,6 +36,8 @@ from twgen.yaml.writer import write_documents
 _SPECS = "specs.yaml"
 _BY_JOB = "applied by the Job"
 _BY_TICK = "taken over by tick"
+TAKEN_BACK = "by its hook"
+"""In place of the hash that an intent was taken over with: its hook has a Job now."""
 _PARTS = 2
 """Of the name of an application: its namespace, unless that is Argo CD's own, and its name."""
 _MOST_WARNINGS = 100

@@ -178,7 +178,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
 def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None) -> Iterator[Finding]:
     """Advice about hooks that this Argo CD may skip, unless tick would take over their rollouts."""
     hooks = [worker for worker in plan.workers if worker.spec.policy.driver is Driver.HOOK]
-    is_mended = tick and tick.may and tick.may.rollouts
+    is_mended = tick and tick.may and tick.may.rollouts and tick.asks_argocd
     numbers = version_of(argocd.version)
     runs_all = numbers and (numbers < _SKIPS_HOOKS_FROM or numbers in _SKIPS_NO_HOOKS)
     if hooks and not is_mended and not runs_all:
@@ -186,8 +186,8 @@ def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None
             f"its version ({argocd.version or 'unknown'}) may apply a commit without the hook of"
             f" {counted(len(hooks), 'worker')} with driver Hook, such as {hooks[0].spec.worker_deployment}",
             "the traffic then stays where it is, although the Application is Synced and Healthy",
-            "let tick take over such rollouts (tick.rollouts in its OperatorConfig), or use driver Job:"
-            " see docs/jobs.md",
+            "let tick take over such rollouts (it needs tick.rollouts in its OperatorConfig, and"
+            " TWGEN_ARGOCD_SERVER), or use driver Job: see docs/jobs.md",
             Severity.ADVICE,
         )
 

@@ -228,6 +228,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
                 may=may,
+                asks_argocd=bool(variables.get("TWGEN_ARGOCD_SERVER")),
             )
             ticks.append(tick)
     if len(ticks) > 1:
