@@ -401,7 +401,7 @@ def test_rollout_that_tick_took_over_is_left_to_a_hook_that_comes_later(
     taken: list[bool] = []
     events: list[tuple[str, str]] = []
     own = hooked().intent
-    still = hooked(taken_over=own.hash)._replace(is_skipped=True)
+    still = hooked(taken_over=own.hash)
     assert still.driver is Driver.TICK
 
     def check(known: Worker, takes_over: Callable[[bool], None] = taken.append, *, may: bool = True) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from tests.planning.situations import NOW, SPEC
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import StateUnavailable
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import not_begun
@@ -44,17 +45,19 @@ def records(
     return RolloutsInCluster(intents, tuple(statuses), tuple(shown.values()), (), jobless=jobless)
 
 
-def asked(found: RolloutsInCluster, *applications: Mapping[str, Any]) -> tuple[RolloutsInCluster, list[str]]:
+def asked(
+    found: RolloutsInCluster, *applications: Mapping[str, Any], now: datetime = NOW
+) -> tuple[RolloutsInCluster, list[str]]:
     """What is found if each application that is asked for has one of these documents, or cannot be read."""
     names: list[str] = []
 
     async def read(name: str, _: Deadline) -> Sequence[Mapping[str, Any]]:
         names.append(name)
         if not applications:
-            raise KeyError("whatever it is")
+            raise StateUnavailable("Argo CD does not permit it")
         return applications
 
-    return asyncio.run(with_skipped_hooks(found, read, Deadline(5), NOW)), names
+    return asyncio.run(with_skipped_hooks(found, read, 5, now)), names
 
 
 def is_skipped(found: Mapping[str, Any], intent: Intent = INTENT, changed: datetime = LONG_AGO) -> bool:
@@ -96,9 +99,8 @@ def test_hook_counts_as_skipped_only_if_all_says_so(found: Mapping[str, Any]) ->
     [
         ({}, Phase.BLOCKED, "; run `argocd app sync pay`"),
         ({"is_mended": True}, Phase.WAITING, "; `twgen tick` takes it over within minutes, or run `argocd"),
-        ({"taken_over": INTENT.hash}, Phase.WAITING, "; `twgen tick` takes it over within minutes, or run"),
     ],
-    ids=["nobody mends it", "tick will", "tick has begun to"],
+    ids=["nobody mends it", "tick will"],
 )
 def test_skipped_hook_is_told_with_the_command_that_runs_it(
     more: dict[str, Any], phase: Phase, says: str
@@ -135,11 +137,36 @@ def test_application_is_asked_for_once_and_one_that_cannot_be_read_has_skipped_n
     assert found.shown == records(INTENT, other).shown
 
 
-def test_names_that_one_namespace_invents_hold_up_no_other() -> None:
-    many = [replace(INTENT, worker=f"w{number}", application=f"a{number}") for number in range(50)]
-    _, names = asked(records(*many, replace(INTENT, namespace="mail", application="own")), application())
-    assert len(names) == 11
-    assert "own" in names
+def test_intent_that_tick_took_over_is_asked_for_no_more() -> None:
+    found, names = asked(records(replace(INTENT, taken_over=INTENT.hash)), application())
+    assert (found.skipped, names) == (set(), [])
+
+
+def test_names_that_one_namespace_invents_hold_up_no_other_and_each_has_its_turn() -> None:
+    many = [replace(INTENT, worker=f"w{number}", application=f"a{number}") for number in range(600)]
+    found = records(*many, replace(INTENT, namespace="mail", application="own"))
+    _, names = asked(found, application())
+    assert len(names) == 500
+    assert names.index("own") < 5
+    later = [asked(found, application(), now=NOW + timedelta(minutes=minute))[1] for minute in (100, 200)]
+    assert {*names, *later[0], *later[1]} == {"own", *(f"a{number}" for number in range(600))}
+
+
+def test_application_that_never_answers_leaves_time_for_the_others_and_a_bug_is_told() -> None:
+    slow = [replace(INTENT, worker=f"w{number}", application=f"a{number}") for number in range(4)]
+    found = records(*slow, replace(INTENT, application="bug", worker="b"), replace(INTENT, worker="payments"))
+
+    async def read(name: str, deadline: Deadline) -> Sequence[Mapping[str, Any]]:
+        if name.startswith("a"):
+            await deadline.bound("an application", asyncio.sleep(60))
+        if name == "bug":
+            raise KeyError("secret")
+        return [application()]
+
+    told = asyncio.run(with_skipped_hooks(found, read, 1, NOW))
+    assert told.skipped == {"shop/payments"}
+    [bug] = told.unusable
+    assert bug.startswith("application bug: ")
 
 
 class Cluster:

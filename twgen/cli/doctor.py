@@ -256,10 +256,13 @@ class Examination:
 
     async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> Mapping[str, Intent]:
         """Read intents and statuses; returns the intents by worker."""
-        called, deadline = partial(applications_called, client, self.argocd_namespace), self._deadline
+        called = partial(applications_called, client, self.argocd_namespace)
         read = [
             await with_skipped_hooks(
-                await rollouts_in_cluster(client, namespace, self._deadline), called, deadline, clock()
+                await rollouts_in_cluster(client, namespace, self._deadline),
+                called,
+                self.settings.timeout,
+                clock(),
             )
             for namespace in namespaces
         ]
@@ -297,7 +300,8 @@ class Examination:
             skipped={
                 worker: intents[worker].is_mended
                 for worker, reason in reason_of.items()
-                if reason == RoutingReason.HOOK_SKIPPED
+                # anyone who may write a status can give it this reason
+                if reason == RoutingReason.HOOK_SKIPPED and worker in intents
             },
             applications={
                 worker: intent.argocd_name for worker, intent in intents.items() if intent.application

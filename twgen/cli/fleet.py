@@ -12,7 +12,6 @@ from twgen.cli.following import Patience, RolloutState, follow
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import is_terminal, wants_tree, warn, write
 from twgen.cli.settings import Settings, clock
-from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.spec import WorkerSpec
@@ -164,7 +163,7 @@ def read_fleet(servers: Servers, settings: Settings, namespace: str, warned: set
 async def _read(client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
     records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
     read = partial(applications_called, client, USUAL_NAMESPACE)
-    records = await with_skipped_hooks(records, read, Deadline(settings.timeout), clock())
+    records = await with_skipped_hooks(records, read, settings.timeout, clock())
     warn(line for line in records.unusable if line not in warned)
     warned.update(records.unusable)
     return [overdue(status, clock()) for status in records.shown]

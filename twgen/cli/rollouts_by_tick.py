@@ -225,8 +225,8 @@ class _Place(JobPlace):
             if intent and intent.is_by_tick:
                 is_own = shard.has(specs_of(intent).workers[0])
         except UnusableIntent:
-            self.was_own = shard.is_first
-            if self.was_own:
+            if shard.is_first:
+                self.was_own = True
                 raise
             return None
         # also an intent that was made again, for a Job

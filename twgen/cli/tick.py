@@ -20,7 +20,7 @@ from twgen.cli.rollouts_by_tick import RolloutsByTick, metadata_of
 from twgen.cli.serving import Board, Exposed, serving
 from twgen.cli.settings import Settings, clock, settings_of, steady
 from twgen.clients.argocd import ArgoCD
-from twgen.clients.deadline import AnswerDeadline, Deadline
+from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.ports import TickServers
@@ -50,6 +50,7 @@ Item = TypeVar("Item")
 
 _FIELD_MANAGER = "twgen-tick"
 """The field manager of the statuses that no rollout writes."""
+_ASKS_NOBODY = "without --argocd-server, tick takes over no rollout whose hook Argo CD skips"
 _BEGINNINGS = 4
 """Of the workers, in as many looks."""
 _MISSED = 3
@@ -180,10 +181,12 @@ class _Checks(TickServers):
             self.rollouts.remember(records.intents, status_of)
         if self.refreshes:
             own = records._replace(intents=tuple(intent for intent, spec in specs if self.shard.has(spec)))
-            asked = await with_skipped_hooks(
-                own, self.refreshes.applications, Deadline(settings.timeout), clock()
-            )
+            read = self.refreshes.applications
+            asked = await with_skipped_hooks(own, read, settings.timeout, clock())
             records = records._replace(shown=asked.shown, skipped=asked.skipped)
+            failures += asked.unusable[len(records.unusable) :]
+        elif self.rollouts and any(intent.has_hook for intent, _ in specs) and self.tick.is_new(_ASKS_NOBODY):
+            warn([_ASKS_NOBODY])
         workers = [
             Worker(
                 intent,

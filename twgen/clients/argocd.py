@@ -160,14 +160,10 @@ def listed_config_maps(application: Mapping[str, Any]) -> dict[tuple[str, str], 
     }
 
 
-def last_sync(application: Mapping[str, Any], namespace: str, config_map: str) -> LastSync | None:
-    """The last operation of an application; None: there is none, or it does not manage this ConfigMap.
-
-    Anyone who may write a ConfigMap can name an application in it.
-    """
+def last_sync(application: Mapping[str, Any]) -> LastSync | None:
+    """The last operation of an application; None: there is none."""
     operation = value_at(application, "status", "operationState")
-    resource = listed_config_maps(application).get((namespace, config_map))
-    if not operation or not resource or resource.get("requiresPruning"):
+    if not operation:
         return None
     phase = value_at(operation, "phase")
     is_partial = bool(value_at(operation, "operation", "sync", "resources"))

@@ -34,11 +34,17 @@ from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
 from twgen.planning.reads import Unread, unread_lines
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.requests import refused_without_job
-from twgen.planning.rollout import brought_up_to_date, is_news, since_its_hook, since_when
+from twgen.planning.rollout import (
+    brought_up_to_date,
+    is_news,
+    needs_a_rollout,
+    since_its_hook,
+    since_when,
+)
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import AttachedRead, attached_to_read, make_status, rollout_status
 from twgen.records.intent import TAKEN_BACK, Intent
-from twgen.records.rollout_status import write_rollout_status
+from twgen.records.rollout_status import is_of, write_rollout_status
 from twgen.reporting.bugs import Bug
 
 _NAMESPACES_AT_ONCE = 8
@@ -74,6 +80,13 @@ class Worker(NamedTuple):
     def is_carried_out(self) -> bool:
         """A rollout in the cluster has not ended yet."""
         return not self.ended and self.driver is not Driver.NONE
+
+
+def _has_work(worker: Worker) -> bool:
+    """Its rollout has not begun, or not ended."""
+    status = worker.status
+    is_begun = status and is_of(status, worker.intent)
+    return not (status and is_begun) or needs_a_rollout(status.phase, status.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +323,8 @@ class Tick:
                 await self.servers.writer(intent).take_over(lasts=False)
                 if intent.taken_over == TAKEN_BACK:
                     self.say(f"{name}: its hook carries out its rollout again, in place of tick")
-        if not worker.is_skipped or (intent.is_taken_over and self.allowed.rollouts):
+        is_abandoned = intent.is_taken_over and not self.allowed.rollouts and _has_work(worker)
+        if not (worker.is_skipped or is_abandoned):
             return
         says = f"Argo CD applied {intent.target} without its hooks"
         if self.allowed.rollouts:

@@ -177,6 +177,11 @@ class TickInstallation(NamedTuple):
     asks_argocd: bool = True
     """It has the address of an Argo CD."""
 
+    @property
+    def takes_over(self) -> bool:
+        """It takes over rollouts whose hook Argo CD skips."""
+        return bool(self.may and self.may.rollouts and self.asks_argocd)
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:

@@ -62,7 +62,7 @@ class RoutingReason(StrEnum):
     """Argo CD applied the commit without its hooks, so no Job carries out the rollout.
 
     Run `argocd app sync`, which runs the hook. `twgen tick` takes the rollout over if `tick.rollouts` of the
-    OperatorConfig is true."""
+    OperatorConfig is true and it has `--argocd-server`."""
     LOOK_FAILED = "LookFailed", Until.READINESS
     """The rollout could not read Temporal or the cluster yet. It tries again.
 

@@ -2,92 +2,113 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
+from itertools import islice, zip_longest
 from typing import Any
 from urllib.parse import quote
 
-from twgen.clients.argocd import AT_ONCE, last_sync
+from twgen.clients.argocd import AT_ONCE, last_sync, listed_config_maps
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.reasons import RoutingReason
-from twgen.model.status import RolloutStatus
 from twgen.planning.drivers import hook_is_skipped, may_hook_come
 from twgen.planning.rollout import hook_skipped, needs_a_rollout
 from twgen.reading.kubernetes import read_path
 from twgen.reading.rollouts import RolloutsInCluster
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import is_of
+from twgen.reporting.bugs import Bug
 from twgen.versioning.names import rollout_name
 
 APPLICATIONS = "/apis/argoproj.io/v1alpha1"
 USUAL_NAMESPACE = "argocd"
-_MOST_APPLICATIONS = 10
-"""For each namespace of intents: one of them holds up no question about the others."""
+_MOST_APPLICATIONS = 500
+"""In one look."""
+_SHARES = 4
+"""An application that does not answer takes one of so many parts of the time of a look."""
 
 Read = Callable[[str, Deadline], Awaitable[Sequence[Mapping[str, Any]]]]
 """Reads applications by the name that their objects are tracked by."""
 
 
 async def with_skipped_hooks(
-    records: RolloutsInCluster, read: Read, deadline: Deadline, now: datetime
+    records: RolloutsInCluster, read: Read, seconds: float, now: datetime
 ) -> RolloutsInCluster:
     """The records, with the intents whose hooks Argo CD has skipped; those that cannot be read have none.
 
-    `read` finds the applications that are called so, and raises StateUnavailable or OutOfTime.
+    `read` finds the applications that are called so, and raises StateUnavailable or OutOfTime. All of them
+    are read within these seconds, and each within a part of them: others have their turn at the next look.
     """
-    of_namespace: defaultdict[str, dict[str, list[Intent]]] = defaultdict(dict)
-    for intent in records.intents:
-        since = records.jobless.get(f"{intent.namespace}/{intent.worker}")
-        # anyone who may write the intent chooses the name of the application
-        is_asked = intent.has_hook and since and not may_hook_come(since, now) and intent.argocd_name
-        known = of_namespace[intent.namespace]
-        if is_asked and (intent.application in known or len(known) < _MOST_APPLICATIONS):
-            known.setdefault(intent.application, []).append(intent)
-    names = {name for known in of_namespace.values() for name in known}
-    turns = asyncio.Semaphore(AT_ONCE)
+    asked = _asked(records, now)
+    deadline, turns = Deadline(seconds), asyncio.Semaphore(AT_ONCE)
+    skipped: dict[str, Intent] = {}
+    bugs: list[str] = []
 
-    async def found(name: str) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    async def ask(name: str) -> None:
         async with turns:
-            return name, await read(name, deadline)
+            if deadline.remaining <= 0:
+                return
+            try:
+                applications = await read(name, Deadline(min(deadline.remaining, seconds / _SHARES)))
+            except (StateUnavailable, OutOfTime):
+                return
+            except Exception as error:  # noqa: BLE001 - one application must not end the look at all others
+                bugs.append(Bug.of(f"application {name}", error))
+                return
+        for application in applications:
+            skipped.update(_skipped_in(application, asked[name]))
 
-    answers = await asyncio.gather(*map(found, sorted(names)), return_exceptions=True)
-    applications = dict(answer for answer in answers if not isinstance(answer, BaseException))
-    skipped = {
-        f"{intent.namespace}/{intent.worker}": intent
-        for known in of_namespace.values()
-        for name, intents in known.items()
-        for intent in intents
-        if _is_skipped(intent, applications.get(name, ()))
-    }
-    begun = {status.worker: status for status in records.statuses if status.intent}
+    await asyncio.gather(*map(ask, asked))
     return records._replace(
         shown=tuple(
-            _as_skipped(status, skipped[status.worker]) if status.worker in skipped else status
+            hook_skipped(status, intent.full_sync, is_mended=intent.is_mended)
+            if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN and (intent := skipped.get(status.worker))
+            else status
             for status in records.shown
         ),
-        skipped=frozenset(
-            worker
-            for worker, intent in skipped.items()
-            if not ((status := begun.get(worker)) and is_of(status, intent))
-            or needs_a_rollout(status.phase, status.reason)
-        ),
+        skipped=frozenset(skipped),
+        unusable=(*records.unusable, *bugs),
     )
 
 
-def _as_skipped(status: RolloutStatus, intent: Intent) -> RolloutStatus:
-    """The status, which says so if the rollout has not begun."""
-    if status.reason != RoutingReason.ROLLOUT_NOT_BEGUN:
-        return status
-    is_mended = intent.is_mended or intent.is_taken_over
-    return hook_skipped(status, intent.full_sync, is_mended=is_mended)
+def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]:
+    """The intents whose hook may be skipped, by their applications in the order of the questions.
+
+    Anyone who may write intents can name as many applications as he likes: the namespaces take turns, and
+    each begins with another application in each minute.
+    """
+    status_of = {status.worker: status for status in records.statuses}
+    intents_of: defaultdict[str, list[Intent]] = defaultdict(list)
+    names_of: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for intent in records.intents:
+        worker = f"{intent.namespace}/{intent.worker}"
+        since, status = records.jobless.get(worker), status_of.get(worker)
+        is_idle = status and is_of(status, intent) and not needs_a_rollout(status.phase, status.reason)
+        may_be_skipped = intent.has_hook and since and not may_hook_come(since, now) and not is_idle
+        if may_be_skipped and intent.argocd_name and not intent.is_taken_over:
+            intents_of[intent.application].append(intent)
+            names_of[intent.namespace][intent.application] = None
+    minute = int(now.timestamp() // 60)
+    rotated = [
+        [*names][minute % len(names) :] + [*names][: minute % len(names)] for names in names_of.values()
+    ]
+    in_turn = dict.fromkeys(name for names in zip_longest(*rotated) for name in names if name)
+    return {name: intents_of[name] for name in islice(in_turn, _MOST_APPLICATIONS)}
 
 
-def _is_skipped(intent: Intent, applications: Sequence[Mapping[str, Any]]) -> bool:
-    place = intent.namespace, rollout_name(intent.worker)
-    syncs = [last_sync(application, *place) for application in applications]
-    return any(sync and hook_is_skipped(sync) for sync in syncs)
+def _skipped_in(application: Mapping[str, Any], intents: Iterable[Intent]) -> Iterator[tuple[str, Intent]]:
+    """The workers of these intents that the application renders and whose hooks its last sync left out."""
+    sync = last_sync(application)
+    if not sync or not hook_is_skipped(sync):
+        return
+    managed = listed_config_maps(application)
+    for intent in intents:
+        item = managed.get((intent.namespace, rollout_name(intent.worker)))
+        if item and not item.get("requiresPruning"):
+            yield f"{intent.namespace}/{intent.worker}", intent
 
 
 async def applications_called(

@@ -128,11 +128,14 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
                 _DOES_NOT_MOVE,
                 f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
+    tick = installation.tick
     for worker, is_mended in sorted(installation.skipped.items()):
         yield Finding(
             worker,
             "Argo CD applied this commit without its hooks",
-            f"{_DOES_NOT_MOVE} until tick takes it over" if is_mended else _DOES_NOT_MOVE,
+            f"{_DOES_NOT_MOVE} until tick takes it over"
+            if is_mended and tick and tick.takes_over
+            else _DOES_NOT_MOVE,
             f"run its hook: {_applied_again(installation.applications.get(worker, ''))}",
         )
     for worker, why in sorted(installation.failing.items()):

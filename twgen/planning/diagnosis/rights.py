@@ -80,7 +80,7 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
     for namespace, right in product(watched, _ROLLOUTS):
         if Driver.TICK in drivers:
             yield Need(account, namespace, right, "it cannot roll out the workers there", Severity.PROBLEM)
-        elif Driver.HOOK in drivers and tick.may and tick.may.rollouts:
+        elif Driver.HOOK in drivers and tick.takes_over:
             without_it = "it cannot take over rollouts whose hook Argo CD skips"
             yield Need(account, namespace, right, without_it, Severity.ADVICE)
 

@@ -31,6 +31,7 @@ _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
+_ARGOCD_SERVER = "TWGEN_ARGOCD_SERVER"
 _TICK = "twgen-tick"
 """Its name in deploy/tick."""
 _FALSE = {"", "0", "f", "false", "n", "no", "off"}
@@ -228,7 +229,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
                 may=may,
-                asks_argocd=bool(variables.get("TWGEN_ARGOCD_SERVER")),
+                asks_argocd=_ARGOCD_SERVER in variables or _ARGOCD_SERVER in str(container.get("env")),
             )
             ticks.append(tick)
     if len(ticks) > 1:
