@@ -114,11 +114,19 @@ def test_skipped_hook_is_told_with_the_command_that_runs_it(
     assert status.message.startswith(message)
 
 
-@pytest.mark.parametrize(("phase", "is_skipped"), [(Phase.WAITING, True), (Phase.SETTLED, False)])
+@pytest.mark.parametrize(
+    ("phase", "reason", "is_skipped"),
+    [
+        (Phase.WAITING, "RampPaused", True),
+        (Phase.BLOCKED, "RolloutEnded", True),
+        (Phase.BLOCKED, "Aborted", False),
+        (Phase.SETTLED, "Settled", False),
+    ],
+)
 def test_rollout_that_has_begun_is_taken_over_only_if_it_has_work_and_says_what_it_did(
-    phase: Phase, *, is_skipped: bool
+    phase: Phase, reason: str, *, is_skipped: bool
 ) -> None:
-    begun = replace(waiting(INTENT), phase=phase, reason="RampPaused", intent=INTENT.hash)
+    begun = replace(waiting(INTENT), phase=phase, reason=reason, intent=INTENT.hash)
     found, _ = asked(records(INTENT, statuses=[begun]), application())
     assert found.skipped == ({"shop/payments"} if is_skipped else set())
     assert found.shown == (begun,)

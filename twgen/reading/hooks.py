@@ -86,9 +86,13 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
     for intent in records.intents:
         worker = f"{intent.namespace}/{intent.worker}"
         since, status = records.jobless.get(worker), status_of.get(worker)
-        is_idle = status and is_of(status, intent) and not needs_a_rollout(status.phase, status.reason)
-        may_be_skipped = intent.has_hook and since and not may_hook_come(since, now) and not is_idle
-        if may_be_skipped and intent.argocd_name and not intent.is_taken_over:
+        if not (intent.has_hook and intent.argocd_name and since) or may_hook_come(since, now):
+            continue
+        # a rollout by tick ends like this if somebody replaces the intent, without tick's annotation
+        has_ended = status and status.reason == RoutingReason.ROLLOUT_ENDED
+        is_begun = status and is_of(status, intent) and not has_ended
+        is_idle = status and is_begun and not needs_a_rollout(status.phase, status.reason)
+        if not (is_idle or intent.is_taken_over):
             intents_of[intent.application].append(intent)
             names_of[intent.namespace][intent.application] = None
     minute = int(now.timestamp() // 60)

@@ -243,12 +243,12 @@ async def rollouts_in_cluster(
             key = _key(intent)
             if intent.is_taken_over and _has_job(intent, of_intent[key], applied[key]):
                 intents[index] = replace(intent, taken_over=TAKEN_BACK)
-        intent_of = {_worker_of(intent): intent for intent in intents}
+    intent_of = {_worker_of(intent): intent for intent in intents}
+    if of_worker is not None:
         statuses = [
             _with_its_jobs(status, of_worker[status.worker], intent_of.get(status.worker))
             for status in statuses
         ]
-    intent_of = {_worker_of(intent): intent for intent in intents}
     by_worker = {status.worker: status for status in statuses}
     jobless, waiting = dict[str, datetime](), dict[str, RolloutStatus]()
     for worker, intent in intent_of.items():
