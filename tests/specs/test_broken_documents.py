@@ -119,7 +119,7 @@ def test_message_about_a_broken_document_is_one_line_for_people(value: dict[str,
     for line in problem_lines([(problem, 1) for problem in told]):
         assert line.isprintable()
         # None is also a value of some fields
-        text = re.sub("(?:Job, |Render, |write )None", "", line)
+        text = re.sub("(?:Tick, |Render, |write )None", "", line)
         assert not re.search(r"\bNone\b|\bdict\b|<class|Error\(", text), line
         assert len(line) < 1000
 
