@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,3 +37,14 @@ def story(tmp_path: Path) -> Path:
         (tmp_path / "specs" / f"{document['kind'].lower()}.json").write_text(json.dumps(document))
     (tmp_path / "snapshot.json").write_text(json.dumps(case["snapshot"]).replace('"twc"', '"twgen/twc"'))
     return tmp_path
+
+
+def write_policy(story: Path, **spec: Any) -> None:
+    """Add a RolloutPolicy to the folder `specs` of a story: for all workers, unless `workerRef` names one."""
+    policy = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": spec,
+    }
+    (story / "specs" / "policy.json").write_text(json.dumps(policy))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import ENVIRONMENT
-from tests.cli.conftest import TWGEN, Run
+from tests.cli.conftest import TWGEN, Run, write_policy
 from twgen.yaml.reader import read_documents
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z")
@@ -71,13 +71,7 @@ def test_colour_is_for_terminals_or_on_demand(run: Run, color: str, *, coloured:
 
 
 def test_identity_of_the_option_wins_and_has_the_prefix_of_that_of_a_policy(run: Run, story: Path) -> None:
-    policy = {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "RolloutPolicy",
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {"identity": "payments/prod-eu"},
-    }
-    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    write_policy(story, identity="payments/prod-eu")
     assert "twgen.io/identity: twgen/payments/prod-eu" in run("render", "specs", *WORLD).stdout
     for identity in ("me", "twgen/me"):
         assert (

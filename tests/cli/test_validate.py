@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, write_policy
 from tests.json_schemas import schema_problems
 from tests.specs.test_imports import deployment
 from twgen.model.problem import Document
@@ -225,13 +225,7 @@ def test_templates_of_one_chart_are_one_problem(run: Run, story: Path) -> None:
 def test_what_is_in_a_file_that_cannot_be_read_is_not_told_to_be_missing(
     run: Run, story: Path, broken: str
 ) -> None:
-    policy = {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "RolloutPolicy",
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {"workerRef": {"name": "helloworld"}},
-    }
-    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    write_policy(story, workerRef={"name": "helloworld"})
     other = json.loads((story / "specs" / "workerdeployment.json").read_text())
     other["metadata"]["name"] = "goodbye"
     (story / "specs" / "goodbye.json").write_text(json.dumps(other))
@@ -441,13 +435,7 @@ def test_strict_raises_the_level_of_a_warning_and_not_its_rule(run: Run, story: 
 def test_driver_without_an_image_is_a_warning_at_a_terminal_and_an_error_in_argo_cd(
     run: Run, story: Path, driver: str
 ) -> None:
-    policy = {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "RolloutPolicy",
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {"driver": driver},
-    }
-    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    write_policy(story, driver=driver)
     operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
     (story / "operator.json").write_text(json.dumps(operator))
     given = ("--operator-config", "operator.json")
@@ -493,13 +481,7 @@ def test_operator_gives_hooks_to_all_workers_in_one_line_unless_one_of_them_cann
     assert rendered.stdout.count("kind: Job\n") == 1
     warning = "workerdeployment.json:1: spec: its strategy is Manual, and a sync should not wait for that: "
     assert rendered.stderr.count(warning) == 1
-    policy = {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "RolloutPolicy",
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {"driver": "Hook"},
-    }
-    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    write_policy(story, driver="Hook")
     assert "argocd.argoproj.io/hook: Sync,PostSync" in run(*render).stdout, "its policy asks for it"
 
 
@@ -532,16 +514,10 @@ def test_hook_beside_a_tracked_job_would_hold_up_every_sync(
     image: str,
     refused: bool,  # noqa: FBT001 - a row of the table
 ) -> None:
-    policy = {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "RolloutPolicy",
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {"driver": driver},
-    }
+    write_policy(story, driver=driver)
     rollout = {"rollout": {"image": image}} if image else {}
     operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", **rollout}
     (story / "operator.json").write_text(json.dumps(operator))
-    (story / "specs" / "policy.json").write_text(json.dumps(policy))
     (story / "specs" / "hook.json").write_text(json.dumps(HOOKED))
     ended = run("validate", "specs", "--operator-config", "operator.json")
     assert ended.returncode == int(refused), ended

@@ -290,13 +290,13 @@ def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: in
     assert [one.remedy for one in told] == ["apply it again: `argocd app sync argocd/pay`"] * is_told
 
 
-@pytest.mark.parametrize("is_mended", [True, False])
-def test_hook_that_argocd_skipped_is_told_with_the_command_that_runs_it(*, is_mended: bool) -> None:
-    skipped = {"shop/pay": is_mended}
+@pytest.mark.parametrize("tick_takes_over", [True, False])
+def test_hook_that_argocd_skipped_is_told_with_the_command_that_runs_it(*, tick_takes_over: bool) -> None:
+    skipped = {"shop/pay": tick_takes_over}
     tick = TICK._replace(may=TickSettings(rollouts=True))
     [told] = found(Installation(skipped=skipped, applications={"shop/pay": "argocd/pay"}, tick=tick))
     assert told.says == "Argo CD applied this commit without its hooks"
-    assert told.because == f"its traffic does not move{' until tick takes it over' * is_mended}"
+    assert told.because == f"its traffic does not move{' until tick takes it over' * tick_takes_over}"
     assert told.remedy == "run its hook: `argocd app sync argocd/pay`"
 
 

@@ -98,9 +98,13 @@ def test_hook_counts_as_skipped_only_if_all_says_so(found: Mapping[str, Any]) ->
     ("more", "phase", "says"),
     [
         ({}, Phase.BLOCKED, "; run `argocd app sync pay`"),
-        ({"is_mended": True}, Phase.WAITING, "; `twgen tick` takes it over within minutes, or run `argocd"),
+        (
+            {"tick_takes_over": True},
+            Phase.WAITING,
+            "; `twgen tick` takes it over within minutes, or run `argocd",
+        ),
     ],
-    ids=["nobody mends it", "tick will"],
+    ids=["nobody takes it over", "tick will"],
 )
 def test_skipped_hook_is_told_with_the_command_that_runs_it(
     more: dict[str, Any], phase: Phase, says: str

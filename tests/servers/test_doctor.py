@@ -326,7 +326,9 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
     assert eventually(lambda: not [one for one in i.seen() if one["about"] == account])
 
 
-def test_account_of_the_teams_own_is_mended_by_the_commands_that_are_told(installation: Installed) -> None:
+def test_account_of_the_teams_own_tick_takes_over_by_the_commands_that_are_told(
+    installation: Installed,
+) -> None:
     i = installation
     i.cluster.apply(i.rendered(serviceAccountName="payments"))
     i.mend(one for one in i.seen() if "this ServiceAccount does not exist" in one["says"])
@@ -436,7 +438,7 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
     assert told(i.seen("workers", argocd=home)) == told(found)
 
 
-def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_are_told(
+def test_plugin_without_what_its_operator_says_tick_takes_over_by_the_commands_that_are_told(
     installation: Installed,
 ) -> None:
     i = installation
@@ -474,7 +476,7 @@ def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_ar
     assert eventually(lambda: i.seen("workers", code=0) == [])
 
 
-def test_tick_that_cannot_look_is_mended_by_the_command_that_is_told(installation: Installed) -> None:
+def test_tick_that_cannot_look_tick_takes_over_by_the_command_that_is_told(installation: Installed) -> None:
     i = installation
     labels = {"app.kubernetes.io/name": "twgen-tick"}
     variables = [{"name": "TWGEN_ALL_NAMESPACES", "value": "true"}]

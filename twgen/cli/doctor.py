@@ -298,7 +298,7 @@ class Examination:
                 and not (intents[worker].is_paused or intents[worker].is_by_tick)
             },
             skipped={
-                worker: intents[worker].is_mended
+                worker: intents[worker].tick_takes_over
                 for worker, reason in reason_of.items()
                 # anyone who may write a status can give it this reason
                 if reason == RoutingReason.HOOK_SKIPPED and worker in intents

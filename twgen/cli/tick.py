@@ -177,12 +177,13 @@ class _Checks(TickServers):
         specs, unusable = specs_of_intents(records.intents)
         failures = [*records.unusable, *unusable]
         is_own = {spec.worker_deployment: self.shard.has(spec) for _, spec in specs}
+        own = [(intent, spec) for intent, spec in specs if is_own[spec.worker_deployment]]
         if self.rollouts:
             self.rollouts.remember(records.intents, status_of)
         if self.refreshes:
-            own = records._replace(intents=tuple(intent for intent, spec in specs if self.shard.has(spec)))
+            own_records = records._replace(intents=tuple(intent for intent, _ in own))
             read = self.refreshes.applications
-            asked = await with_skipped_hooks(own, read, settings.timeout, clock())
+            asked = await with_skipped_hooks(own_records, read, settings.timeout, clock())
             records = records._replace(shown=asked.shown, skipped=asked.skipped)
             failures += asked.unusable[len(records.unusable) :]
         elif self.rollouts and any(intent.has_hook for intent, _ in specs) and self.tick.is_new(_ASKS_NOBODY):
@@ -196,8 +197,7 @@ class _Checks(TickServers):
                 status_of.get(spec.worker_deployment),
                 spec.worker_deployment in records.skipped,
             )
-            for intent, spec in specs
-            if self.shard.has(spec)
+            for intent, spec in own
         ]
         self._look = self._looks.look() if self._looks else Look()
         shown = [

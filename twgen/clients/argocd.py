@@ -160,11 +160,9 @@ def listed_config_maps(application: Mapping[str, Any]) -> dict[tuple[str, str], 
     }
 
 
-def last_sync(application: Mapping[str, Any]) -> LastSync | None:
-    """The last operation of an application; None: there is none."""
+def last_sync(application: Mapping[str, Any]) -> LastSync:
+    """The last operation of an application, if there was one."""
     operation = value_at(application, "status", "operationState")
-    if not operation:
-        return None
     phase = value_at(operation, "phase")
     is_partial = bool(value_at(operation, "operation", "sync", "resources"))
     is_running = "operation" in application or phase == "Running"

@@ -85,9 +85,7 @@ def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
 def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
     """A manifest has this annotation of a ConfigMap with its present value, so no person has set it."""
     annotations = metadata.get("annotations") or {}
-    path = "fieldsV1", "f:metadata", "f:annotations", f"f:{annotation}"
-    holders = [item for item in metadata.get("managedFields") or () if value_at(item, *path) is not None]
-    if any(_writes_manifests(item, "f:data") for item in holders):
+    if any(_writes_manifests(item, "f:data") for item in _annotation_holders(metadata, annotation)):
         return True
     # an apply by the client is an ordinary update of its program; a person may have changed the value since
     with suppress(ValueError, RecursionError):
@@ -98,13 +96,23 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
 
 def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datetime]:
     """When the managers that hold an annotation last changed the object, as far as that is known."""
-    path, times = ("fieldsV1", "f:metadata", "f:annotations", f"f:{annotation}"), []
-    entries = metadata.get("managedFields")
-    for entry in entries if isinstance(entries, list) else ():
+    times = []
+    for holder in _annotation_holders(metadata, annotation):
         with suppress(ValueError):
-            if value_at(entry, *path) is not None:
-                times.append(parse_time(str(value_at(entry, "time"))))
+            times.append(parse_time(str(value_at(holder, "time"))))
     return times
+
+
+def _annotation_holders(metadata: Mapping[str, Any], annotation: str) -> list[Mapping[str, Any]]:
+    path, entries = (
+        ("fieldsV1", "f:metadata", "f:annotations", f"f:{annotation}"),
+        metadata.get("managedFields"),
+    )
+    return [
+        entry
+        for entry in (entries if isinstance(entries, list) else ())
+        if value_at(entry, *path) is not None
+    ]
 
 
 def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:

@@ -6,7 +6,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from twgen.clients.argocd import AT_ONCE, ArgoCD, asked_since, listed_config_maps, refused_objects
+from twgen.clients.argocd import (
+    AT_ONCE,
+    ArgoCD,
+    asked_since,
+    last_sync,
+    listed_config_maps,
+    refused_objects,
+)
 from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.paths import value_at
@@ -163,9 +170,8 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
         for item in (conditions if isinstance(conditions, list) else ())
         if value_at(item, "type") == "ComparisonError"
     ]
-    is_running = value_at(application, "status", "operationState", "phase") == "Running"
     return ApplicationState(
-        is_syncing="operation" in application or is_running,
+        is_syncing=last_sync(application).is_running,
         # Argo CD keeps an error for an hour
         render_error=next((error for error in errors if "twgen" in error), ""),
         may_wait=value_at(application, "status", "sync", "status") != "Synced",

@@ -314,8 +314,8 @@ class Tick:
     async def _mind_hook(self, worker: Worker, result: TickResult) -> None:
         """Take over the rollout of a hook that Argo CD skipped, or say so; leave one that its hook took back.
 
-        Its rollout begins once the intent has the annotation, and no right is needed beside those of driver
-        Tick.
+        Its rollout begins once the intent has the annotation, and needs only the rights that driver Tick
+        needs.
         """
         intent, name = worker.intent, worker.spec.worker_deployment
         if intent.taken_over and not intent.is_taken_over and self.allowed.rollouts:

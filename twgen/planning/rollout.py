@@ -157,15 +157,15 @@ def not_begun(
     return replace(now, target=target, percentage=percentage)
 
 
-def hook_skipped(status: RolloutStatus, sync: str, *, is_mended: bool) -> RolloutStatus:
+def hook_skipped(status: RolloutStatus, sync: str, *, tick_takes_over: bool) -> RolloutStatus:
     """The same for a rollout whose hook Argo CD skipped; `sync` is the command that runs hooks.
 
-    `is_mended`: tick will take the rollout over.
+    `tick_takes_over`: tick will take the rollout over.
     """
     why = "Argo CD applied this commit without its hooks"
-    remedy = f"`twgen tick` takes it over within minutes, or run {sync}" if is_mended else f"run {sync}"
+    remedy = f"`twgen tick` takes it over within minutes, or run {sync}" if tick_takes_over else f"run {sync}"
     message = f"the rollout of {status.target} has not begun: {why}; {remedy}"
-    phase = Phase.WAITING if is_mended else Phase.BLOCKED
+    phase = Phase.WAITING if tick_takes_over else Phase.BLOCKED
     return status.restated(phase, Reason.HOOK_SKIPPED, message, status.since)
 
 

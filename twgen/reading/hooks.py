@@ -64,7 +64,7 @@ async def with_skipped_hooks(
     await asyncio.gather(*map(ask, asked))
     return records._replace(
         shown=tuple(
-            hook_skipped(status, intent.full_sync, is_mended=intent.is_mended)
+            hook_skipped(status, intent.full_sync, tick_takes_over=intent.tick_takes_over)
             if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN and (intent := skipped.get(status.worker))
             else status
             for status in records.shown
@@ -105,8 +105,7 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
 
 def _skipped_in(application: Mapping[str, Any], intents: Iterable[Intent]) -> Iterator[tuple[str, Intent]]:
     """The workers of these intents that the application renders and whose hooks its last sync left out."""
-    sync = last_sync(application)
-    if not sync or not hook_is_skipped(sync):
+    if not hook_is_skipped(last_sync(application)):
         return
     managed = listed_config_maps(application)
     for intent in intents:
@@ -129,7 +128,7 @@ async def applications_called(
         status, answer = await client.ask("GET", path, deadline, query=query)
         if status == HTTPStatus.OK:
             return listed(path, answer)
-    # without the right to those of all namespaces
+    # the right to list them in all namespaces may be missing
     path = f"{APPLICATIONS}/namespaces/{quote(namespace or argocd_namespace)}/applications/{quote(name)}"
     found = await read_path(client, path, deadline, may_be_absent=True)
     return [found] if found else []

@@ -167,12 +167,13 @@ class RolloutReader:
             pod
             for pod in pods
             if value_at(pod, "status", "phase") not in _ENDED
-            and not (self._is_own(pod) and (not newest or owners_of(pod) <= {uid}))
+            # in place of a hook, no Pod is of this rollout
+            and (
+                self._in_place_of_hook
+                or not (self._has_intent(pod) and (not newest or owners_of(pod) <= {uid}))
+            )
         ]
         return newest, [job for job in jobs if job is not newest], older_pods
-
-    def _is_own(self, pod: Mapping[str, Any]) -> bool:
-        return self._has_intent(pod) and not self._in_place_of_hook
 
     def _has_intent(self, item: Mapping[str, Any]) -> bool:
         return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)

@@ -63,7 +63,7 @@ class Intent:
     has_hook: bool = field(default=False, compare=False)
     """A hook of Argo CD carries it out, and applies the autoscalers; no sync does. The hash does not include
     it."""
-    is_mended: bool = field(default=False, compare=False)
+    tick_takes_over: bool = field(default=False, compare=False)
     """`twgen tick` takes it over if Argo CD skips its hook. The hash does not include it."""
     requests: tuple[Verb, ...] = field(default=(), compare=False)
     """The requests that its Job takes besides those that slow it down. The hash does not include them."""
@@ -194,7 +194,7 @@ def write_intent(intent: Intent) -> dict[str, Any]:
         "warnings": intent.warnings,
         "attachedKinds": intent.attached_kinds,
         "autoscalers": (_BY_JOB,) if intent.has_hook else (),
-        "skippedHook": (_BY_TICK,) if intent.is_mended else (),
+        "skippedHook": (_BY_TICK,) if intent.tick_takes_over else (),
         "requests": intent.requests,
         "prometheus": _lines_of(intent.prometheus) if intent.prometheus else (),
     }
@@ -251,7 +251,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
         has_hook=_BY_JOB in data.get("autoscalers", "").splitlines(),
-        is_mended=_BY_TICK in data.get("skippedHook", "").splitlines(),
+        tick_takes_over=_BY_TICK in data.get("skippedHook", "").splitlines(),
         # another release may permit requests that this one does not know
         requests=tuple(
             Verb(line) for line in data.get("requests", "").splitlines() if line in Verb.__members__.values()

@@ -189,7 +189,7 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     intent = replace(
         intent,
         has_hook=has_hook,
-        is_mended=has_hook and jobs.is_tick_allowed,
+        tick_takes_over=has_hook and jobs.is_tick_allowed,
         requests=jobs.pod.requests,
         is_for_tick=driver is Driver.TICK,
     )

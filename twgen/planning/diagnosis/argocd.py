@@ -178,10 +178,9 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
 def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None) -> Iterator[Finding]:
     """Advice about hooks that this Argo CD may skip, unless tick would take over their rollouts."""
     hooks = [worker for worker in plan.workers if worker.spec.policy.driver is Driver.HOOK]
-    is_mended = tick and tick.takes_over
     numbers = version_of(argocd.version)
     runs_all = numbers and (numbers < _SKIPS_HOOKS_FROM or numbers in _SKIPS_NO_HOOKS)
-    if hooks and not is_mended and not runs_all:
+    if hooks and not (tick and tick.takes_over) and not runs_all:
         yield _FINDING(
             f"its version ({argocd.version or 'unknown'}) may apply a commit without the hook of"
             f" {counted(len(hooks), 'worker')} with driver Hook, such as {hooks[0].spec.worker_deployment}",

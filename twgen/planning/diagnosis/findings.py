@@ -129,12 +129,12 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
                 f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
     tick = installation.tick
-    for worker, is_mended in sorted(installation.skipped.items()):
+    for worker, tick_takes_over in sorted(installation.skipped.items()):
         yield Finding(
             worker,
             "Argo CD applied this commit without its hooks",
             f"{_DOES_NOT_MOVE} until tick takes it over"
-            if is_mended and tick and tick.takes_over
+            if tick_takes_over and tick and tick.takes_over
             else _DOES_NOT_MOVE,
             f"run its hook: {_applied_again(installation.applications.get(worker, ''))}",
         )
