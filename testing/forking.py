@@ -145,27 +145,38 @@ def _forker(modules: Sequence[str]) -> Forker:
     return Forker(ours)
 
 
+def answer(asked: socket, group: int | None = None) -> bool:
+    """Fork the program that is asked for next; False when nobody will ask any more.
+
+    It joins this process group of its session, if one is named.
+    """
+    descriptors = recv_fds(asked, 1, _STREAMS + 2)[1]
+    if descriptors and not os.fork():
+        asked.close()
+        _watch(descriptors, group)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return bool(descriptors)
+
+
 def _serve(asked: socket) -> None:
-    gc.freeze()
-    while descriptors := recv_fds(asked, 1, _STREAMS + 2)[1]:
-        if not os.fork():
-            asked.close()
-            _watch(descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+    while answer(asked):
+        pass
     # the process that asked has ended, perhaps by SIGKILL: what it started and did not stop ends too
     os.killpg(0, signal.SIGKILL)
 
 
-def _watch(descriptors: Sequence[int]) -> NoReturn:
+def _watch(descriptors: Sequence[int], group: int | None) -> NoReturn:
     *streams, request, telling = descriptors
     with os.fdopen(request, "rb") as file:
         wanted = json.load(file)
     pid = os.fork()
     if not pid:
+        if group is not None:
+            os.setpgid(0, group)
         _become(wanted, streams)
     for stream in streams:
         os.close(stream)
@@ -196,16 +207,18 @@ def _become(wanted: Sequence[Any], streams: Sequence[int]) -> NoReturn:
         os._exit(code)
 
 
-def _import_all(modules: Sequence[str]) -> None:
+def import_all(*modules: str) -> None:
+    """Import twgen, what it imports late, and these modules, for programs that are forked later."""
+    sys.path.insert(0, str(_ROOT))
     import twgen
 
     ours = [found.name for found in pkgutil.walk_packages(twgen.__path__, "twgen.")]
     for module in (*ours, "jsonschema", "temporalio.service", *modules):
         if module != "twgen.__main__":  # which the program begins with
             import_module(module)
+    gc.freeze()
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(_ROOT))
-    _import_all(sys.argv[2:])
+    import_all(*sys.argv[2:])
     _serve(socket(fileno=int(sys.argv[1])))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testing.argocd import warm_plugin
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.image import Image, entering
@@ -102,10 +104,23 @@ class Sidecar:
             return self.image.command(container["command"], self.folder, seen, variables=variables), {}
         seen.append(Mount(self.folder / "config", _CONFIG, read_only=True))
         # it gets no cluster and no credentials but what the operator's file names
-        ours = (str(Path(sys.executable).parent), ENVIRONMENT["PATH"], variables["PATH"])
-        variables |= {"KUBECONFIG": "", "PATH": ":".join(ours)}
+        ours = (self._programs(), Path(sys.executable).parent, ENVIRONMENT["PATH"], variables["PATH"])
+        variables |= {"KUBECONFIG": "", "PATH": ":".join(map(str, ours))}
         variables |= {"TMPDIR": str(plugins.parent)}
-        return [*mounts_alone(), *entering(self.folder / "root", container["command"], seen)], variables
+        server = [*self._warm("serve"), *container["command"]]
+        return [*mounts_alone(), *entering(self.folder / "root", server, seen)], variables
+
+    def _programs(self) -> Path:
+        """A folder with a `twgen` that is ready at once."""
+        (folder := self.folder / "programs").mkdir()
+        program = folder / "twgen"
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(self._warm("ask"))} "$@"\n')
+        program.chmod(0o755)
+        return folder
+
+    def _warm(self, part: str) -> list[str]:
+        options = ["-I", "-S"] if part == "ask" else ["-P"]
+        return [sys.executable, *options, str(warm_plugin.__file__), part, f"twgen{self.folder}"]
 
 
 def _profile(number: int, address: str) -> str:
