@@ -303,8 +303,17 @@ def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, sto
 
 
 def test_plugin_variable_that_is_not_ours_means_nothing(run: Run, operator: Path) -> None:
-    others = {"ARGOCD_ENV_TIMEOUT": "x", "ARGOCD_ENV_MY_TWGEN_NOW": "x", "PARAM_NOW": "x"}
+    others = {"ARGOCD_APP_TWGEN_NOW": "x", "PARAM_NOW": "x", "MY_ARGOCD_ENV_TIMEOUT": "x"}
     assert run(*RENDER, env=plugin(operator, **others)).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["IMAGE_TAG", "TIMEOUT", "MY_TWGEN_NOW"])
+def test_variable_of_an_application_that_sets_nothing_is_refused_by_its_name(
+    run: Run, operator: Path, name: str
+) -> None:
+    refused = run(*RENDER, env=plugin(operator, **{f"ARGOCD_ENV_{name}": "x"}))
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"twgen: {name} in plugin.env of the Application sets nothing: ")
 
 
 def test_connection_that_no_profile_lists_is_not_used_in_argocd(run: Run, operator: Path) -> None:

@@ -57,10 +57,10 @@ def test_cluster_and_manager_of_the_options_are_those_of_kubectl(kubectl: Kubect
 def test_namespace_is_for_documents_that_name_none(kubectl: Kubectl, story: Path) -> None:
     kubectl.run(*DIFF, "-n", "default")
     assert "--namespace=default" not in kubectl.arguments, "every object names one"
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "pay"}}
-    (story / "specs" / "service.json").write_text(json.dumps(service))
+    gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "pay"}}
+    (story / "specs" / "gadget.json").write_text(json.dumps(gadget))
     kubectl.run(*DIFF, "-n", "default")
-    assert "--namespace=default" in kubectl.arguments
+    assert "--namespace=default" in kubectl.arguments, "it may be cluster-scoped"
 
 
 @pytest.mark.parametrize(

@@ -118,20 +118,123 @@ images: [{name: registry.example.com/payments, newTag: v9}]
         ),
     }
     write(checkout, files)
-    built = subprocess.run(
-        [installed(KUSTOMIZE), "build", checkout / "eu"], capture_output=True, text=True, check=True
-    )
+    output = built(checkout / "eu")
     unchanged = (
         r"(?:name|secretName|claimName|serviceAccountName): (?:settings|keys|runner|disk|cloud|payments)$"
     )
-    assert re.findall(unchanged, built.stdout, re.MULTILINE) == []
+    assert re.findall(unchanged, output, re.MULTILINE) == []
     # its own name; twice in env and envFrom of four kinds of containers, in volumes, and once in each gate
-    generated = re.search(r"eu-settings-\w+", built.stdout)
+    generated = re.search(r"eu-settings-\w+", output)
     assert generated
     in_pods = 3 * (2 * 2 + 2)
-    assert built.stdout.count(generated[0]) == 1 + in_pods + 2
-    assert built.stdout.count("payments:v9") == 3 * 2
-    assert "payments:v1" not in built.stdout
+    assert output.count(generated[0]) == 1 + in_pods + 2
+    assert output.count("payments:v9") == 3 * 2
+    assert "payments:v1" not in output
+
+
+SCALER = """\
+apiVersion: temporal.io/v1alpha1
+kind: WorkerResourceTemplate
+metadata: {name: scaling}
+spec:
+  workerDeploymentRef: {name: payments}
+  template:
+    apiVersion: keda.sh/v1alpha1
+    kind: ScaledObject
+    spec:
+      scaleTargetRef: {}
+      maxReplicaCount: 9
+      triggers: [{type: cron, authenticationRef: {name: login}, metadata: {}}]
+---
+apiVersion: keda.sh/v1alpha1
+kind: TriggerAuthentication
+metadata: {name: login}
+spec:
+  secretTargetRef: [{parameter: password, name: keys, key: b}]
+"""
+MERGED = """\
+namespace: shop
+resources: [../base]
+openapi: {path: schema.json}
+patches:
+- patch: |-
+    apiVersion: temporal.io/v1alpha1
+    kind: WorkerDeployment
+    metadata: {name: payments, namespace: shop}
+    spec:
+      template:
+        spec:
+          containers:
+          - name: worker
+            env: [{name: LEVEL, value: debug}]
+"""
+
+
+def built(folder: Path) -> str:
+    """What kustomize prints of a folder."""
+    command = [installed(KUSTOMIZE), "build", folder]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_replicas_labels_and_logins_of_triggers_reach_workers_by_the_file_of_the_example(
+    checkout: Path,
+) -> None:
+    names = (EXAMPLES / "kustomize" / "names.yaml").read_text()
+    worker = (EXAMPLES / "three-versions" / "worker.yaml").read_text()
+    overlay = """\
+namePrefix: eu-
+resources: [worker.yaml, scaler.yaml]
+configurations: [names.yaml]
+replicas: [{name: payments, count: 5}]
+labels: [{pairs: {team: shop}, includeTemplates: true}]
+secretGenerator: [{name: keys, literals: [b=2]}]
+"""
+    files = {"eu/worker.yaml": worker, "eu/scaler.yaml": SCALER, "eu/names.yaml": names}
+    write(checkout, {**files, "eu/kustomization.yaml": overlay})
+    output = built(checkout / "eu")
+    assert "  replicas: 5\n" in output
+    assert re.search(r"template:\n    metadata:\n      labels:\n        team: shop\n", output)
+    assert output.count("name: eu-login") == 2
+    assert output.count("name: eu-keys-") == 2
+    write(checkout, {"eu/names.yaml": ""})
+    refused = twgen(checkout, "validate", "eu", "--input", "Kustomize")
+    assert "kustomize knows no replicas of a WorkerDeployment: add" in refused.stdout
+
+
+GENERATED = """\
+namespace: shop
+resources: [worker.yaml, connection.yaml]
+configMapGenerator: [{name: settings, literals: [a=1]}]
+"""
+
+
+def test_pods_that_name_a_generated_object_without_its_hash_are_warned_of(checkout: Path) -> None:
+    worker = (EXAMPLES / "three-versions" / "worker.yaml").read_text()
+    name = "      - name: worker\n"
+    assert name in worker
+    files = {
+        "eu/worker.yaml": worker.replace(
+            name, f"{name}        envFrom: [{{configMapRef: {{name: settings}}}}]\n"
+        ),
+        "eu/connection.yaml": (EXAMPLES / "three-versions" / "connection.yaml").read_text(),
+        "eu/names.yaml": (EXAMPLES / "kustomize" / "names.yaml").read_text(),
+    }
+    write(checkout, {**files, "eu/kustomization.yaml": GENERATED})
+    asked = ("validate", "eu", "--input", "Kustomize")
+    warning = "the pods name ConfigMap settings, but its name is settings-"
+    assert warning in twgen(checkout, *asked).stderr
+    write(checkout, {"eu/kustomization.yaml": f"{GENERATED}configurations: [names.yaml]\n"})
+    assert warning not in twgen(checkout, *asked).stderr
+
+
+def test_strategic_merge_changes_one_container_by_the_schema_of_the_example(checkout: Path) -> None:
+    base = (EXAMPLES / "three-versions" / "worker.yaml").read_text()
+    schema = (EXAMPLES / "kustomize" / "schema.json").read_text()
+    files = {"base/worker.yaml": base, "base/kustomization.yaml": "resources: [worker.yaml]\n"}
+    write(checkout, {**files, "eu/kustomization.yaml": MERGED, "eu/schema.json": schema})
+    output = built(checkout / "eu")
+    assert "value: debug" in output
+    assert "image: registry.example.com/shop/payments:" in output
 
 
 def test_overlay_of_the_page_renders_the_example(checkout: Path) -> None:

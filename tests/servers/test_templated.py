@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -151,7 +152,8 @@ def test_mistake_names_the_document_that_was_rendered(checkout: Path) -> None:
     worker = checkout / "chart" / "templates" / "worker.yaml"
     worker.write_text(worker.read_text().replace("replicas: 2", "replicas: two"))
     said = refusal(checkout, "Helm", "chart")
-    assert "rendered by helm, document 2 (shop/templates/worker.yaml):" in said
+    place = "rendered by helm, document 2 (shop/templates/worker.yaml, WorkerDeployment release-name)"
+    assert f"{place}:" in said
     worker.write_text("a: {{ .Values.none.such }}")
     assert "shop/templates/worker.yaml" in refusal(checkout, "Helm", "chart")
 
@@ -174,36 +176,218 @@ def test_ledger_beside_a_chart_is_written_and_read_and_is_of_all_environments(ch
     assert "warning" not in twgen(checkout, "validate", *asked, "staging").stderr
 
 
-def test_test_of_a_chart_is_left_to_helm(checkout: Path) -> None:
-    pod = """\
+def in_argocd(checkout: Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A render of the chart by the plugin, whose rollouts are tracked Jobs."""
+    operator = checkout.parent / "operator.yaml"
+    operator.write_text("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n")
+    asked = ("render", ".", "--input", "Helm", "--snapshot", "../../snapshot.json", "--identity", "shop")
+    known = {
+        "ARGOCD_APP_NAME": "payments",
+        "ARGOCD_APP_SOURCE_PATH": "chart",
+        "ARGOCD_APP_NAMESPACE": "shop",
+        "TWGEN_OPERATOR_CONFIG": str(operator),
+    }
+    return twgen(checkout / "chart", *asked, *more, **known | variables)
+
+
+def write_hook(checkout: Path, annotations: str) -> None:
+    """Add an object with these annotations to the chart, whose rollouts take hours."""
+    pod = f"""\
 apiVersion: v1
 kind: Pod
 metadata:
   name: connection
-  annotations: {helm.sh/hook: test}
+  annotations: {{{annotations}}}
 spec:
-  containers: [{name: wget, image: busybox}]
+  containers: [{{name: wget, image: busybox}}]
 """
     slow = "rollout: {strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1h}]}"
     worker = checkout / "chart" / "templates" / "worker.yaml"
     worker.write_text(worker.read_text().replace("rollout: {strategy: AllAtOnce}", slow))
     write(checkout, {"chart/templates/tests/connection.yaml": pod})
-    asked = ("render", ".", "--input", "Helm", "--release", "payments", "-n", "shop", "--snapshot")
-    rendered = twgen(checkout / "chart", *asked, "../../snapshot.json")
+
+
+OFFLINE = ("--input", "Helm", "--release", "payments", "-n", "shop", "--offline")
+KUBECTL = "kubectl and Flux would apply this hook of Helm at once"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "is_printed", "warning"),
+    [
+        ("helm.sh/hook: test", False, ""),
+        ("helm.sh/hook: post-delete", False, f"{KUBECTL} (post-delete)"),
+        ('helm.sh/hook: "post-delete, pre-rollback"', False, f"{KUBECTL} (post-delete, pre-rollback)"),
+        ("helm.sh/hook: post-delete, argocd.argoproj.io/hook: PostDelete", True, ""),
+    ],
+)
+def test_hook_of_helm_is_printed_for_argocd_alone_where_no_sync_waits_for_it(
+    checkout: Path,
+    annotations: str,
+    is_printed: bool,  # noqa: FBT001 - what pytest is given
+    warning: str,
+) -> None:
+    write_hook(checkout, annotations)
+    rendered = twgen(checkout / "chart", "render", ".", *OFFLINE)
     assert rendered.returncode == 0, rendered.stderr
-    assert "kind: Pod\n" not in rendered.stdout
-    operator = checkout.parent / "operator.yaml"
-    operator.write_text("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n")
-    in_argocd = twgen(
-        checkout / "chart",
-        *(*asked, "../../snapshot.json", "--identity", "shop"),
-        ARGOCD_APP_NAME="payments",
-        ARGOCD_APP_SOURCE_PATH="chart",
-        ARGOCD_APP_NAMESPACE="shop",
-        TWGEN_OPERATOR_CONFIG=str(operator),
+    assert ("kind: Pod\n" in rendered.stdout) is is_printed
+    assert bool(warning) is (KUBECTL in rendered.stderr)
+    assert warning in rendered.stderr
+    for_argocd = in_argocd(checkout)
+    assert for_argocd.returncode == 0, for_argocd.stderr
+    assert "kind: Pod\n" in for_argocd.stdout
+
+
+def test_hook_of_helm_that_a_sync_waits_for_is_refused_beside_a_tracked_job(checkout: Path) -> None:
+    write_hook(checkout, "helm.sh/hook: pre-upgrade")
+    assert f"{KUBECTL} (pre-upgrade)" in twgen(checkout / "chart", "render", ".", *OFFLINE).stderr
+    refused = in_argocd(checkout)
+    assert refused.returncode == 2
+    assert "a sync with hooks or waves waits" in refused.stderr
+
+
+WITH_TEXT = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+stringData: {password: "TEXT"}
+"""
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ randAlphaNum 5 }}", "{{ now | unixEpoch }}", "{{ uuidv4 | sha256sum }}"]
+)
+def test_pods_that_a_chart_renders_differently_each_time_are_warned_of(checkout: Path, text: str) -> None:
+    asked, world = OFFLINE[:-1], ("--snapshot", "../../snapshot.json")
+    worker = checkout / "chart" / "templates" / "worker.yaml"
+    fixed = worker.read_text()
+    annotations = f"    metadata: {{annotations: {{rollme: '{text}'}}}}\n"
+    worker.write_text(fixed.replace("  template:\n", f"  template:\n{annotations}"))
+    refused = twgen(checkout / "chart", "validate", ".", *asked, "--strict")
+    warning = "spec.template.metadata.annotations.rollme: is another text at each render"
+    assert (refused.returncode, refused.stdout.count(warning)) == (1, 1)
+    assert warning in twgen(checkout / "chart", "lock", ".", *asked).stderr
+    assert warning in twgen(checkout / "chart", "plan", ".", *asked, *world).stderr
+    worker.write_text(fixed)
+    write(checkout, {"chart/templates/secret.yaml": WITH_TEXT.replace("TEXT", text)})
+    accepted = twgen(checkout / "chart", "validate", ".", *asked, "--strict")
+    assert accepted.returncode == 0, "pods read a Secret by its name"
+
+
+SCALER = """\
+{{ if .Capabilities.APIVersions.Has "keda.sh/v1alpha1/ScaledObject" }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: scaler}
+data: {kubernetes: "{{ .Capabilities.KubeVersion.Minor }}"}
+{{ end }}
+"""
+
+
+def test_chart_knows_the_cluster_that_argocd_or_an_option_names(checkout: Path) -> None:
+    write(checkout, {"chart/templates/scaler.yaml": SCALER})
+    assert "name: scaler" not in twgen(checkout / "chart", "render", ".", *OFFLINE).stdout
+    apis = "v1,apps/v1,keda.sh/v1alpha1,keda.sh/v1alpha1/ScaledObject"
+    known = in_argocd(checkout, KUBE_VERSION="1.29", KUBE_API_VERSIONS=apis)
+    assert known.returncode == 0, known.stderr
+    assert 'kubernetes: "29"' in known.stdout
+    options = ("--kube-version", "v1.30.2", "--api-versions", apis)
+    assert 'kubernetes: "30"' in twgen(checkout / "chart", "render", ".", *OFFLINE, *options).stdout
+    wrong = twgen(checkout / "chart", "render", ".", *OFFLINE, "--kube-version", "newest")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "twgen: --kube-version 'newest' is not a version such as 1.36 or v1.36.1\n",
     )
-    assert in_argocd.returncode == 0, in_argocd.stderr
-    assert "kind: Pod\n" in in_argocd.stdout
+
+
+NAMED = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "of-{{ .Release.Name }}"}
+"""
+
+
+def test_object_of_a_chart_gets_the_namespace_of_the_option(checkout: Path) -> None:
+    write(checkout, {"chart/templates/named.yaml": NAMED})
+    rendered = twgen(checkout / "chart", "render", ".", *OFFLINE)
+    assert "kind: ConfigMap\nmetadata:\n  name: of-payments\n  namespace: shop\n" in rendered.stdout
+    for_argocd = in_argocd(checkout).stdout
+    assert "name: of-payments\n---" in for_argocd, "the destination of the Application fills it in"
+
+
+def test_release_of_an_application_outside_argocds_namespace_is_its_own_name(checkout: Path) -> None:
+    write(checkout, {"chart/templates/named.yaml": NAMED})
+    rendered = in_argocd(checkout, ARGOCD_APP_NAME="team-a_payments")
+    assert rendered.returncode == 0, rendered.stderr
+    assert "name: of-payments\n" in rendered.stdout
+
+
+def test_placeholder_that_helm_replaces_with_nothing_is_warned_of(checkout: Path) -> None:
+    escaped = '{{ `{{ .BuildID }}` }} {{/* {{ .BuildID }} */}} {{ "{{ .BuildID }}" }}'
+    budget = """\
+apiVersion: temporal.io/v1alpha1
+kind: WorkerResourceTemplate
+metadata: {name: budget}
+spec:
+  workerDeploymentRef: {name: payments}
+  template:
+    apiVersion: policy/v1
+    kind: PodDisruptionBudget
+    metadata: {annotations: {version: WRITTEN}}
+    spec: {maxUnavailable: 1, selector: {matchLabels: {}}}
+"""
+    asked = ("validate", ".", *OFFLINE[:-1], "--strict")
+    for written, code in ((f"'{escaped}'", 0), ("{{ .BuildID }}", 1), ('"{{- .BuildID }}"', 1)):
+        write(checkout, {"chart/templates/budget.yaml": budget.replace("WRITTEN", written)})
+        ended = twgen(checkout / "chart", *asked)
+        assert ended.returncode == code, ended.stdout
+        told = "helm replaces {{ .BuildID }} in templates/budget.yaml with nothing"
+        assert ended.stdout.count(told) == code
+
+
+def test_two_clusters_do_not_share_a_build_id_in_one_ledger(checkout: Path) -> None:
+    worker = checkout / "chart" / "templates" / "worker.yaml"
+    custom = 'temporalNamespace: default, unsafeCustomBuildID: "{{ .Values.tag }}"}'
+    written = worker.read_text().replace("temporalNamespace: default}", custom)
+    worker.write_text(
+        written.replace(
+            "containers:", "terminationGracePeriodSeconds: {{ .Values.grace }}\n      containers:"
+        )
+    )
+    asked = ("lock", ".", *OFFLINE[:-1])
+    assert twgen(checkout / "chart", *asked, "--values", "grace: 30").returncode == 0
+    refused = twgen(checkout / "chart", *asked, "--values", "grace: 60")
+    assert refused.returncode == 2
+    assert (
+        "has v1 with other pods, which differ in spec.template.spec.terminationGracePeriodSeconds"
+        in refused.stderr
+    )
+    for grace, code in (("30", 0), ("60", 2)):
+        checked = twgen(checkout / "chart", *asked, "--check", "--values", f"grace: {grace}")
+        assert checked.returncode == code
+    assert twgen(checkout / "chart", *asked, "--values", "{grace: 60, tag: v2}").returncode == 0
+
+
+def test_chart_leaves_out_its_ledger(checkout: Path) -> None:
+    chart, asked = checkout / "chart", (".", *OFFLINE[:-1])
+    (chart / ".helmignore").write_text("*.swp")
+    for tag in ("v1", "v2"):
+        assert twgen(chart, "lock", *asked, "--values", f"tag: {tag}").returncode == 0
+        assert (chart / ".helmignore").read_text() == "*.swp\ntwgen.lock/\n"
+    with (chart / "twgen.lock" / "shop.payments.yaml").open("a") as ledger:
+        ledger.write("#" * 6_000_000)
+    assert twgen(chart, "validate", *asked).returncode == 0, "helm refuses a file of more than 5 MiB"
+
+
+def test_value_file_with_a_question_mark_may_be_missing(checkout: Path) -> None:
+    asked = ("render", ".", *OFFLINE, "--value-files")
+    write(checkout, {"values/eu.yaml": "tag: v2\n"})
+    rendered = twgen(checkout / "chart", *asked, "?none.yaml,?../values/eu.yaml")
+    assert rendered.returncode == 0, rendered.stderr
+    assert "payments:v2" in rendered.stdout
+    refused = twgen(checkout / "chart", *asked, "none.yaml")
+    assert "there is no file 'none.yaml'" in refused.stderr
+    outside = twgen(checkout / "chart", *asked, "?../../secret.yaml")
+    assert outside.returncode == 2, "a file out of the checkout may not even be asked for"
 
 
 def results(checkout: Path, *arguments: str) -> list[tuple[str, str, int, str]]:

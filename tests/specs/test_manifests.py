@@ -112,9 +112,16 @@ def test_wave_on_a_template_is_refused_beside_a_tracked_job_alone() -> None:
         ({"helm.sh/hook": "test,pre-install"}, True),
         ({"helm.sh/hook": "pre-upgrade"}, True),
         ({"helm.sh/hook": "test", "argocd.argoproj.io/hook": "PostSync"}, True),
+        ({"helm.sh/hook": "post-delete,pre-rollback"}, False),
+        ({"helm.sh/hook": "post-delete,post-upgrade"}, True),
+        ({"helm.sh/hook": "postupgrade"}, True),
+        ({"helm.sh/hook": "pre-upgrade", "argocd.argoproj.io/hook": "PostDelete"}, False),
+        ({"argocd.argoproj.io/hook": "Skip"}, False),
+        ({"argocd.argoproj.io/hook": "SyncFail"}, True),
+        ({"argocd.argoproj.io/hook": "PreDelete,PreSync"}, True),
     ],
 )
-def test_object_of_helm_test_is_in_no_sync_and_so_keeps_none_waiting(
+def test_object_that_is_in_no_sync_keeps_none_waiting(
     annotations: dict[str, str],
     is_refused: bool,  # noqa: FBT001 - what pytest is given
 ) -> None:

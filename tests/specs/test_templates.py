@@ -116,3 +116,22 @@ def test_init_container_that_refers_to_what_only_containers_get_is_warned_of(fie
 @pytest.mark.parametrize("text", ["$(", "$()", "$(TEMPORAL_ADDRESS", "TEMPORAL_ADDRESS", "$TEMPORAL_ADDRESS"])
 def test_text_that_refers_to_no_variable_is_in_order(text: str) -> None:
     assert warned(env=variables(URL=text)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_warned_of"),
+    [
+        ("helm.sh/chart", "payments-1.4.0", True),
+        ("chart", "payments-1.4.0", True),
+        ("chart", "payments", False),
+        ("app.kubernetes.io/name", "payments-1.4.0", False),
+    ],
+)
+def test_label_that_each_release_of_a_chart_changes_is_warned_of(
+    name: str,
+    value: str,
+    is_warned_of: bool,  # noqa: FBT001 - what pytest is given
+) -> None:
+    pods = {"metadata": {"labels": {name: value}}, "spec": pod()}
+    found = told(parsed(worker(template=pods), CONNECTION).warnings)
+    assert any("changes with each release of the chart" in warning for warning in found) is is_warned_of

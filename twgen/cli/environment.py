@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 COMPLETION = "_TWGEN_COMPLETE"
 """The variable by which a shell asks for completions."""
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
-_VARIABLE = "ARGOCD_ENV_TWGEN_"
+_OF_APPLICATION = "ARGOCD_ENV_"
+"""What Argo CD puts before the names in `plugin.env` of an Application."""
+_USELESS = (
+    "{} in plugin.env of the Application sets nothing: remove it, or use TWGEN_VALUES; let Argo CD Image"
+    " Updater write into a value file or a kustomization of the repository"
+)
+_VARIABLE = f"{_OF_APPLICATION}TWGEN_"
 
 
 class ApplicationSetting(NamedTuple):
@@ -41,6 +47,9 @@ class Terminal:
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     release = ""
     """The default name of a Helm release."""
+    kube_version = ""
+    api_versions: tuple[str, ...] = ()
+    """Of the cluster, for charts that ask helm for it; empty: unknown."""
     checkout = ""
     """The folder of all files that may be rendered; empty: the Git repository."""
     why_no_repository = "the specs are not in a Git repository"
@@ -118,7 +127,10 @@ class Plugin:
         self._application = Application(
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
-        self.release = self._application.name.rpartition("/")[2]
+        # outside Argo CD's own namespace, the name of an Application follows `<namespace>_`
+        self.release = self._application.name.rpartition("_")[2]
+        self.kube_version = os.environ.get("KUBE_VERSION", "")
+        self.api_versions = tuple(filter(None, os.environ.get("KUBE_API_VERSIONS", "").split(",")))
         path, folder = os.environ.get("ARGOCD_APP_SOURCE_PATH", "").strip("./"), os.path.realpath(".")
         self.checkout = folder.removesuffix(f"/{path}") if path else folder
         self.settings_of_application = _settings_of_application()
@@ -210,13 +222,14 @@ def _such_as(name: str) -> str:
 
 def _settings_of_application() -> Mapping[str, ApplicationSetting]:
     """The settings in the plugin's variables, and in its parameters, which override them."""
-    settings = {
-        name.removeprefix(_VARIABLE).lower().replace("_", "-"): ApplicationSetting(
-            os.fsencode(value).decode(errors="replace"), name
-        )
-        for name, value in os.environ.items()
-        if name.startswith(_VARIABLE)
-    }
+    settings: dict[str, ApplicationSetting] = {}
+    for variable, value in os.environ.items():
+        if variable.startswith(_VARIABLE):
+            option = variable.removeprefix(_VARIABLE).lower().replace("_", "-")
+            settings[option] = ApplicationSetting(os.fsencode(value).decode(errors="replace"), variable)
+        elif variable.startswith(_OF_APPLICATION):
+            mistake = _USELESS.format(variable.removeprefix(_OF_APPLICATION))
+            settings[variable] = ApplicationSetting("", variable, mistake)
     from twgen.model.problem import quoted
     from twgen.yaml.reader import read_documents
 

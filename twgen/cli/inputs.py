@@ -26,6 +26,7 @@ from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs, with_hooks
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.warnings import with_lost_references
+from twgen.reading.charts import warnings_of_chart
 from twgen.reading.documents import Documents, Sources, read_ledgers, read_snapshot_file
 from twgen.reading.templated import DIRECTORY, read_input
 from twgen.rendering.jobs import RolloutJobs
@@ -112,20 +113,20 @@ def parse(settings: Settings, documents: Documents) -> Specs:
     if has_hooks:
         workers, warnings = with_hooks(specs.workers)
         specs = specs._replace(workers=workers, warnings=(*specs.warnings, *warnings))
-    context = settings.environment
     # its manifests run in a cluster; with strict, an address meant for a proxy in the pods would be an error
-    if context.is_plugin and not settings.strict:
+    if settings.environment.is_plugin and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
-    if operator.file or context.is_plugin:
-        remedy = context.prometheus_remedy(operator)
+    if operator.file or settings.environment.is_plugin:
+        remedy = settings.environment.prometheus_remedy(operator)
         unusable = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
         specs = specs._replace(warnings=(*specs.warnings, *unusable))
     if operator.file and not operator.rollout.image:
         specs = specs._replace(warnings=(*specs.warnings, *replays_without_image(specs.workers)))
+    of_chart = warnings_of_chart(settings.input, settings.paths, documents)
+    specs = specs._replace(warnings=(*specs.warnings, *of_chart))
     if not tracks_jobs(specs.workers, operator.rollout.image):
         return specs
-    hooks = hooks_beside_jobs(specs.passthrough, specs.workers)
-    return specs._replace(problems=(*specs.problems, *hooks))
+    return specs._replace(problems=(*specs.problems, *hooks_beside_jobs(specs.passthrough, specs.workers)))
 
 
 def all_problems(

@@ -186,11 +186,19 @@ def _bytes(text: str) -> int:
     return number
 
 
-def _files(text: str) -> tuple[str, ...]:
+def _names(text: str) -> tuple[str, ...]:
+    """Names between commas or on lines."""
     names = tuple(name.strip() for name in re.split("[,\n]", text))
     if not all(names):
-        raise ValueError("is not FILE,FILE: one name is empty")
+        raise ValueError("is not NAME,NAME: one name is empty")
     return tuple(map(_printable, names))
+
+
+def _kube_version(text: str) -> str:
+    """A version of Kubernetes, by helm's rules."""
+    if not re.fullmatch(r"v?\d+(\.\d+){0,2}([-+][0-9A-Za-z.+-]+)?", text, re.ASCII):
+        raise ValueError("is not a version such as 1.36 or v1.36.1")
+    return text
 
 
 def release_name(text: str) -> str:
@@ -218,7 +226,9 @@ FOLDER = Form("FOLDER")
 COUNT = Form("NUMBER", _count)
 ORDINAL = Form("NUMBER", _ordinal)
 BYTES = Form("BYTES", _bytes)
-FILES = Form("FILE,FILE", _files)
+FILES = Form("FILE,FILE", _names)
+NAMES = Form("NAME,NAME", _names)
+KUBE_VERSION = Form("VERSION", _kube_version)
 RELEASE = Form("NAME", release_name)
 VALUES = Form("YAML", _values)
 NAME = Form("NAME", _printable)

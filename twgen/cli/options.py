@@ -20,7 +20,9 @@ from twgen.cli.option_forms import (
     IDENTITY,
     INTERVAL,
     JSON,
+    KUBE_VERSION,
     NAME,
+    NAMES,
     OBJECT,
     ORDINAL,
     PROMETHEUS,
@@ -228,6 +230,18 @@ _ROWS = (
         of_application=True,
         short="With --input Helm: values, as YAML.",
     ),
+    _option(
+        "--kube-version",
+        "With --input Helm: the Kubernetes version of the cluster, as `.Capabilities` has it.",
+        KUBE_VERSION,
+        short="With --input Helm: the cluster's version.",
+    ),
+    _option(
+        "--api-versions",
+        "With --input Helm: APIs that the cluster has, separated by commas, as `.Capabilities` has them.",
+        NAMES,
+        short="With --input Helm: APIs that the cluster has.",
+    ),
     _option("--strict", "Treat warnings as errors.", of_application=True),
     _option("-q --quiet", "Do not print warnings.", of_application=True),
     _option("-v --verbose", "On a terminal, show details of all workers, even of many."),
@@ -309,7 +323,7 @@ _ROWS = (
 OPTIONS: Mapping[str, Option] = {option.key: option for option in _ROWS}
 """Every option of every command, by the parameter of its function."""
 
-INPUT = ("input", "release", "value_files", "values")
+INPUT = ("input", "release", "value_files", "values", "kube_version", "api_versions")
 """The options of every command that reads specs."""
 READING = ("timeout", "via", "ca_file", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
 """The options of every command that reads servers."""
@@ -381,6 +395,8 @@ def refuse_settings_of_operator() -> None:
     options = {option.name: option for option in OPTIONS.values()}
     parameters = sorted(option.parameter for option in options.values() if option.of_application)
     for name, setting in environment().settings_of_application.items():
+        if name == setting.source:  # a variable that is no option's
+            raise InvalidInput(setting.mistake)
         if name not in options:
             raise InvalidInput(
                 f"{setting.source}: no such setting{did_you_mean(name, parameters) or ';'}"

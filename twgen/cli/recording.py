@@ -14,14 +14,15 @@ from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option,
 from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
-from twgen.executing.files import alone_in, changed_files, unrecorded, with_attributes, write_files
+from twgen.executing.files import alone_in, changed_files, unrecorded, with_settings_of_ledgers, write_files
+from twgen.model.paths import differing_paths, value_at
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed
 from twgen.planning.versions.warnings import build_id_taken
 from twgen.reading.documents import ledger_files, ledger_folder, located, read_ledgers
 from twgen.reading.templated import HELM
-from twgen.records.ledger import LedgerEntry, recorded_versions, why_unreadable
+from twgen.records.ledger import LedgerEntry, LedgerPlace, recorded_versions, why_unreadable
 from twgen.records.snapshot import write_snapshot
 from twgen.rendering.deployments import (
     deployment_to_record,
@@ -31,6 +32,9 @@ from twgen.rendering.deployments import (
 )
 from twgen.rendering.manifests import one_document
 from twgen.reporting.problems import problem_lines
+from twgen.versioning.names import TEMPLATE_HASH
+
+_MOST_NAMED = 3
 
 
 class Recorded(NamedTuple):
@@ -85,6 +89,9 @@ def record_targets(
     collisions = [
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
+    if settings.input.kind == HELM:
+        # with other values, the same chart may be another cluster's
+        collisions += [_other_pods(spec, places) for spec in specs.workers]
     if any(collisions):
         raise InvalidDocuments(filter(None, collisions))
     now = settings.now or clock()
@@ -102,8 +109,26 @@ def record_targets(
         raise NegativeAnswer(f"{names} {verb} outdated: run `{command_line}` and commit {them}")
     with alone_in({file.parent for file in new}):
         # read again: another process may have recorded versions since the specs were read
-        write_files(with_attributes(changed_files(new, settings.sources.text)))
+        write_files(with_settings_of_ledgers(changed_files(new, settings.sources.text)))
     return Recorded(new, len(older), sorted(set(file_of.values())))
+
+
+def _other_pods(spec: WorkerSpec, places: Mapping[tuple[str, str], LedgerPlace]) -> str:
+    """Why the pods of a custom build ID must not replace those that are recorded; empty: they may."""
+    place = places.get((spec.worker_deployment, spec.build_id))
+    if not place or not spec.has_custom_build_id:
+        return ""
+    before, after = (
+        value_at(item, "spec", "template") for item in (place.entry.deployment, target_deployment(spec))
+    )
+    paths = [path for path in differing_paths(before, after, "spec.template") if TEMPLATE_HASH not in path]
+    if not paths:
+        return ""
+    return (
+        f"{spec.worker_deployment}: {place.document.source} has {spec.build_id} with other pods, which differ"
+        f" in {listed(paths, _MOST_NAMED)}: if two clusters have this chart with different values, give them"
+        " different build IDs; if there is one cluster, first remove the version from that file"
+    )
 
 
 def _versions_in_words(entries: Sequence[LedgerEntry]) -> str:

@@ -34,10 +34,12 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
 from twgen.planning.plan import VersionsPlan, plan_versions, with_pod_warnings
-from twgen.reading.templated import HELM
+from twgen.reading.documents import located
 from twgen.rendering.jobs import Manifest
 from twgen.rendering.manifests import FORMATS, render_manifests
-from twgen.specs.manifests import is_test_of_helm
+from twgen.reporting.problems import problem_lines
+from twgen.specs.manifests import without_hooks_of_helm
+from twgen.specs.namespaces import with_namespaces
 
 
 @click.command(cls=Grouped)
@@ -97,9 +99,13 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
     if jobs:
         jobs = replace(jobs, warnings=intent_warnings(specs, plan.warnings))
     passthrough = specs.passthrough
-    if settings.input.kind == HELM and not settings.environment.is_plugin:
-        # `kubectl apply` would run objects that Argo CD leaves to `helm test`
-        passthrough = tuple(item for item in passthrough if not is_test_of_helm(item.value))
+    if not settings.environment.is_plugin:
+        passthrough, doubts = without_hooks_of_helm(passthrough)
+        if namespace := settings.namespace_rule.default:
+            passthrough, unknown = with_namespaces(passthrough, namespace)
+            doubts += unknown
+        if not settings.quiet:
+            warn(problem_lines(located(doubts, settings.sources)))
     manifests = render_manifests(plan.workers, passthrough, caller.of, jobs, settings.operator.links)
     keep(specs, plan, manifests)
     warnings = plan_warnings(plan.workers, plan.warnings)

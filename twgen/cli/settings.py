@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.cli.environment import RunContext, environment
 from twgen.cli.option_forms import release_name
-from twgen.cli.options import MEASURING, OPTIONS, given_options, mistyped_variables
+from twgen.cli.options import INPUT, MEASURING, OPTIONS, given_options, mistyped_variables
 from twgen.cli.output import warn
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, PrometheusServer
@@ -163,7 +163,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
 
 def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
     kind = params.get("input") or DIRECTORY
-    for name in ("release", "value_files", "values"):
+    for name in INPUT[1:]:
         if params.get(name) and kind != HELM:
             setting = context.settings_of_application.get(OPTIONS[name].name)
             place = setting.source if setting else OPTIONS[name].flags[0]
@@ -182,13 +182,15 @@ def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
         params.get("value_files") or (),
         params.get("values") or "",
         context.namespace_rule(params.get("namespace") or "").default if kind == HELM else "",
+        params.get("kube_version") or context.kube_version,
+        params.get("api_versions") or context.api_versions,
         context.checkout,
     )
 
 
 KIND = "worker/"
 """The beginning of the name of a worker in place of PATHs."""
-_NOT_BY_NAME = ("input", "release", "value_files", "values", "operator_config", "worker", "identity")
+_NOT_BY_NAME = (*INPUT, "operator_config", "worker", "identity")
 
 
 class Named(NamedTuple):

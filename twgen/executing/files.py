@@ -16,7 +16,7 @@ from twgen.model.policy import Sample
 from twgen.model.world import Recorded
 from twgen.planning.routing.gates import chosen
 from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
-from twgen.specs.kinds import LEDGER_FOLDER, is_file
+from twgen.specs.kinds import CHART_FILE, LEDGER_FOLDER, is_file
 
 _ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"
 _LONGEST_NAME = 200
@@ -75,14 +75,24 @@ def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: Read
     return texts
 
 
-def with_attributes(files: Mapping[Path, str]) -> dict[Path, str]:
-    """The files, and for a new ledger the attributes that let Git merge its files line by line.
+def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
+    """The files, and beside a new ledger what Git and helm must know of it.
 
-    Each version is one line, so branches that add versions of one worker merge without a conflict.
+    Git merges its files line by line: each version is one line, so branches that add versions of one worker
+    merge without a conflict. Helm would pack it into the chart, and refuse the chart when it is long.
     """
-    folders = {file.parent for file in files if file.parent.name == LEDGER_FOLDER}
-    attributes = (folder / ".gitattributes" for folder in sorted(folders))
-    return {**files, **{file: _ATTRIBUTES for file in attributes if not os.path.lexists(file)}}
+    folders = sorted({file.parent for file in files if file.parent.name == LEDGER_FOLDER})
+    attributes = (folder / ".gitattributes" for folder in folders)
+    found = {**files, **{file: _ATTRIBUTES for file in attributes if not os.path.lexists(file)}}
+    for chart in (folder.parent for folder in folders if (folder.parent / CHART_FILE).is_file()):
+        file = chart / ".helmignore"
+        try:
+            text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        except UnicodeDecodeError:
+            continue
+        if LEDGER_FOLDER not in {line.strip().strip("/") for line in text.splitlines()}:
+            found[file] = f"{text}{chr(10) if text and not text.endswith(chr(10)) else ''}{LEDGER_FOLDER}/\n"
+    return found
 
 
 def write_files(files: Mapping[Path, str]) -> None:

@@ -1,7 +1,7 @@
 """Paths into a document as people read them: `spec.rollout.steps[1]`, `metadata.labels['a.b/c']`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[Any, str | int] | str | None
@@ -65,3 +65,15 @@ def value_at(value: Any, *keys: str) -> Any:
             return None
         value = value.get(key) if isinstance(value, _MAPPINGS) else None
     return value
+
+
+def differing_paths(first: Any, second: Any, path: str = "") -> Iterator[str]:
+    """The paths of all values in which two mappings or lists differ."""
+    if isinstance(first, _MAPPINGS) and isinstance(second, _MAPPINGS):
+        for key in sorted(first.keys() | second.keys(), key=str):
+            yield from differing_paths(first.get(key), second.get(key), join_path(path, str(key)))
+    elif isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
+        for at, (one, other) in enumerate(zip(first, second, strict=True)):
+            yield from differing_paths(one, other, join_path(path, at))
+    elif first != second:
+        yield path

@@ -8,9 +8,10 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
+from twgen.model.paths import value_at
 from twgen.model.problem import Document, quoted
 from twgen.reading.documents import (
     STDIN,
@@ -21,7 +22,7 @@ from twgen.reading.documents import (
     read_paths,
     repository_root,
 )
-from twgen.specs.kinds import CHART_FILE, RENDERED_BY, without_lists
+from twgen.specs.kinds import CHART_FILE, RENDERED_BY, is_marked, without_lists
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import DEFAULT, Budget, YamlError
 
@@ -37,6 +38,10 @@ _REMOTE = (
 _INSTEAD = {
     "no 'git' program on path": _REMOTE,
     "dial tcp": _REMOTE,
+    "does not match a config with the following GVK": (
+        "kustomize knows no replicas of a WorkerDeployment: add `configurations: [names.yaml]` with the file"
+        " of examples/kustomize"
+    ),
     "must specify --enable-helm": (
         "kustomize cannot run helm here: render the chart with --input Helm, or commit the output of"
         " `helm template`"
@@ -49,10 +54,13 @@ _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
 """Helm's comment: the template that a document comes from."""
 _DOCUMENT_LINE = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
 _TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d+))?")
+_OBJECT = re.compile(r"[A-Za-z0-9]+ [-A-Za-z0-9./:]+")
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
+OPTIONAL = "?"
+"""What a value file begins with that may be missing."""
 
 
 class NotRendered(InvalidInput):
@@ -67,6 +75,10 @@ class Input(NamedTuple):
     value_files: tuple[str, ...] = ()
     values: str = ""
     namespace: str = ""
+    kube_version: str = ""
+    """Of the cluster; empty: the one that this helm was built for."""
+    api_versions: tuple[str, ...] = ()
+    """Those of the cluster, beside what Kubernetes itself has."""
     root: str = ""
     """The checkout whose files may be read; empty: the Git repository, or else the folder."""
 
@@ -107,19 +119,35 @@ def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
     parts = (part for part in _SEPARATOR.split(text) if part.strip())
     for number, part in enumerate(parts, 1):
         template = _SOURCE.search(part)
-        source = f"{RENDERED_BY}{program}, document {number}{f' ({template[1]})' if template else ''}"
+        place = template[1] if template else ""
         content = part.lstrip("\n").encode()
-        sources.keep(source, content)
         try:
-            for at, value in enumerate(read_documents(content, budget)):
-                documents += without_lists(Document(source, at, value)) if value is not None else ()
-        except YamlError as error:
-            return Documents(tuple(documents), (f"{source}:{error.line}: {error.message}",))
+            values = read_documents(content, budget)
         except InvalidInput as error:
-            return Documents(tuple(documents), (f"{source}: {error}",))
+            why = f":{error.line}: {error.message}" if isinstance(error, YamlError) else f": {error}"
+            return Documents(tuple(documents), (f"{_source(program, number, place)}{why}",))
+        source = _source(program, number, place, _object(values[0] if values else None))
+        sources.keep(source, content)
+        for at, value in enumerate(values):
+            documents += without_lists(Document(source, at, value)) if value is not None else ()
     if not documents:
         raise NotRendered(f"{program} rendered no document")
     return Documents(tuple(documents), ())
+
+
+def _source(program: str, number: int, *places: str) -> str:
+    """How messages name a rendered document, which is in no file: by its template and its object."""
+    known = ", ".join(filter(None, places))
+    return f"{RENDERED_BY}{program}, document {number}{f' ({known})' if known else ''}"
+
+
+def _object(value: Any) -> str:
+    """`WorkerDeployment shop/payments`; empty: the document names none."""
+    name, namespace = (value_at(value, "metadata", field) for field in ("name", "namespace"))
+    if not is_marked(value) or not isinstance(name, str):
+        return ""
+    shown = f"{value['kind']} {namespace}/{name}" if namespace else f"{value['kind']} {name}"
+    return shown if _OBJECT.fullmatch(shown) else ""
 
 
 def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
@@ -128,14 +156,16 @@ def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
     With its line, and the message without the place. Helm's paths begin with the name of the chart.
     """
     match, number = _DOCUMENT_LINE.fullmatch(line), "1"
-    template, why = match.groups() if match else (None, line)
+    known, why = match.groups() if match else (None, line)
+    template = (known or "").partition(", ")[0]
     if not match and (at := _TEMPLATE.search(line)):
         template, number = at[1], at[2] or number
     if settings.kind == KUSTOMIZE:
         present = (name for name in _KUSTOMIZATIONS if Path(folder, name).is_file())
         name = next(present, _KUSTOMIZATIONS[0])
     else:
-        name = (template or "").partition("/")[2] or CHART_FILE
+        name = "" if " " in template else template.partition("/")[2]
+        name = name or CHART_FILE
     return os.path.normpath(f"{folder}/{name}"), int(number), why or ""
 
 
@@ -237,8 +267,12 @@ def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checko
     yield from ("template", "--include-crds")
     if settings.namespace:
         yield f"--namespace={settings.namespace}"
+    if settings.kube_version:
+        yield f"--kube-version={settings.kube_version}"
+    yield from (f"--api-versions={version}" for version in settings.api_versions)
     size = len(os.fsencode(settings.values))
-    for at, name in enumerate(settings.value_files):
+    for at, written in enumerate(settings.value_files):
+        name = written.removeprefix(OPTIONAL)
         file = os.path.realpath(f"{folder}/{name}")
         if "://" in name or os.path.commonpath((root, file)) != root:
             raise InvalidInput(f"value-files: {quoted(name)} is not a file of the checkout: {only}")
@@ -247,6 +281,8 @@ def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checko
         if size > DEFAULT.bytes:
             raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in all: give fewer files")
         if content is None:
+            if written != name:
+                continue
             message = f"value-files: there is no file {quoted(name)} in the folder of the chart"
             raise InvalidInput(f"{message}: {only}" if name.startswith(("/", "$")) else message)
         # helm splits its argument at commas, and fetches anything that looks like a URL

@@ -144,14 +144,20 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     return findings
 
 
+def definitions(documents: Iterable[Document]) -> Mapping[GroupKind, Any]:
+    """The scope of each kind that a CustomResourceDefinition among the documents defines."""
+    specs = (
+        document.value.get("spec") for document in documents if GroupKind.of(document.value) == _DEFINITION
+    )
+    return {
+        GroupKind(str(value_at(spec, "group")), str(value_at(spec, "names", "kind"))): value_at(spec, "scope")
+        for spec in specs
+    }
+
+
 def defined_cluster_scoped(documents: Iterable[Document]) -> set[GroupKind]:
     """The cluster-scoped kinds that CustomResourceDefinitions among the documents define."""
-    return {
-        GroupKind(str(value_at(spec, "group")), str(value_at(spec, "names", "kind")))
-        for document in documents
-        if GroupKind.of(document.value) == _DEFINITION
-        and value_at(spec := document.value.get("spec"), "scope") == "Cluster"
-    }
+    return {kind for kind, scope in definitions(documents).items() if scope == "Cluster"}
 
 
 def cluster_scoped_templates(

@@ -16,7 +16,7 @@ from twgen.model.world import LiveDeployment
 from twgen.specs.attached import KINDS
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.spec_document import STORED_DEFAULTS
-from twgen.specs.templates import Values, known_value, references, with_references
+from twgen.specs.templates import CHART, Values, known_value, references, with_references
 from twgen.versioning.injection import (
     ADDRESS,
     NAMESPACE,
@@ -37,7 +37,7 @@ from twgen.versioning.names import (
 )
 
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
-_OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart", RESTARTED_AT}
+_OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", CHART, RESTARTED_AT}
 """Labels and annotations by which a tool recognizes its objects. The next tool sets its own."""
 _POD_HASH = "pod-template-hash"
 _PREFIXES = {WORKER: "", CONNECTION: "connection-", CLUSTER_CONNECTION: "connection-", ATTACHED: "template-"}

@@ -36,6 +36,13 @@ _RESERVED = {CONTROLLER_API.partition("/")[0]}
 _OURS = {"labels": {ROLLOUT, *MANAGED_BY}, "annotations": {INTENT_HASH}}
 _TESTS = {"test", "test-success"}
 """The hooks of `helm test`: today's name, and the name in Helm 2."""
+_OF_NO_SYNC = {
+    HOOK: {"PreDelete", "PostDelete", "Skip"},
+    HELM_HOOK: {*_TESTS, *("pre-delete", "post-delete", "pre-rollback", "post-rollback")},
+}
+"""The hooks that are in no phase of a sync of Argo CD."""
+_NO_HOOK = {"crd-install"}
+"""Argo CD applies such an object as any other."""
 
 
 def manifest_problems(
@@ -142,11 +149,12 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
     """A problem for each hook and wave: with one, a sync waits until all its Jobs have ended."""
     waits = "a sync with hooks or waves waits until every rollout has ended, which can take hours"
     for document in passthrough:
-        if is_test_of_helm(document.value):
+        hook, hooks = _hooks(document.value)
+        if hooks and hooks <= _OF_NO_SYNC[hook]:
             continue
-        annotations = value_at(document.value, "metadata", "annotations")
-        for name in (HOOK, SYNC_WAVE, HELM_HOOK):
-            if isinstance(annotations, dict) and annotations.get(name) not in {None, "0"}:
+        wave = value_at(document.value, "metadata", "annotations", SYNC_WAVE)
+        for name, is_set in ((hook, bool(hooks)), (SYNC_WAVE, wave not in (None, "0"))):
+            if is_set:
                 message = (
                     f"{waits}: move this document to its own application, or set spec.driver of a"
                     " RolloutPolicy to None or Hook"
@@ -157,16 +165,37 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
             yield Problem.at(document, join_path(path, SYNC_WAVE), f"{waits}: remove it")
 
 
-def is_test_of_helm(value: Any) -> bool:
-    """Only `helm test` creates the object: Argo CD has no phase for such a hook, and never applies it.
+def _hooks(value: Any) -> tuple[str, set[str]]:
+    """The annotation that makes an object a hook, and its hooks.
 
     If an object has a hook of Argo CD too, Argo CD ignores the one of Helm
-    (https://github.com/argoproj/gitops-engine/tree/master/pkg/sync/hook).
+    (https://github.com/argoproj/argo-cd/tree/master/gitops-engine/pkg/sync/hook).
     """
     annotations = value_at(value, "metadata", "annotations")
-    if not isinstance(annotations, dict) or HOOK in annotations:
-        return False
-    return {hook.strip() for hook in str(annotations.get(HELM_HOOK)).split(",")} <= _TESTS
+    if not isinstance(annotations, dict):
+        return "", set()
+    name = HOOK if HOOK in annotations else HELM_HOOK
+    return name, {hook.strip() for hook in str(annotations.get(name, "")).split(",")} - {"", *_NO_HOOK}
+
+
+def without_hooks_of_helm(passthrough: Iterable[Document]) -> tuple[tuple[Document, ...], list[Problem]]:
+    """The objects that kubectl or Flux may apply, and a warning for each that only helm knows when to apply.
+
+    There is no warning for an object of `helm test`, which nobody misses.
+    """
+    kept: list[Document] = []
+    warnings: list[Problem] = []
+    for document in passthrough:
+        name, hooks = _hooks(document.value)
+        if name != HELM_HOOK or not hooks:
+            kept.append(document)
+        elif not hooks <= _TESTS:
+            why = (
+                "is left out, because kubectl and Flux would apply this hook of Helm at once"
+                f" ({', '.join(sorted(hooks))}): if Argo CD applies this output, set {HOOK} too"
+            )
+            warnings.append(Problem.at(document, join_path("metadata.annotations", HELM_HOOK), why))
+    return tuple(kept), warnings
 
 
 def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, str, Mapping[str, Any]]]:

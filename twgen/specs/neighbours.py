@@ -25,6 +25,7 @@ from twgen.versioning.names import (
     selector_labels,
     versioned_deployment_name,
 )
+from twgen.versioning.pod_references import name_without_hash, referenced_objects
 
 _RBAC = "rbac.authorization.k8s.io"
 _DEPLOYMENT = GroupKind("apps", "Deployment")
@@ -36,6 +37,7 @@ _WITH_PODS = {
     GroupKind("", "Pod"): (),
 }
 """The path of the pod template in each kind."""
+_CONFIGURATIONS = (GroupKind("", "ConfigMap"), GroupKind("", "Secret"))
 _WITHOUT_PODS = (BUDGET, HPA)
 """Kinds that versions have besides their Deployments."""
 _MOST_COMPARED = 100
@@ -60,6 +62,7 @@ def warnings_of_neighbours(
         if workers
     ]
     yield from _misplaced_scalers(placed, workers)
+    yield from _names_without_hash(placed, workers)
     pods = _pods(workers if any(kind == BUDGET for _, kind, _ in placed) else ())
     named = {(place, worker.name): worker for worker in reversed(workers) for place in ("", worker.namespace)}
     for document, kind, own in placed:
@@ -102,6 +105,27 @@ def _misplaced_scalers(
                 " make it a WorkerResourceTemplate"
             )
             yield Problem.at(document, f"spec.{field}.name", message)
+
+
+def _names_without_hash(
+    placed: Sequence[tuple[Document, GroupKind, str]], workers: Sequence[WorkerSpec]
+) -> Iterator[Problem]:
+    """A warning for each worker whose pods name an object that kustomize has given a name with a hash."""
+    names = {
+        (kind.kind, own, str(value_at(document.value, "metadata", "name")))
+        for document, kind, own in placed
+        if kind in _CONFIGURATIONS
+    }
+    generated = {(kind, own, plain): name for kind, own, name in names if (plain := name_without_hash(name))}
+    for worker in workers if generated else ():
+        pod = value_at(worker.template.content, "spec") or {}
+        for kind, name in dict.fromkeys(referenced_objects(pod)):
+            places = [(kind, own, name) for own in ("", worker.namespace)]
+            hashed = next((generated[place] for place in places if place in generated), "")
+            if hashed and not any(place in names for place in places):
+                why = f"the pods name {kind} {name}, but its name is {hashed} here"
+                remedy = "write `configurations: [names.yaml]` into the kustomization"
+                yield Problem.at(worker.document, "spec.template.spec", f"{why}: {remedy}")
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:

@@ -36,6 +36,10 @@ _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]+)\)")
 _OF_A_SERVICE = re.compile("_SERVICE_HOST$|_(SERVICE_)?PORT(_|$)")
 """The suffixes of the variables that a pod gets for each Service of its namespace."""
+CHART = "helm.sh/chart"
+"""The label with a chart and its version."""
+_OF_CHART = re.compile(r".+-v?\d+\.\d+\.\d+.*")
+"""A chart and its version, as old charts write both."""
 Values = Mapping[str, str | None]
 """The values of variables by name; None: only the cluster knows it."""
 
@@ -95,6 +99,11 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
                 place = join_path(f"metadata.{field}", name)
                 how = "for each version" if name in ours else "by twgen"
                 spec.mapping("template").problem(place, f"is set {how}: remove it")
+    for name, value in (metadata.get("labels") or {}).items():
+        if name == CHART or (name == "chart" and _OF_CHART.fullmatch(str(value))):
+            why = "changes with each release of the chart, which then makes a new version of the same code"
+            place = join_path("metadata.labels", name)
+            spec.mapping("template").warning(place, f"{why}: leave it out")
     if PAUSED in (metadata.get("annotations") or {}):
         where = f"run `twgen pause`, or annotate ConfigMap {rollout_name(worker.name)} in the cluster"
         place = join_path("metadata.annotations", PAUSED)

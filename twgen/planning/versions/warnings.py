@@ -1,9 +1,8 @@
 """Warnings about versions, in addition to the plan."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from twgen.cluster.marks import waits_to_recreate
 from twgen.cluster.patches import container_names
@@ -22,6 +21,7 @@ from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts, autoscalers_of
 from twgen.versioning.injection import generation_of
 from twgen.versioning.names import ADDED, DEPLOYMENT_API, GONE, RESTARTED_AT
+from twgen.versioning.pod_references import name_without_hash, referenced_objects
 
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "no worker can run its workflows until its manifest is in twgen.lock again"
@@ -31,9 +31,6 @@ _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCusto
 _MOST_NAMED = 10
 _APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
 _UNREAD = "if its Deployment exists, prune protection keeps it"
-_HASHED = re.compile(r"(.+)-[2456789bcdfghkmt]{10}")
-"""The names of objects that kustomize generates: sigs.k8s.io/kustomize/api/hasher."""
-_KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
 _GONE = {VersionAction.DROP, VersionAction.NONE}
 
 
@@ -325,7 +322,7 @@ def with_lost_references(
     new_names = {
         item._replace(name=plain_name): item.name
         for item in rendered
-        if (plain_name := _name_without_hash(item.name))
+        if (plain_name := name_without_hash(item.name))
     }
     if not new_names:
         return tuple(workers)
@@ -340,9 +337,11 @@ def _lost_references(
 ) -> Iterator[str]:
     for version in worker.versions:
         manifest = version.recorded.manifest if version.recorded and version.action not in _GONE else {}
-        for kind, name in dict.fromkeys(_references(value_at(manifest, "spec", "template", "spec") or {})):
+        for kind, name in dict.fromkeys(
+            referenced_objects(value_at(manifest, "spec", "template", "spec") or {})
+        ):
             referenced = ObjectName(kind, worker.spec.namespace, name)
-            replacement = new_names.get(referenced._replace(name=_name_without_hash(name)), "")
+            replacement = new_names.get(referenced._replace(name=name_without_hash(name)), "")
             if replacement and referenced not in rendered:
                 # only a warning: twgen cannot render the old object, because it does not know the content
                 yield (
@@ -351,23 +350,3 @@ def _lost_references(
                     " already gone. To keep such objects, generate them with the annotation"
                     " argocd.argoproj.io/sync-options: Prune=false"
                 )
-
-
-def _name_without_hash(name: str) -> str:
-    match = _HASHED.fullmatch(name)
-    return match[1] if match else ""
-
-
-def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Kind and name of all ConfigMaps and Secrets that a pod names."""
-    for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
-        variables = (item.get("valueFrom") or {} for item in container.get("env") or ())
-        for source in (*(container.get("envFrom") or ()), *variables):
-            for field, kind in _KINDS.items():
-                reference = source.get(f"{field}Ref") or source.get(f"{field}KeyRef") or {}
-                yield kind, reference.get("name") or ""
-    for volume in pod.get("volumes") or ():
-        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
-            for field, kind in _KINDS.items():
-                named = source.get(field) or {}
-                yield kind, named.get("name") or named.get("secretName") or ""

@@ -1,0 +1,89 @@
+"""What twgen finds in the files of a chart, beside what helm renders from them."""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from twgen.errors import InvalidInput
+from twgen.model.paths import differing_paths
+from twgen.model.problem import Document, Problem
+from twgen.reading.documents import Documents, Sources
+from twgen.reading.templated import HELM, OPTIONAL, Input, read_input
+from twgen.specs.kinds import CHART_FILE, WORKER, kind_of
+
+_TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
+_RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpasswd|encryptAES)\b"
+_OURS = r"\{\{-?\s*\.(DeploymentName|BuildID|TemporalNamespace)\b"
+_MOST_BYTES = 2**20
+"""Of each file of a chart: what is longer is data."""
+
+
+def warnings_of_chart(settings: Input, paths: Sequence[str], rendered: Documents) -> Iterator[Problem]:
+    """What is hardly meant in a chart, and harms its workers; raises InvalidInput."""
+    if settings.kind != HELM or len(paths) != 1:
+        return
+    chart = Path(paths[0])
+    of_chart = Document(str(chart / CHART_FILE), 0, None)
+    texts = dict(_texts(settings, chart))
+    for file, text in texts.items():
+        for name in dict.fromkeys(
+            match[1] for match in re.finditer(_OURS, text) if _is_for_helm(text, match)
+        ):
+            escaped = f"{{{{ `{{{{ .{name} }}}}` }}}}"
+            why = f"helm replaces {{{{ .{name} }}}} in {file} with nothing, before twgen sees it"
+            yield Problem(of_chart, "", f"{why}: write {escaped}")
+    if any(re.search(_RANDOM, text) or re.search(_TIME, text) for text in texts.values()):
+        if any(re.search(_TIME, text) for text in texts.values()):
+            time.sleep(1.0)  # they tell whole seconds
+        again = read_input(settings, paths, Sources(), ledgers=False)
+        yield from _changing_pods(rendered, again)
+
+
+def _is_for_helm(text: str, match: re.Match[str]) -> bool:
+    """The placeholder is an action of the template, and no text in one."""
+    return text.rfind("{{", 0, match.start()) <= text.rfind("}}", 0, match.start())
+
+
+def _changing_pods(first: Documents, second: Documents) -> Iterator[Problem]:
+    """A warning for each text in a worker's pods that differs in two renders of the chart."""
+    again = {_name(item): item for item in second.documents}
+    for document in first.documents:
+        other = again.get(_name(document))
+        if not other or not (kind := kind_of(document.value)) or kind.name != WORKER:
+            continue
+        for path in differing_paths(_pods(document), _pods(other), "spec.template"):
+            why = "is another text at each render of the chart, so that each makes another version"
+            yield Problem.at(document, path, f"{why}: leave out random texts, and the time")
+
+
+def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:
+    """What the chart renders, also by its subcharts, and its values; an archive may hold anything."""
+    yield Path("values"), settings.values
+    files = chain.from_iterable((chart / name).rglob("*") for name in ("templates", "charts"))
+    for file in (
+        *files,
+        chart / "values.yaml",
+        *(chart / name.removeprefix(OPTIONAL) for name in settings.value_files),
+    ):
+        if file.suffix == ".tgz":
+            yield file, "uuidv4"
+        elif file.is_file():
+            try:
+                with file.open(encoding="utf-8", errors="replace") as opened:
+                    yield file, opened.read(_MOST_BYTES)
+            except OSError as error:
+                raise InvalidInput(f"cannot read {file}: {error.strerror}") from error
+
+
+def _name(document: Document) -> tuple[Any, ...]:
+    metadata = document.value.get("metadata") if isinstance(document.value, dict) else None
+    named = metadata if isinstance(metadata, dict) else {}
+    return document.source, str(named.get("namespace")), str(named.get("name"))
+
+
+def _pods(document: Document) -> Any:
+    spec = document.value.get("spec")
+    return spec.get("template") if isinstance(spec, dict) else None

@@ -1,0 +1,65 @@
+"""The namespaces of documents that are passed through: at a terminal, `-n` fills them in.
+
+In Argo CD the destination of the Application does it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from twgen.model.operator import CLUSTER_SCOPED, GroupKind
+from twgen.model.paths import value_at
+from twgen.model.problem import Document, Problem
+from twgen.specs.attached import KINDS, definitions
+
+_OF_KUBERNETES = {
+    *(kind.group for kind in CLUSTER_SCOPED if kind.group != "keda.sh"),
+    *("apps", "autoscaling", "batch", "policy", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"),
+}
+"""API groups of which every kind is known."""
+_NAMESPACED = {
+    *KINDS,
+    *(GroupKind("keda.sh", kind) for kind in ("ScaledJob", "TriggerAuthentication")),
+    *(
+        GroupKind("monitoring.coreos.com", kind)
+        for kind in ("PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor")
+    ),
+    *(GroupKind("external-secrets.io", kind) for kind in ("ExternalSecret", "SecretStore")),
+    GroupKind("bitnami.com", "SealedSecret"),
+    GroupKind("cert-manager.io", "Certificate"),
+    GroupKind("cert-manager.io", "Issuer"),
+}
+"""Kinds of other groups that stand beside many workers."""
+
+
+def with_namespaces(
+    passthrough: Iterable[Document], namespace: str
+) -> tuple[tuple[Document, ...], list[Problem]]:
+    """The documents, each with the namespace that it does not name, and a warning for each unknown kind.
+
+    A cluster-scoped object gets none.
+    """
+    documents = tuple(passthrough)
+    defined = definitions(documents)
+    filled: list[Document] = []
+    unknown: dict[GroupKind, Problem] = {}
+    for document in documents:
+        kind = GroupKind.of(document.value)
+        if value_at(document.value, "metadata", "namespace") or not (known := _is_namespaced(kind, defined)):
+            filled.append(document)
+            if known is None and kind not in unknown:
+                why = f"{kind} may be cluster-scoped, so -n does not set the namespace of its objects"
+                unknown[kind] = Problem.at(document, "metadata", f"{why}: write metadata.namespace")
+            continue
+        metadata = {**(document.value.get("metadata") or {}), "namespace": namespace}
+        filled.append(replace(document, value={**document.value, "metadata": metadata}))
+    return tuple(filled), list(unknown.values())
+
+
+def _is_namespaced(kind: GroupKind, defined: Mapping[GroupKind, Any]) -> bool | None:
+    """Whether objects of the kind have a namespace; None: it is not known."""
+    if kind in defined:
+        return bool(defined[kind] == "Namespaced")
+    if kind in CLUSTER_SCOPED:
+        return False
+    return True if kind.group in _OF_KUBERNETES or kind in _NAMESPACED else None

@@ -1,0 +1,30 @@
+"""The ConfigMaps and Secrets that pods name, and the hashes in names that kustomize generates."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_HASHED = re.compile(r"(.+)-[2456789bcdfghkmt]{10}")
+"""The names of objects that kustomize generates: sigs.k8s.io/kustomize/api/hasher."""
+_KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
+
+
+def name_without_hash(name: str) -> str:
+    """The name of a generated object before kustomize added the hash; empty: there is no hash."""
+    match = _HASHED.fullmatch(name)
+    return match[1] if match else ""
+
+
+def referenced_objects(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Kind and name of all ConfigMaps and Secrets that a pod names."""
+    for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
+        variables = (item.get("valueFrom") or {} for item in container.get("env") or ())
+        for source in (*(container.get("envFrom") or ()), *variables):
+            for field, kind in _KINDS.items():
+                reference = source.get(f"{field}Ref") or source.get(f"{field}KeyRef") or {}
+                yield kind, reference.get("name") or ""
+    for volume in pod.get("volumes") or ():
+        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+            for field, kind in _KINDS.items():
+                named = source.get(field) or {}
+                yield kind, named.get("name") or named.get("secretName") or ""
