@@ -52,14 +52,14 @@ LIES = {
     "repstr": "spec.replicas must be a whole number, not a string",
     "repbig": "spec.replicas must be a whole number, not a fraction",
     "badtime": "metadata.creationTimestamp must be a time",
-    "deepjson": "did not answer with a list",
+    "deepjson": "the answer is not from an API server: check its address",
     "itemkind": "shop/payments-v1-4-2-458f is of kind 'ReplicaSet', not one of deployments",
     "double": "payments-v1-4-2-458f is listed twice",
     "noname": "metadata.name is required",
     "elsewhere": "shop-2/payments-v1-4-2-458f is not in namespace shop",
-    "twice": "did not answer with a list",
-    "notfinite": "did not answer with a list",
-    "cut": "did not answer with a list",
+    "twice": "the answer is not from an API server: check its address",
+    "notfinite": "the answer is not from an API server: check its address",
+    "cut": "the answer is not from an API server: check its address",
 }
 """What is said of each."""
 MANY_PAGES = {"hugepages", "pages"}

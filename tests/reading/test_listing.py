@@ -12,7 +12,7 @@ from twgen.clients.http import Unreadable
 from twgen.clients.kubernetes import KubernetesClient, Part
 from twgen.errors import StateUnavailable
 from twgen.reading import kubernetes
-from twgen.reading.kubernetes import config_maps_path, rollout_objects
+from twgen.reading.kubernetes import rollout_objects
 from twgen.yaml.source import Budget, Limits
 
 PAGE = Limits(bytes=10_000)
@@ -62,8 +62,8 @@ def names(
     server: ApiServer, skipped: list[str], namespace: str = "", *, only: Part | None = None
 ) -> list[str]:
     async def story() -> list[str]:
-        client, path = cast("KubernetesClient", server), config_maps_path(namespace)
-        items = rollout_objects(client, path, Deadline(9), skipped.append, only=only)
+        client = cast("KubernetesClient", server)
+        items = rollout_objects(client, "ConfigMap", namespace, Deadline(9), skipped.append, only=only)
         return [f"{item['metadata']['namespace']}/{item['metadata']['name']}" async for item in items]
 
     return asyncio.run(story())

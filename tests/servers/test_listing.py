@@ -10,13 +10,13 @@ import pytest
 from testing.kubernetes.cluster import Cluster
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubeconfig import ClusterAccess
-from twgen.clients.kubernetes import KubernetesClient, Part
+from twgen.clients.kubernetes import KubernetesClient, Part, path_of
 from twgen.model.plan import Phase
 from twgen.model.rollout import Driver, RolloutMetadata
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.reading import kubernetes
-from twgen.reading.kubernetes import config_maps_path, list_rollouts, rollout_objects
+from twgen.reading.kubernetes import list_rollouts, rollout_objects
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.rollout_status import write_rollout_status
 from twgen.versioning.names import DRIVER, INTENT_HASH, ROLLOUT, rollout_labels
@@ -34,7 +34,7 @@ def namespaces(cluster: Cluster) -> Iterator[tuple[str, str]]:
     with cluster.own_namespace() as one, cluster.own_namespace() as another:
         yield (min(one, another), max(one, another))
         for name in (one, another):
-            cluster.api.delete(f"{config_maps_path(name)}?labelSelector={ROLLOUT}")
+            cluster.api.delete(f"{path_of('v1', 'ConfigMap', name)}?labelSelector={ROLLOUT}")
 
 
 def put(cluster: Cluster, namespace: str, name: str, **more: Any) -> None:
@@ -44,7 +44,7 @@ def put(cluster: Cluster, namespace: str, name: str, **more: Any) -> None:
         "labels": rollout_labels(name),
         **more.pop("metadata", {}),
     }
-    cluster.api.create(config_maps_path(namespace), {"metadata": metadata, **more})
+    cluster.api.create(path_of("v1", "ConfigMap", namespace), {"metadata": metadata, **more})
 
 
 def put_status(cluster: Cluster, namespace: str) -> None:
@@ -84,7 +84,7 @@ def test_look_for_requests_gets_metadata_alone_whatever_config_maps_hold(
         for budget, only in zip(budgets, (Part.METADATA, None), strict=True):
             await client.ask(
                 "GET",
-                config_maps_path(namespace),
+                path_of("v1", "ConfigMap", namespace),
                 AnswerDeadline(20),
                 query={"labelSelector": ROLLOUT},
                 only=only,
@@ -131,7 +131,7 @@ def test_namespace_with_too_much_is_left_out_of_the_rest_of_the_list(
     skipped: list[str] = []
 
     async def names(client: KubernetesClient) -> list[tuple[str, str]]:
-        found = rollout_objects(client, config_maps_path(""), AnswerDeadline(20), skipped.append)
+        found = rollout_objects(client, "ConfigMap", "", AnswerDeadline(20), skipped.append)
         return [(item["metadata"]["namespace"], item["metadata"]["name"]) async for item in found]
 
     found = ask(cluster, names)
@@ -160,7 +160,7 @@ def test_config_map_whose_managed_fields_are_too_deep_hides_no_other(
     skipped: list[str] = []
 
     async def names(client: KubernetesClient) -> list[str]:
-        found = rollout_objects(client, config_maps_path(""), AnswerDeadline(20), skipped.append, only=only)
+        found = rollout_objects(client, "ConfigMap", "", AnswerDeadline(20), skipped.append, only=only)
         return [item["metadata"]["name"] async for item in found]
 
     assert "whole" in ask(cluster, names)

@@ -16,7 +16,7 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.rollout import LastSync
-from twgen.model.shapes import TEXT, Findings, listing
+from twgen.model.shapes import Findings, listing
 from twgen.model.times import parse_time
 from twgen.versioning.names import REFRESH
 from twgen.yaml.source import WORLD, Budget
@@ -36,7 +36,7 @@ _ADVICE: Mapping[int, str] = {
 _FAILED = "failed: the next check asks again; look at the log of argocd-server"
 _OTHER_ADVICE = "refuses the request: is it Argo CD 2.14 or later?"
 _CONFIG_MAP = "ConfigMap"
-_MANAGED = excerpt(Field("items", listing(excerpt(Field("targetState", TEXT)))))
+_MANAGED = excerpt(Field("items", listing(excerpt("targetState"))))
 _SOMETHING_ELSE = "the answer is not from Argo CD: is the address right?"
 
 

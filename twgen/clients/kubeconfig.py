@@ -28,33 +28,23 @@ _LONGEST_PATH = 200
 _HOST = re.compile(r"[\w.:*-]*")
 _TEXTS = listing(TEXT)
 _PROGRAM = excerpt(
-    Field("apiVersion", TEXT),
-    Field("command", TEXT),
+    *("apiVersion", "command", "installHint", "interactiveMode"),
     Field("args", _TEXTS),
-    Field("env", listing(excerpt(Field("name", TEXT, required=True), Field("value", TEXT)))),
-    Field("installHint", TEXT),
-    Field("interactiveMode", TEXT),
+    Field("env", listing(excerpt(Field("name", TEXT, required=True), "value"))),
     Field("provideClusterInfo", FLAG),
 )
-_PROVIDER = excerpt(Field("name", TEXT), Field("config", excerpt(Field("id-token", TEXT))))
-_USER_TEXTS = (
+_USER = excerpt(
     *("client-certificate", "client-certificate-data", "client-key", "client-key-data"),
     *("token", "tokenFile", "username", "password", "as", "as-uid"),
-)
-_USER = excerpt(
-    *(Field(name, TEXT) for name in _USER_TEXTS),
     Field("as-groups", _TEXTS),
     Field("as-user-extra", mapping(_TEXTS)),
     Field("exec", _PROGRAM),
-    Field("auth-provider", _PROVIDER),
-)
-_CLUSTER_TEXTS = (
-    *("server", "certificate-authority", "certificate-authority-data", "tls-server-name", "proxy-url"),
+    Field("auth-provider", excerpt("name", Field("config", excerpt("id-token")))),
 )
 _CLUSTER = excerpt(
-    *(Field(name, TEXT) for name in _CLUSTER_TEXTS),
+    *("server", "certificate-authority", "certificate-authority-data", "tls-server-name", "proxy-url"),
     Field("insecure-skip-tls-verify", FLAG),
-    Field("extensions", listing(excerpt(Field("name", TEXT)))),
+    Field("extensions", listing(excerpt("name"))),
 )
 _NAME = Field("name", TEXT, required=True)
 
@@ -67,10 +57,10 @@ def _entries(kind: str, shape: Shape) -> Field:
 _FILE = excerpt(
     Field("apiVersion", constant("v1")),
     Field("kind", constant("Config")),
-    Field("current-context", TEXT),
+    "current-context",
     _entries("cluster", _CLUSTER),
     _entries("user", _USER),
-    _entries("context", excerpt(Field("cluster", TEXT), Field("user", TEXT))),
+    _entries("context", excerpt("cluster", "user")),
 )
 
 

@@ -5,7 +5,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -39,8 +39,6 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _ONLY = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
 """The answers to a list that have a part of each object, if the server can leave out the rest."""
-_DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
-_PODS = "/api/v1/namespaces/{namespace}/pods"
 _ADVICE = {
     401: "requires valid credentials: check the user of the context",
     403: "does not permit it: the account needs the verb list on {resource} in this namespace",
@@ -49,14 +47,11 @@ _NOT_SECURE = "requires credentials, and twgen sends none to a server without ht
 _OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
 
 
-def jobs_path(namespace: str) -> str:
-    """The path of the Jobs of a namespace; empty: of all namespaces."""
-    return f"/apis/batch/v1{f'/namespaces/{namespace}' if namespace else ''}/jobs"
-
-
-def config_map_path(namespace: str, name: str) -> str:
-    """The path of a ConfigMap."""
-    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+def path_of(api_version: str, kind: str, namespace: str = "", name: str = "") -> str:
+    """The path of an object, or of a list; without a namespace: of all, or of a kind that has none."""
+    within = f"/namespaces/{namespace}" if namespace else ""
+    served = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    return f"{served}{within}/{resource_of_kind(kind)}{f'/{name}' if name else ''}"
 
 
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -135,21 +130,21 @@ class KubernetesClient:
         self, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
         """The Deployments of a namespace that the selector finds, as the API server returns them."""
-        items = await self._listed(_DEPLOYMENTS, namespace, label_selector, deadline)
+        path = path_of(DEPLOYMENT_API, "Deployment", namespace)
+        items = await self._listed(path, "deployments.apps", label_selector, deadline)
         # an API server leaves the kind of a list's items out
         return [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item} for item in items]
 
     async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """The Pods of a namespace that the selector finds; raises Forbidden without the right to."""
-        return await self._listed(_PODS, namespace, label_selector, deadline)
+        return await self._listed(path_of("v1", "Pod", namespace), "pods", label_selector, deadline)
 
     async def data(
         self, kind: Literal["ConfigMap", "Secret"], namespace: str, name: str, key: str, deadline: Deadline
     ) -> bytes:
         """The value of one key of a ConfigMap or a Secret."""
-        path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         subject = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
-        status, answer = await self.ask("GET", path, deadline)
+        status, answer = await self.ask("GET", path_of("v1", kind, namespace, name), deadline)
         if status != HTTPStatus.OK:
             why = answer.get("message") or status
             raise StateUnavailable(f"{subject} cannot be read: the API server answers {why}")
@@ -174,19 +169,29 @@ class KubernetesClient:
         body: Any = None,
         only: Part | None = None,
         budget: Budget | None = None,
+        about: str = "",
     ) -> tuple[int, Mapping[str, Any]]:
         """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch.
 
         With `only` the objects of a list have no other part, if the server can leave it out. An answer beyond
-        the `budget` raises Unreadable, as one does that is not JSON.
+        the `budget` raises Unreadable, as one does that is not JSON. Errors name what it is `about`, not the
+        path.
         """
-        subject = f"Kubernetes ({self._access.described}), {path}"
+        subject = f"Kubernetes ({self._access.described}), {about or path}"
         deadline, budget = deadline.for_answer(), budget or Budget(WORLD)
-        request = _request(subject, deadline, method, path, query or {}, body)
-        request = request._replace(most_bytes=budget.limits.bytes)
-        if only:
-            request = request._replace(headers={**request.headers, "Accept": _ONLY.format(only)})
-
+        patch = "merge-patch+json" if isinstance(body, MergePatch) else "apply-patch+yaml"
+        headers = {"Content-Type": f"application/{patch if method == 'PATCH' else 'json'}"}
+        request = Request(
+            subject=subject,
+            method=method,
+            url=f"{path}{f'?{urlencode(query)}' if query else ''}",
+            headers=headers | ({"Accept": _ONLY.format(only)} if only else {}),
+            body=None if body is None else json.dumps(body).encode(),
+            ends=0.0,  # what is missing is added when it is sent
+            late=deadline.missed(subject),
+            most_bytes=budget.limits.bytes,
+            to_reach_it=f": check the context{self._access.or_without}",
+        )
         answer, document = await self._answered(request, deadline, budget)
         # otherwise the answer of any other server would count as an API server's
         if answer.status < HTTPStatus.BAD_REQUEST:
@@ -201,25 +206,21 @@ class KubernetesClient:
         return answer.status, document
 
     async def _listed(
-        self, resource: str, namespace: str, label_selector: str, deadline: Deadline
+        self, path: str, resource: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
-        subject = f"Kubernetes ({self._access.described}), namespace {namespace!r}"
-        path = resource.format(namespace=namespace)
+        about = f"namespace {path.split('/')[-2]!r}"
         query = {"labelSelector": label_selector, "limit": str(_PAGE)}
-        deadline, budget, items = deadline.for_answer(), Budget(WORLD), dict[str, Mapping[str, Any]]()
+        budget, items = Budget(WORLD), dict[str, Mapping[str, Any]]()
         async with self._free:
             for _ in range(MOST_LISTED // _PAGE):
-                request = _request(subject, deadline, "GET", path, query)
-                answer, page = await self._answered(request, deadline, budget)
-                if answer.status != HTTPStatus.OK or page is None:
-                    resources = "pods" if resource == _PODS else "deployments.apps"
-                    advice = _ADVICE.get(answer.status, _OTHER_ADVICE).format(resource=resources)
-                    if answer.status == HTTPStatus.UNAUTHORIZED and answer.request.url.startswith("http:"):
-                        advice = _NOT_SECURE
-                    why = f"{answer.status}: {answer.message(page, 'message')}"
-                    raise error_of(answer.status)(f"{subject}: the API server {advice} ({why})")
-                if wrong := wrong_answer(path, page):
-                    raise StateUnavailable(f"{path} cannot be read: {wrong}")
+                status, page = await self.ask("GET", path, deadline, query=query, budget=budget, about=about)
+                if status != HTTPStatus.OK:
+                    is_open = self.reached.server.startswith("http:") and status == HTTPStatus.UNAUTHORIZED
+                    advice = _NOT_SECURE if is_open else _ADVICE.get(status, _OTHER_ADVICE)
+                    raise error_of(status)(
+                        f"Kubernetes ({self._access.described}), {about}: the API server"
+                        f" {advice.format(resource=resource)} ({status}: {page.get('message', '')})"
+                    )
                 for item in listed(path, page):
                     if (name := item["metadata"]["name"]) in items:
                         raise StateUnavailable(f"{path} cannot be read: {name} is listed twice")
@@ -237,12 +238,9 @@ class KubernetesClient:
 
         login = self._login = self._login or Login(self._access, asks=self._asks)
 
-        async def asked(session: "Session") -> tuple[Answer, dict[str, Any] | None]:
-            def ask() -> tuple[Answer, dict[str, Any] | None]:
-                answer = self._answer(session, request, deadline, budget)
-                return answer, answer.document(budget)
-
-            return await deadline.bound(request.subject, in_thread(ask))
+        def asked(session: "Session") -> Awaitable[tuple[Answer, dict[str, Any] | None]]:
+            answering = in_thread(lambda: self._answer(session, request, deadline, budget))
+            return deadline.bound(request.subject, answering)
 
         session = await deadline.uncounted(login.session(deadline.timeout))
         answer, document = await asked(session)
@@ -253,7 +251,9 @@ class KubernetesClient:
             return answer, document
         return await asked(renewed)
 
-    def _answer(self, session: "Session", request: Request, deadline: Deadline, budget: Budget) -> Answer:
+    def _answer(
+        self, session: "Session", request: Request, deadline: Deadline, budget: Budget
+    ) -> tuple[Answer, dict[str, Any] | None]:
         """The first answer that is not "try later"; only repeatable requests are sent again."""
         from tenacity import RetryCallState, Retrying, wait_random_exponential
 
@@ -262,7 +262,6 @@ class KubernetesClient:
             headers={**request.headers, **session.headers},
             ends=time.monotonic() + deadline.remaining,
             bytes_before=budget.bytes,
-            to_reach_it=f": check the context{self._access.or_without}",
         )
         is_repeatable = request.method in {"GET", "DELETE"}  # a deletion is of one UID
 
@@ -295,25 +294,7 @@ class KubernetesClient:
             date = parsedate_to_datetime(answer.headers.get("Date") or "")
             # -0000, for an unknown zone, gives a time without one; an API server's is GMT
             self.heard = Heard(date if date.tzinfo else date.replace(tzinfo=UTC), monotonic())
-        return answer
-
-
-def _request(  # noqa: PLR0913, PLR0917 - each is a part of a request
-    subject: str, deadline: Deadline, method: str, path: str, query: Mapping[str, str], body: Any = None
-) -> Request:
-    """A request with only a path and no end: what else belongs to it is added when it is sent."""
-    patch = "merge-patch+json" if isinstance(body, MergePatch) else "apply-patch+yaml"
-    content_type = f"application/{patch if method == 'PATCH' else 'json'}"
-    return Request(
-        subject=subject,
-        method=method,
-        url=f"{path}{f'?{urlencode(query)}' if query else ''}",
-        headers={"Content-Type": content_type},
-        body=None if body is None else json.dumps(body).encode(),
-        ends=0.0,
-        late=deadline.missed(subject),
-        most_bytes=WORLD.bytes,
-    )
+        return answer, answer.document(budget)
 
 
 _PATH = re.compile(
@@ -322,18 +303,16 @@ _PATH = re.compile(
 )
 _LIST = "List"
 _CREATED = Field("metadata", excerpt(Field("creationTimestamp", TIME, required=True)), required=True)
-_STATE = excerpt(Field("reason", TEXT), Field("message", TEXT), Field("exitCode", whole_number()))
+_STATE = excerpt("reason", "message", Field("exitCode", whole_number()))
 _STATES = excerpt(Field("waiting", _STATE), Field("terminated", _STATE))
 _CONTAINER = excerpt(Field("state", _STATES), Field("lastState", _STATES))
 _CONDITION = excerpt(
     Field("type", TEXT, required=True),
     Field("status", TEXT, required=True),
-    Field("reason", TEXT),
-    Field("message", TEXT),
-    Field("lastTransitionTime", TEXT),
+    *("reason", "message", "lastTransitionTime"),
 )
 _POD_STATUS = excerpt(
-    Field("phase", TEXT),
+    "phase",
     Field("conditions", listing(_CONDITION)),
     Field("initContainerStatuses", listing(_CONTAINER)),
     Field("containerStatuses", listing(_CONTAINER)),

@@ -42,12 +42,7 @@ _CREDENTIAL = excerpt(
     Field("kind", constant("ExecCredential")),
     Field(
         "status",
-        excerpt(
-            Field("token", TEXT),
-            Field("clientCertificateData", TEXT),
-            Field("clientKeyData", TEXT),
-            Field("expirationTimestamp", TEXT),
-        ),
+        excerpt("token", "clientCertificateData", "clientKeyData", "expirationTimestamp"),
         required=True,
     ),
 )

@@ -39,18 +39,18 @@ _LARGEST_INT32 = 2**31 - 1
 _NAMED = excerpt(Field("name", TEXT, required=True))
 _CONTAINER = excerpt(
     Field("name", TEXT, required=True),
-    Field("image", TEXT),
-    Field("env", listing(excerpt(Field("name", TEXT, required=True), Field("value", TEXT)))),
-    Field("ports", listing(excerpt(Field("containerPort", whole_number()), Field("protocol", TEXT)))),
-    Field("volumeMounts", listing(excerpt(Field("name", TEXT, required=True), Field("mountPath", TEXT)))),
-    Field("volumeDevices", listing(excerpt(Field("devicePath", TEXT)))),
+    "image",
+    Field("env", listing(excerpt(Field("name", TEXT, required=True), "value"))),
+    Field("ports", listing(excerpt(Field("containerPort", whole_number()), "protocol"))),
+    Field("volumeMounts", listing(excerpt(Field("name", TEXT, required=True), "mountPath"))),
+    Field("volumeDevices", listing(excerpt("devicePath"))),
 )
 _POD = excerpt(
     Field("containers", listing(_CONTAINER, least=1), required=True),
     Field("initContainers", listing(_CONTAINER)),
     Field("volumes", listing(_NAMED)),
-    Field("imagePullSecrets", listing(excerpt(Field("name", TEXT)))),
-    Field("hostAliases", listing(excerpt(Field("ip", TEXT)))),
+    Field("imagePullSecrets", listing(excerpt("name"))),
+    Field("hostAliases", listing(excerpt("ip"))),
 )
 _SPEC = excerpt(
     Field("replicas", whole_number(most=_LARGEST_INT32)),
@@ -66,37 +66,29 @@ _SPEC = excerpt(
     ),
 )
 _OWNED_FIELDS = excerpt(
-    Field("manager", TEXT),
-    Field("operation", TEXT),
-    Field("subresource", TEXT),
-    Field("fieldsV1", excerpt(Field("f:spec", mapping()))),
+    *("manager", "operation", "subresource"), Field("fieldsV1", excerpt(Field("f:spec", mapping())))
 )
-_OWNER = excerpt(Field("kind", TEXT), Field("name", TEXT))
 METADATA = excerpt(
     Field(
         "name",
         text(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$(?!\n)", "a valid Kubernetes name"),
         required=True,
     ),
-    Field("namespace", TEXT),
-    Field("uid", TEXT),
+    *("namespace", "uid"),
     Field("generation", whole_number()),
     Field("creationTimestamp", TIME),
     Field("deletionTimestamp", TIME),
     Field("labels", TEXTS),
     Field("annotations", TEXTS),
-    Field("ownerReferences", listing(_OWNER)),
+    Field("ownerReferences", listing(excerpt("kind", "name"))),
     Field("managedFields", listing(_OWNED_FIELDS)),
-)
-_CONDITION = excerpt(
-    Field("type", TEXT), Field("status", TEXT), Field("reason", TEXT), Field("message", TEXT)
 )
 _STATUS = excerpt(
     Field("observedGeneration", whole_number()),
     Field("replicas", whole_number(most=_LARGEST_INT32)),
     Field("updatedReplicas", whole_number(most=_LARGEST_INT32)),
     Field("availableReplicas", whole_number(most=_LARGEST_INT32)),
-    Field("conditions", listing(_CONDITION)),
+    Field("conditions", listing(excerpt("type", "status", "reason", "message"))),
 )
 DEPLOYMENT = excerpt(
     Field("metadata", METADATA, required=True),

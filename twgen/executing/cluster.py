@@ -11,9 +11,8 @@ from twgen.clients.kubernetes import (
     Forbidden,
     KubernetesClient,
     MergePatch,
-    config_map_path,
     error_of,
-    jobs_path,
+    path_of,
 )
 from twgen.cluster.deployments import end_of_job, oldest_first
 from twgen.cluster.field_managers import ARGO_CD, KUBECTL, ROLLOUT
@@ -32,7 +31,6 @@ from twgen.versioning.names import (
     DEPLOYMENT_API,
     GONE,
     TAKEN_OVER,
-    resource_of_kind,
     rollout_labels,
     rollout_name,
     rollout_status_name,
@@ -97,8 +95,7 @@ class ClusterWriter:
         kind, metadata = GroupKind.of(manifest), {**manifest["metadata"]}
         metadata.pop("ownerReferences", None)
         api_version, namespace, name = manifest["apiVersion"], metadata["namespace"], metadata["name"]
-        served = f"/apis/{api_version}" if kind.group else f"/api/{api_version}"
-        path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}/{name}"
+        path = path_of(api_version, kind.kind, namespace, name)
         # a field that one manager has applied stays when another one no longer applies it
         options = {"fieldManager": ARGO_CD if self._intent.application else KUBECTL}
         options |= {"dryRun": "All"} if dry_run else {}
@@ -132,7 +129,7 @@ class ClusterWriter:
 
     async def delete_job(self, job: JobReference) -> None:
         """Delete a Job and its Pods, so that one of the same intent can run later."""
-        await self.delete(f"{jobs_path(self._intent.namespace)}/{job.name}", job.uid)
+        await self.delete(path_of("batch/v1", "Job", self._intent.namespace, job.name), job.uid)
 
     async def record(self, status: Mapping[str, str], *, over: str | None = None) -> None:
         """Write the status of the rollout; it is deleted with its intent.
@@ -153,7 +150,7 @@ class ClusterWriter:
             },
             "data": {name: without_credentials(text) for name, text in status.items()},
         }
-        path = config_map_path(intent.namespace, name)
+        path = path_of("v1", "ConfigMap", intent.namespace, name)
         newer = set() if over is None else {HTTPStatus.CONFLICT}
         await self._apply(path, manifest, newer, force=over != "")
 
@@ -175,7 +172,7 @@ class ClusterWriter:
             metadata={"resourceVersion": over, "annotations": dict.fromkeys(removed)},
             data={name: without_credentials(text) for name, text in entries.items()},
         )
-        path = config_map_path(self._intent.namespace, name)
+        path = path_of("v1", "ConfigMap", self._intent.namespace, name)
         # applying a status leaves out the entries, so another field manager has them
         patched = await self._send("PATCH", path, patch, query={"fieldManager": _REQUESTS_MANAGER})
         return str(value_at(patched, "metadata", "resourceVersion"))
@@ -184,7 +181,7 @@ class ClusterWriter:
         """Note on the intent that `twgen tick` carries it out in place of its hook, or no longer does."""
         intent = self._intent
         annotations = {TAKEN_OVER: intent.hash if lasts else None}
-        path = config_map_path(intent.namespace, rollout_name(intent.worker))
+        path = path_of("v1", "ConfigMap", intent.namespace, rollout_name(intent.worker))
         patch = MergePatch(metadata={"uid": intent.uid, "annotations": annotations})
         await self._send("PATCH", path, patch, _GONE_OR_NEWER, {"fieldManager": self._field_manager})
 
@@ -204,7 +201,7 @@ class ClusterWriter:
             "lastTimestamp": time,
             "count": 1,
         }
-        await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
+        await self._send("POST", path_of("v1", "Event", intent.namespace), manifest)
 
     def _reference(self) -> dict[str, str]:
         """The ConfigMap of the intent."""
@@ -217,7 +214,7 @@ class ClusterWriter:
         namespace = self._intent.namespace
         own_metadata = {"name": name, "namespace": namespace, **metadata}
         manifest = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": own_metadata, **fields}
-        path = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{name}"
+        path = path_of(DEPLOYMENT_API, "Deployment", namespace, name)
         await self._apply(path, manifest, options={"fieldManager": manager or self._field_manager})
 
     async def _apply(
@@ -257,7 +254,7 @@ async def send(
     Raises Conflict if the status has changed since. An abort is written anyway: no other request is replaced.
     """
     namespace, _, worker = judged_by.worker.partition("/")
-    path = config_map_path(namespace, rollout_status_name(worker))
+    path = path_of("v1", "ConfigMap", namespace, rollout_status_name(worker))
     over = {} if request.verb is Verb.ABORT else {"resourceVersion": judged_by.resource_version}
     annotations = {annotation_of(request.verb): write_request(request)}
     body = MergePatch(metadata={"annotations": annotations, **over})
@@ -277,7 +274,7 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
 
     The same manifest is created under the same name, so that Argo CD tracks it as before.
     """
-    path = jobs_path(namespace)
+    path = path_of("batch/v1", "Job", namespace)
     query = {"labelSelector": selector}
     status, listed = await _answered(client, "GET", path, deadline, query=query)
     if status != HTTPStatus.OK:

@@ -217,8 +217,12 @@ def record_of(  # noqa: PLR0913 - where a document differs from its class
     return Shape(_mapping_reader(entries, make or declared, null_when.keys(), rules), write, schema)
 
 
-def excerpt(*entries: Field) -> Shape:
-    """A mapping that another program defines: only these fields are checked, and it is kept whole."""
+def excerpt(*fields: Field | str) -> Shape:
+    """A mapping that another program defines: only these fields are checked, and it is kept whole.
+
+    A plain name is that of an optional text.
+    """
+    entries = [Field(field, TEXT) if isinstance(field, str) else field for field in fields]
     required = [entry.name for entry in entries if entry.required]
     return Shape(_mapping_reader(entries), schema=_object_schema(entries, required, required))
 

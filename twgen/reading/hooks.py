@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from twgen.clients.argocd import AT_ONCE, last_sync, listed_config_maps
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.clients.kubernetes import KubernetesClient, listed, path_of
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.reasons import RoutingReason
 from twgen.planning.drivers import hook_is_skipped, may_hook_come
@@ -23,7 +23,7 @@ from twgen.records.rollout_status import is_of
 from twgen.reporting.bugs import Bug
 from twgen.versioning.names import rollout_name
 
-APPLICATIONS = "/apis/argoproj.io/v1alpha1"
+APPLICATION_API = "argoproj.io/v1alpha1"
 USUAL_NAMESPACE = "argocd"
 _MOST_APPLICATIONS = 500
 """In one look."""
@@ -124,11 +124,11 @@ async def applications_called(
     namespace, _, name = tracked_as.rpartition("_")
     query = {"fieldSelector": f"metadata.name={name}"}
     if not namespace:
-        path = f"{APPLICATIONS}/applications"
+        path = path_of(APPLICATION_API, "Application")
         status, answer = await client.ask("GET", path, deadline, query=query)
         if status == HTTPStatus.OK:
             return listed(path, answer)
     # the right to list them in all namespaces may be missing
-    path = f"{APPLICATIONS}/namespaces/{quote(namespace or argocd_namespace)}/applications/{quote(name)}"
+    path = path_of(APPLICATION_API, "Application", quote(namespace or argocd_namespace), quote(name))
     found = await read_path(client, path, deadline, may_be_absent=True)
     return [found] if found else []

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.http import Unreadable
@@ -19,9 +19,9 @@ from twgen.clients.kubernetes import (
     Forbidden,
     KubernetesClient,
     Part,
-    config_map_path,
-    jobs_path,
+    error_of,
     listed,
+    path_of,
 )
 from twgen.cluster.deployments import end_of_job, live_deployments, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
@@ -43,7 +43,6 @@ from twgen.versioning.names import (
     ROLLOUT,
     TAKEN_OVER,
     replay_selector,
-    resource_of_kind,
     selector_labels,
 )
 from twgen.yaml.source import Budget, Limits
@@ -79,7 +78,7 @@ class ClusterReader:
     async def _autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
         found, failures = [], []
         for api, kind in _AUTOSCALERS:
-            path = f"/apis/{api}/namespaces/{namespace}/{resource_of_kind(kind)}"
+            path = path_of(api, kind, namespace)
             try:
                 answer = await read_path(self.client, path, self.deadline, may_be_absent=True)
                 items = listed(path, answer) if answer else []
@@ -149,17 +148,17 @@ class ClusterReader:
 
     async def replay(self, spec: WorkerSpec) -> ReplayRun:
         """How far the replay of the worker's target is."""
-        path = jobs_path(spec.namespace)
-        selected = {"labelSelector": replay_selector(spec.name)}
-        status, answer = await self.client.ask("GET", path, self.deadline, query=selected)
-        if status == HTTPStatus.FORBIDDEN:
+        path = path_of("batch/v1", "Job", spec.namespace)
+        try:
+            listing = await read_list(
+                self.client, path, self.deadline, {"labelSelector": replay_selector(spec.name)}
+            )
+        except Forbidden:
             return ReplayRun(ReplayState.MISSING, because=f"its Jobs {_FORBIDDEN.format('jobs')}")
-        if status != HTTPStatus.OK:
-            raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
         target = replay_of(spec)
         jobs = [
             job
-            for job in oldest_first(listed(path, answer))
+            for job in oldest_first(listing)
             if value_at(job, "metadata", "annotations", REPLAY_OF) == target
             and not value_at(job, "metadata", "deletionTimestamp")
         ]
@@ -257,13 +256,14 @@ async def read_path(
     query: Mapping[str, str] | None = None,
     *,
     may_be_absent: bool = False,
+    **how: Any,
 ) -> Mapping[str, Any]:
-    """The object or list at a path, filtered by a query; empty if it is absent, and may be."""
-    status, answer = await client.ask("GET", path, deadline, query=query)
+    """The object or list at a path, asked for as `client.ask` does; empty if it is absent, and may be."""
+    status, answer = await client.ask("GET", path, deadline, query=query, **how)
     if status == HTTPStatus.NOT_FOUND and may_be_absent:
         return {}
     if status != HTTPStatus.OK:
-        raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
+        raise error_of(status)(f"{path} cannot be read: {answer.get('message') or status}")
     return answer
 
 
@@ -271,17 +271,13 @@ async def read_config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
 ) -> Mapping[str, Any]:
     """A ConfigMap; empty: there is none."""
-    return await read_path(client, config_map_path(namespace, name), deadline, may_be_absent=True)
-
-
-def pods_path(namespace: str) -> str:
-    """The path of the Pods of a namespace; empty: of all namespaces."""
-    return f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/pods"
+    return await read_path(client, path_of("v1", "ConfigMap", namespace, name), deadline, may_be_absent=True)
 
 
 def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
     """The UIDs of an object's owners, with which it is deleted."""
-    return frozenset(owner["uid"] for owner in value_at(item, "metadata", "ownerReferences") or ())
+    owners = value_at(item, "metadata", "ownerReferences") or ()
+    return frozenset(owner["uid"] for owner in owners if "uid" in owner)
 
 
 _PAGE, _PAGE_OF_METADATA = 50, 500
@@ -292,26 +288,22 @@ _LEAST = 2**12
 """Bytes that an object counts as, so that a namespace has a most of objects too."""
 
 
-def config_maps_path(namespace: str) -> str:
-    """The path of the ConfigMaps of a namespace; empty: of all namespaces."""
-    return f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
-
-
-async def rollout_objects(
+async def rollout_objects(  # noqa: PLR0913 - each is a part of the question
     client: KubernetesClient,
-    path: str,
+    kind: Literal["ConfigMap", "Job"],
+    namespace: str,
     deadline: Deadline,
     skip: Callable[[str], None],
     *,
     only: Part | None = None,
-) -> AsyncIterator[Mapping[str, Any]]:
-    """The objects with the label of rollouts in the list at a path, page by page.
+) -> AsyncIterator[Manifest]:
+    """The objects with the label of rollouts in a namespace (empty: in all), page by page.
 
     A page that is too large is asked for again with half as many objects. `skip` gets a sentence about an
     object that is too large alone, and about a namespace with too much: the rest of it is left out. Raises
     StateUnavailable or OutOfTime.
     """
-    kind = "Job" if path.endswith("/jobs") else "ConfigMap"
+    path = path_of("batch/v1" if kind == "Job" else "v1", kind, namespace)
     most = size = _PAGE_OF_METADATA if only else _PAGE
     query, left_out = {"labelSelector": ROLLOUT, "continue": ""}, list[str]()
     seen, used = 0, Counter[str]()
@@ -331,17 +323,17 @@ async def rollout_objects(
         for item in items:
             used[_namespace(item)] += max(_LEAST, budget.bytes // len(items))
             yield item
-        for namespace in [name for name, total in used.items() if total > _OF_A_NAMESPACE]:
-            del used[namespace]
-            left_out.append(f"metadata.namespace!={namespace}")
+        for full in [name for name, total in used.items() if total > _OF_A_NAMESPACE]:
+            del used[full]
+            left_out.append(f"metadata.namespace!={full}")
             skip(
-                f"namespace {namespace}: its {kind}s with the label {ROLLOUT} have more than"
+                f"namespace {full}: its {kind}s with the label {ROLLOUT} have more than"
                 f" {_OF_A_NAMESPACE // 2**20} MiB, so twgen leaves out the rest of them: delete those that"
                 " are not of rollouts"
             )
         query["fieldSelector"] = ",".join(left_out)
         query["continue"] = value_at(page, "metadata", "continue") or ""
-        if not query["continue"] or (left_out and "/namespaces/" in path):
+        if not query["continue"] or (left_out and namespace):
             return
         if 2 * budget.bytes <= _OF_A_PAGE.bytes:
             size = min(2 * size, most)
@@ -358,9 +350,7 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
     *,
     only: Part | None,
 ) -> dict[str, Any]:
-    status, page = await client.ask("GET", path, deadline, query=query, only=only, budget=budget)
-    if status != HTTPStatus.OK:
-        raise StateUnavailable(f"{path} cannot be read: {page.get('message') or status}")
+    page = await read_path(client, path, deadline, query, only=only, budget=budget)
     if only is Part.NAME:
         return {**page}
     if only and isinstance(items := page.get("items"), list):
@@ -397,9 +387,10 @@ async def list_rollouts(
     intents: list[Mapping[str, Any]] = []
     requests: dict[tuple[str, str], str] = {}
     versions: dict[tuple[str, str], str] = {}
-    path = config_maps_path(namespace)
     # each check lists the same objects as a whole, and says which ones are left out
-    async for item in rollout_objects(client, path, deadline, lambda _: None, only=Part.METADATA):
+    async for item in rollout_objects(
+        client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA
+    ):
         annotations = value_at(item, "metadata", "annotations") or {}
         is_taken_over = annotations.get(TAKEN_OVER) == annotations.get(INTENT_HASH, "")
         if annotations.get(DRIVER) == Driver.TICK or is_taken_over:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.clients.kubernetes import KubernetesClient, listed, path_of
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -21,11 +21,8 @@ from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     MANAGED_BY,
     is_dns_name,
-    resource_of_kind,
     selector_labels,
 )
-
-_GROUP = f"/apis/{CONTROLLER_API}"
 
 
 async def attached_objects(
@@ -69,14 +66,13 @@ async def _objects_of_kind(
     selected: Mapping[str, str],
     deadline: Deadline,
 ) -> list[AttachedInCluster]:
-    api_version, served = "v1", "/api/v1"
+    api_version = "v1"
     if kind.group:
         group = await read_path(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
         if not group:
             return []  # its definition is not installed
         api_version = str(value_at(group, "preferredVersion", "groupVersion"))
-        served = f"/apis/{api_version}"
-    path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}"
+    path = path_of(api_version, kind.kind, namespace)
     # twgen guesses the plural of an operator's own kind, so its absence is an error that people must see
     answer = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
     return [
@@ -118,11 +114,11 @@ async def objects_to_import(
         objects += items or ()
         absent += [kind] if items is None else []
     for name in _cluster_connections(objects):
-        path = f"{_GROUP}/{resource_of_kind(CLUSTER_CONNECTION)}/{name}"
+        path = path_of(CONTROLLER_API, CLUSTER_CONNECTION, name=name)
         connection = await read_path(client, path, deadline)
         objects.append({**connection, "apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION})
-    folder = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
-    named_objects = [await read_path(client, f"{folder}/{name}", deadline) for name in deployments]
+    paths = [path_of(DEPLOYMENT_API, "Deployment", namespace, name) for name in deployments]
+    named_objects = [await read_path(client, path, deadline) for path in paths]
     live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named_objects]
     objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
     return [Document(f"namespace {namespace}", *item) for item in enumerate(objects)], absent
@@ -134,7 +130,7 @@ async def _of_kind(
     """The objects of a kind under any of its names, each once; None: the API server knows no such kind."""
     objects_by_name: dict[str, Mapping[str, Any]] | None = None
     for name_of_kind in names_of_kind(kind):
-        path = f"{_GROUP}/namespaces/{namespace}/{resource_of_kind(name_of_kind)}"
+        path = path_of(CONTROLLER_API, name_of_kind, namespace)
         answer = await read_path(client, path, deadline, may_be_absent=True)
         if not answer:
             continue

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, Part, config_map_path, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, Part, path_of
 from twgen.cluster.deployments import JobEnd, end_of_job, is_older, oldest_first
 from twgen.cluster.field_managers import holders_wrote_at
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
@@ -21,14 +21,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
-from twgen.reading.kubernetes import (
-    config_maps_path,
-    owners_of,
-    pods_path,
-    read_config_map,
-    read_list,
-    rollout_objects,
-)
+from twgen.reading.kubernetes import owners_of, read_config_map, read_list, rollout_objects
 from twgen.records.intent import TAKEN_BACK, Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import is_of, parse_pending, parse_rollout_status
 from twgen.reporting.bugs import Bug
@@ -158,8 +151,8 @@ class RolloutReader:
         A Pod of the older Job finds itself among the older Pods, so it waits until it is stopped.
         """
         namespace, selected = self._intent.namespace, {"labelSelector": rollout_selector(self._intent.worker)}
-        jobs = await read_list(self._client, jobs_path(namespace), deadline, selected)
-        pods = await read_list(self._client, pods_path(namespace), deadline, selected)
+        jobs = await read_list(self._client, path_of("batch/v1", "Job", namespace), deadline, selected)
+        pods = await read_list(self._client, path_of("v1", "Pod", namespace), deadline, selected)
         own_jobs = [job for job in jobs if self._has_intent(job)]
         newest = oldest_first(own_jobs)[-1] if own_jobs else None
         uid = value_at(newest, "metadata", "uid")
@@ -184,7 +177,7 @@ async def _config_map(
 ) -> Mapping[str, Any]:
     answer = await read_config_map(client, namespace, name, deadline)
     if answer and value_at(answer, "metadata", "name") != name:
-        path = config_map_path(namespace, name)
+        path = path_of("v1", "ConfigMap", namespace, name)
         raise StateUnavailable(f"{path} cannot be read: the API server answered with another object")
     return answer
 
@@ -231,7 +224,7 @@ async def rollouts_in_cluster(
     try:
         # before the statuses: a Job that has ended then has written its own
         jobs = oldest_first(
-            [job async for job in rollout_objects(client, jobs_path(namespace), deadline, unusable.append)]
+            [job async for job in rollout_objects(client, "Job", namespace, deadline, unusable.append)]
         )
     except StateUnavailable as error:
         unusable.append(f"it is unknown whether Jobs work on these rollouts: {error}")
@@ -288,7 +281,7 @@ async def _config_maps(
     intents, statuses = list[Intent](), list[RolloutStatus]()
     applied: dict[str, Mapping[str, Any]] = {}
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
-    async for item in rollout_objects(client, config_maps_path(namespace), deadline, skip):
+    async for item in rollout_objects(client, "ConfigMap", namespace, deadline, skip):
         budget = budgets[item["metadata"]["namespace"]]
         if budget.is_spent:
             continue
@@ -308,8 +301,7 @@ async def _config_maps(
 
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
     """The workers of a namespace whose rollouts the cluster carries out."""
-    path, skip = config_maps_path(namespace), lambda _: None
-    listing = rollout_objects(client, path, deadline, skip, only=Part.METADATA)
+    listing = rollout_objects(client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA)
     return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) async for item in listing})
 
 

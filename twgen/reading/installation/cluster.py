@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline, monotonic
-from twgen.clients.kubernetes import KubernetesClient, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, path_of
 from twgen.cluster.deployments import end_of_job, live_deployment, oldest_first
 from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Account, Need, Seen
@@ -17,13 +17,8 @@ from twgen.model.paths import value_at
 from twgen.model.times import later, parse_time
 from twgen.planning.diagnosis.argocd import STARTS
 from twgen.planning.diagnosis.rights import SERVICE_ACCOUNT
-from twgen.reading.kubernetes import pod_problem, pods_path, read_config_map, read_list
-from twgen.versioning.names import (
-    DEPLOYMENT_NAME_LABEL,
-    ROLLOUT,
-    is_dns_name,
-    rollout_name,
-)
+from twgen.reading.kubernetes import owners_of, pod_problem, read_config_map, read_list
+from twgen.versioning.names import DEPLOYMENT_API, DEPLOYMENT_NAME_LABEL, ROLLOUT, is_dns_name, rollout_name
 
 _ENDED = {"Succeeded", "Failed"}
 Object = Mapping[str, Any]
@@ -42,8 +37,8 @@ async def read_carriers(client: KubernetesClient, namespaces: Iterable[str], dea
     pods: list[Object] = []
     query = {"labelSelector": ROLLOUT}
     for namespace in namespaces:
-        jobs += await read_list(client, jobs_path(namespace), deadline, query)
-        pods += await read_list(client, pods_path(namespace), deadline, query)
+        jobs += await read_list(client, path_of("batch/v1", "Job", namespace), deadline, query)
+        pods += await read_list(client, path_of("v1", "Pod", namespace), deadline, query)
     return Carriers(tuple(oldest_first(jobs)), tuple(pods))
 
 
@@ -56,7 +51,7 @@ async def stuck_rollouts(
     for worker, job in newest.items():
         if end_of_job(job) or value_at(job, "spec", "suspend"):
             continue
-        pods = [pod for pod in carriers.pods if _is_of(pod, job)]
+        pods = [pod for pod in carriers.pods if job["metadata"]["uid"] in owners_of(pod)]
         last = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
         if last:
             problem = await _problem_of_pod(client, last, deadline)
@@ -103,7 +98,7 @@ def _with_problem(kind: str, item: Object, problem: str) -> Seen:
 async def _last_event(client: KubernetesClient, kind: str, item: Object, deadline: Deadline) -> str:
     """The newest warning event about an object; empty: there is none, or it may not be read."""
     metadata = item["metadata"]
-    path = f"/api/v1/namespaces/{metadata['namespace']}/events"
+    path = path_of("v1", "Event", metadata["namespace"])
     selector = f"involvedObject.kind={kind},involvedObject.uid={metadata['uid']},type=Warning"
     try:
         events = await read_list(client, path, deadline, {"fieldSelector": selector})
@@ -118,20 +113,15 @@ def _worker_of(job: Object) -> str:
     return f"{metadata['namespace']}/{value_at(job, 'metadata', 'labels', ROLLOUT)}"
 
 
-def _is_of(pod: Object, job: Object) -> bool:
-    owners = value_at(pod, "metadata", "ownerReferences") or ()
-    return any(owner.get("uid") == job["metadata"]["uid"] for owner in owners)
-
-
 async def read_orphans(
     client: KubernetesClient, namespaces: Iterable[str], known_workers: Collection[str], deadline: Deadline
 ) -> Mapping[str, tuple[str, ...]]:
     """The Deployments of versions that an Argo CD Application tracks, by worker, except known workers."""
     names_by_worker: dict[str, list[str]] = defaultdict(list)
     for namespace in namespaces:
-        path = f"/apis/apps/v1{f'/namespaces/{namespace}' if namespace else ''}/deployments"
+        path = path_of(DEPLOYMENT_API, "Deployment", namespace)
         for item in await read_list(client, path, deadline, {"labelSelector": DEPLOYMENT_NAME_LABEL}):
-            if not (live := live_deployment({"apiVersion": "apps/v1", "kind": "Deployment", **item})):
+            if not (live := live_deployment({"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item})):
                 continue
             home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
             # anyone who may write a Deployment can name any worker in its pods
@@ -156,7 +146,7 @@ _AT_ONCE = 8
 async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
     """The name that Kubernetes has for the caller; empty: it returns none."""
     review = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
-    path = f"/apis/{_AUTHENTICATION}/selfsubjectreviews"
+    path = path_of(_AUTHENTICATION, "SelfSubjectReview")
     _, answer = await client.ask("POST", path, deadline, body=review)
     return str(value_at(answer, "status", "userInfo", "username") or "")
 
@@ -168,8 +158,7 @@ async def absent_accounts(
     absent = []
     for account in accounts:
         _, _, namespace, name = account.user.split(":")
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
-        status, _ = await client.ask("GET", path, deadline)
+        status, _ = await client.ask("GET", path_of("v1", "ServiceAccount", namespace, name), deadline)
         if status == HTTPStatus.NOT_FOUND:
             absent.append(account)
     return tuple(absent)
@@ -183,7 +172,7 @@ async def refused_needs(
     Raises StateUnavailable or OutOfTime.
     """
     kind, free = f"{'Self' if of_caller else ''}SubjectAccessReview", asyncio.Semaphore(_AT_ONCE)
-    path = f"/apis/{_ACCESS}/{kind.lower()}s"
+    path = path_of(_ACCESS, kind)
 
     async def is_refused(need: Need) -> bool:
         review = {"apiVersion": _ACCESS, "kind": kind, "spec": _review_spec(need, kind)}

@@ -11,19 +11,19 @@ from typing import Any
 
 from twgen.clients.argocd import asked_since
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, config_map_path, listed
+from twgen.clients.kubernetes import KubernetesClient, listed, path_of
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin, TickInstallation
 from twgen.model.operator import Operator, TickSettings
 from twgen.model.paths import value_at
 from twgen.planning.diagnosis.argocd import PLUGIN, seconds_of
 from twgen.planning.diagnosis.rights import service_account
-from twgen.reading.hooks import APPLICATIONS
+from twgen.reading.hooks import APPLICATION_API
 from twgen.reading.installation.cluster import pods_that_wait
 from twgen.reading.kubernetes import read_config_map, read_list, read_path
 from twgen.records.operator_config import parse_operator
 from twgen.versioning.build_ids import image_tag
-from twgen.versioning.names import is_dns_name
+from twgen.versioning.names import DEPLOYMENT_API, is_dns_name
 from twgen.yaml.reader import read_documents
 
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
@@ -36,8 +36,8 @@ _TICK = "twgen-tick"
 """Its name in deploy/tick."""
 _FALSE = {"", "0", "f", "false", "n", "no", "off"}
 _LEADS_TO_POD = {
-    "Deployment": ("/apis/apps/v1/deployments", ("spec", "template")),
-    "CronJob": ("/apis/batch/v1/cronjobs", ("spec", "jobTemplate", "spec", "template")),
+    "Deployment": (DEPLOYMENT_API, ("spec", "template")),
+    "CronJob": ("batch/v1", ("spec", "jobTemplate", "spec", "template")),
 }
 _LONGEST_ERROR = 500
 _AROUND = re.compile(r".*exit status \d+: ")
@@ -51,7 +51,7 @@ async def read_argocd(
 
     Raises StateUnavailable if there is none, or it may not be read.
     """
-    deployments = await read_list(client, f"/apis/apps/v1/namespaces/{namespace}/deployments", deadline)
+    deployments = await read_list(client, path_of(DEPLOYMENT_API, "Deployment", namespace), deadline)
     deployments.sort(key=lambda item: str(item["metadata"]["name"]))
     servers = [
         item for item in deployments if item["metadata"]["name"].endswith(("repo-server", "argocd-server"))
@@ -83,10 +83,10 @@ async def read_argocd(
         not_checked["settings of Argo CD"] = str(error)
     try:
         # without the right to the Applications of all namespaces, those of Argo CD's own namespace count
-        path = f"{APPLICATIONS}/applications"
+        path = path_of(APPLICATION_API, "Application")
         status, answer = await client.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
-            path = f"{APPLICATIONS}/namespaces/{namespace}/applications"
+            path = path_of(APPLICATION_API, "Application", namespace)
             answer = await read_path(client, path, deadline, may_be_absent=True) or {"items": []}
         items = listed(path, answer)
         argocd = replace(argocd, applications=tuple(_application(item) for item in items if _plugin_of(item)))
@@ -101,7 +101,7 @@ async def _plugin(
     mounts = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     missing = []
     for name in _config_maps(pod, container):
-        status, _ = await client.ask("GET", config_map_path(namespace, name), deadline)
+        status, _ = await client.ask("GET", path_of("v1", "ConfigMap", namespace, name), deadline)
         if status == HTTPStatus.NOT_FOUND:
             missing.append(name)
     settings = (item for item in container.get("env") or () if item.get("name") == "TWGEN_TIMEOUT")
@@ -132,7 +132,7 @@ async def _mounted_operator(
 ) -> Operator | None:
     """The OperatorConfig in a ConfigMap that a container mounts, if it may be read and is valid."""
     for name in _config_maps(pod, container):
-        _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
+        _, answer = await client.ask("GET", path_of("v1", "ConfigMap", namespace, name), deadline)
         text = value_at(answer, "data", "operator.yaml")
         with suppress(InvalidInput):
             for document in read_documents(text) if isinstance(text, str) else ():
@@ -205,9 +205,9 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
     Raises StateUnavailable if it may not be listed, or there are several: one may be someone else's.
     """
     ticks: list[TickInstallation] = []
-    for kind, (path, to_pod) in _LEADS_TO_POD.items():
+    for kind, (api_version, to_pod) in _LEADS_TO_POD.items():
         query = {"fieldSelector": f"metadata.name={_TICK}"}
-        for item in await read_list(client, path, deadline, query):
+        for item in await read_list(client, path_of(api_version, kind), deadline, query):
             namespace, template = item["metadata"]["namespace"], value_at(item, *to_pod)
             [container, *_] = value_at(template, "spec", "containers")
             variables = await _variables(client, namespace, container, deadline)
@@ -244,7 +244,7 @@ async def _variables(
     variables: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         if name := value_at(source, "configMapRef", "name"):
-            _, answer = await client.ask("GET", config_map_path(namespace, name), deadline)
+            _, answer = await client.ask("GET", path_of("v1", "ConfigMap", namespace, name), deadline)
             variables |= value_at(answer, "data") or {}
     literals = {variable["name"]: variable.get("value") for variable in container.get("env") or ()}
     return variables | {name: str(text) for name, text in literals.items() if text is not None}
