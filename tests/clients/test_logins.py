@@ -20,7 +20,7 @@ from urllib3 import PoolManager
 
 from testing.credentials import SERVER_NAME, Authority
 from tests.clients.tls_server import Served, ask, authority, encoded, kubeconfig, serving
-from twgen.clients import logins
+from twgen.clients import login_programs, logins
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
@@ -39,7 +39,8 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
         nonlocal passed
         passed += seconds
 
-    monkeypatch.setattr(logins, "monotonic", lambda: real() + passed)
+    for module in (logins, login_programs):
+        monkeypatch.setattr(module, "monotonic", lambda: real() + passed)
     return pass_
 
 
@@ -442,9 +443,6 @@ def test_account_of_a_pod_is_used_with_its_authority_and_both_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Later
 ) -> None:
     monkeypatch.setattr("twgen.clients.kubeconfig.ACCOUNT", tmp_path)
-    for name, file in (("TOKEN", "token"), ("CERT", "ca.crt")):
-        place = f"kubernetes.config.incluster_config.SERVICE_{name}_FILENAME"
-        monkeypatch.setattr(place, str(tmp_path / file))
     other = Authority(tmp_path, "other").file
 
     def before(turn: int) -> None:

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, GetSystemInfoRequest
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
@@ -20,10 +19,11 @@ from twgen.clients.temporal import Call, TemporalClients, refusal
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model import credentials
 from twgen.model.credentials import without_credentials
-from twgen.model.spec import Connection
+from twgen.model.spec import Connection, NamedWorker
 
 HERE = Connection("here", "temporal.invalid:7233")
-CALL: Call[str] = Call(HERE, "default", "shop/payments", GetSystemInfoRequest(), str)
+WORKER = NamedWorker("shop/payments", "default", HERE)
+CALL: Call[str] = Call(WORKER, "GetSystemInfo", {}, str)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_connection_that_failed_at_the_same_moment_is_no_failure_of_another_one(
 
         monkeypatch.setattr(ServiceClient, "connect", connect)
         clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
-        there = replace(CALL, connection=Connection("there", "another.invalid:7233"))
+        there = replace(CALL, spec=replace(WORKER, connection=Connection("there", "another.invalid:7233")))
         asked = [asyncio.create_task(clients.ask(call, Deadline(60))) for call in (there, CALL)]
         await asyncio.sleep(0.05)
         is_over.set()  # both come in by one turn of the event loop
@@ -230,7 +230,9 @@ def test_refusal_that_repeats_the_key_is_told_without(
     with refusing(said, code, connects=connects) as address:
         profile = profile_of(address, grpc_meta={"x-team": header, "temporal-namespace": "default"})
         clients = TemporalClients(lambda: Profiles((profile,)), {})
-        call = replace(CALL, connection=Connection("here", address), request=DescribeNamespaceRequest())
+        call = replace(
+            CALL, spec=replace(WORKER, connection=Connection("here", address)), name="DescribeNamespace"
+        )
         call = replace(call, is_retried=False)
         with pytest.raises((StateUnavailable, OutOfTime)) as refused:
             asyncio.run(clients.ask(call, Deadline(20)))

@@ -9,7 +9,7 @@ import pytest
 from tests.planning.situations import SPEC
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
-from twgen.clients.temporal import Call, TemporalClients
+from twgen.clients.temporal import Call, TemporalClients, subject_of
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.problem import Document
@@ -25,7 +25,7 @@ class Temporal(TemporalClients):
         self.workers: list[str] = []
 
     async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - nothing takes time
-        self.workers.append(call.worker)
+        self.workers.append(subject_of(call.spec))
         self.requests.append(call.request)
 
 

@@ -51,7 +51,7 @@ class Temporal(TemporalClients):
             self.counted += 1
             await asyncio.sleep(0.01)
             raise OutOfTime("nothing can be counted")
-        if call.worker.startswith(SPECS[2].worker_deployment):
+        if call.spec.worker_deployment.startswith(SPECS[2].worker_deployment):
             raise StateUnavailable("w2 is refused")
         return call.value(None)
 
@@ -160,8 +160,8 @@ class Forgetful(Temporal):
         self.asked: Counter[str] = Counter()
 
     async def ask(self, call: Call[Any], deadline: Deadline) -> Any:
-        self.asked[call.worker] += 1
-        if self.asked[call.worker] == 1:
+        self.asked[call.spec.worker_deployment] += 1
+        if self.asked[call.spec.worker_deployment] == 1:
             return await super().ask(call, deadline)
         return call.value(DescribeWorkerDeploymentResponse())
 
@@ -206,7 +206,7 @@ class OneHangs(Temporal):
     """The same, but calls to one address go there."""
 
     async def ask(self, call: Call[Any], deadline: Deadline) -> Any:
-        if call.connection.host_port == SPEC.connection.host_port:
+        if call.spec.connection.host_port == SPEC.connection.host_port:
             return await super().ask(call, deadline)
         return await TemporalClients.ask(self, call, deadline)
 
@@ -246,9 +246,9 @@ class SomeHang(Temporal):
     """Never answers about three of the workers: 1.29.1 does that for a while after some changes."""
 
     async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - it fails by itself
-        if call.worker.startswith(tuple(spec.worker_deployment for spec in SPECS[:3])):
+        if call.spec.worker_deployment.startswith(tuple(spec.worker_deployment for spec in SPECS[:3])):
             await asyncio.sleep(0.05)
-            raise OutOfTime(f"no answer about {call.worker}")
+            raise OutOfTime(f"no answer about {call.spec.worker_deployment}")
         return call.value(None)
 
 
@@ -275,7 +275,7 @@ class Broken(Temporal):
     """What it answers about one of the workers cannot be understood."""
 
     async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - it fails by itself
-        if call.worker.startswith(SPECS[0].worker_deployment):
+        if call.spec.worker_deployment.startswith(SPECS[0].worker_deployment):
             raise KeyError("secret-token")
         return call.value(None)
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 from testing.faults import Trouble, forwarding
 from testing.processes import eventually
@@ -19,7 +18,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles, load_profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.model.spec import Connection
+from twgen.model.spec import Connection, NamedWorker
 
 pytestmark = pytest.mark.server
 
@@ -32,9 +31,9 @@ def asking(address: str, profile: Path) -> Iterator[Callable[..., str]]:
 
     A busy machine may take long to answer; what never is answered takes as long as is waited for.
     """
-    request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name="live/nobody")
-    connection = Connection("here", address)
-    call: Call[str] = Call(connection, "default", "live/nobody", request, str, may_be_absent=True)
+    worker = NamedWorker("live/nobody", "default", Connection("here", address))
+    named = {"deployment_name": worker.worker_deployment}
+    call: Call[str] = Call(worker, "DescribeWorkerDeployment", named, str, may_be_absent=True)
     clients = TemporalClients(lambda: Profiles(load_profiles({}, str(profile), use_environment=False)), {})
 
     def ask(within: float = SOON) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -146,8 +147,11 @@ def asked_since(application: Mapping[str, Any]) -> datetime | None:
     if not value_at(metadata, "annotations", REFRESH):
         return None
     request_times = holders_wrote_at(metadata, REFRESH)
-    refreshed_at = _moment(value_at(application, "status", "reconciledAt"))
-    return max((*request_times, refreshed_at) if refreshed_at else request_times) if request_times else None
+    if not request_times:
+        return None
+    with suppress(ValueError):
+        request_times.append(parse_time(str(value_at(application, "status", "reconciledAt"))))
+    return max(request_times)
 
 
 def listed_config_maps(application: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -167,13 +171,6 @@ def last_sync(application: Mapping[str, Any]) -> LastSync:
     is_partial = bool(value_at(operation, "operation", "sync", "resources"))
     is_running = "operation" in application or phase == "Running"
     return LastSync(is_running, phase == "Succeeded" and is_partial)
-
-
-def _moment(text: Any) -> datetime | None:
-    try:
-        return parse_time(str(text))
-    except ValueError:
-        return None
 
 
 def refused_objects(application: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:

@@ -13,11 +13,12 @@ import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from errno import ENOENT
-from typing import Any, Self
+from math import inf
+from typing import Any, NamedTuple, Self
 
-from twgen.clients.deadline import in_thread
+from twgen.clients.deadline import in_thread, monotonic
 from twgen.clients.http import json_of
 from twgen.clients.kubeconfig import Context, Entry, Unusable
 from twgen.clients.programs import program_on_path
@@ -33,8 +34,12 @@ _MOST_BYTES = 2**20
 _CHUNK = 2**12
 _LEAST_SECRET = 8
 _NAMES_SECRET = re.compile("secret|token|password|key|credential", re.IGNORECASE)
-NEVER = "0001-01-01T00:00:00+00:00"
+_NEVER = "0001-01-01T00:00:00+00:00"
 """When a credential ends that does not end: the zero time of Go."""
+_MARGIN = 30.0
+"""Seconds before its end at which a credential is renewed: the request must arrive with it."""
+_PART_OF_MARGIN = 0.1
+"""The margin of a credential that is valid for a short time, as a part of that time."""
 _PIPES_STAY_OPEN = 1.0
 """Seconds for the rest of its output after it has ended: a process that it left may hold the pipes."""
 _CREDENTIAL = excerpt(
@@ -48,8 +53,28 @@ _CREDENTIAL = excerpt(
 )
 
 
-async def run_login_program(context: Context, seconds: float, *, asks: bool) -> Mapping[str, Any]:
-    """The `status` of the credential that the program prints: a token, a certificate with its key, or both.
+class Credential(NamedTuple):
+    """The proof of the account; empty: none is sent."""
+
+    token: str = ""
+    username: str = ""
+    password: str = ""
+    certificate: bytes = b""
+    """As PEM, as is the key."""
+    key: bytes = b""
+    ends: float = inf
+    """When it must be renewed, by `monotonic`."""
+
+
+def renewal(end: float) -> float:
+    """When a credential must be renewed that ends at this moment, in seconds since 1970."""
+    # the server's clock is unknown, so this machine's clock is used
+    left = end - datetime.now(UTC).timestamp()  # noqa: TID251
+    return monotonic() + left - min(_MARGIN, max(0, left) * _PART_OF_MARGIN)
+
+
+async def run_login_program(context: Context, seconds: float, *, asks: bool) -> Credential:
+    """The credential that the program prints: a token, a certificate with its key, or both.
 
     If it may ask, a person at the terminal may take as long as they need. Otherwise, the program and its
     children are stopped after these seconds, and OutOfTime is raised. Raises Unusable if it fails, or prints
@@ -202,7 +227,7 @@ def _described(cluster: Entry) -> dict[str, Any]:
     return described
 
 
-def _credential(program: Mapping[str, Any], printed: bytes) -> Mapping[str, Any]:
+def _credential(program: Mapping[str, Any], printed: bytes) -> Credential:
     """Nothing of what it printed is shown: it may be the credential."""
     failed = f"its login program {_name(program)} printed no credential"
     answer = json_of(printed, Budget())
@@ -216,17 +241,22 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Mapping[str, Any]
         raise Unusable(f"{failed}: its apiVersion is not {program['apiVersion']}")
     status: Mapping[str, Any] = answer["status"]
     try:
-        is_time = datetime.fromisoformat(status.get("expirationTimestamp") or NEVER).tzinfo is not None
+        end = datetime.fromisoformat(status.get("expirationTimestamp") or _NEVER)
     except ValueError:
-        is_time = False
-    if not is_time:
+        end = None
+    if not end or not end.tzinfo:
         raise Unusable(f"{failed}: status.expirationTimestamp is not right")
     has_certificate = bool(status.get("clientCertificateData"))
     if has_certificate != bool(status.get("clientKeyData")):
         raise Unusable(f"{failed}: it needs both clientCertificateData and clientKeyData")
     if not has_certificate and not status.get("token"):
         raise Unusable(f"{failed}: its status has no token and no certificate")
-    return status
+    return Credential(
+        token=status.get("token") or "",
+        certificate=(status.get("clientCertificateData") or "").encode(),
+        key=(status.get("clientKeyData") or "").encode(),
+        ends=inf if end.year == 1 else renewal(end.timestamp()),
+    )
 
 
 def _name(program: Mapping[str, Any]) -> str:

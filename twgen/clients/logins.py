@@ -12,7 +12,6 @@ from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
 from math import inf, isfinite
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,14 +19,8 @@ from urllib.parse import quote
 
 from twgen.clients.deadline import in_thread, monotonic
 from twgen.clients.http import TOKEN, json_of, pool_to, tls_context
-from twgen.clients.kubeconfig import (
-    ClusterAccess,
-    Context,
-    Unusable,
-    context_of_files,
-    context_of_pod,
-)
-from twgen.clients.login_programs import NEVER, run_login_program
+from twgen.clients.kubeconfig import ClusterAccess, Context, Unusable, context_of_files, context_of_pod
+from twgen.clients.login_programs import Credential, renewal, run_login_program
 from twgen.errors import StateUnavailable
 from twgen.yaml.source import Budget
 
@@ -40,29 +33,12 @@ Headers = Mapping[str, str | tuple[str, ...]]
 _FILES_ARE_READ_AGAIN_AFTER = 60.0
 _REFUSED_AGAIN_AFTER = 10.0
 """Seconds after a refusal in which the next one does not cause another login."""
-_MARGIN = 30.0
-"""Seconds before its end at which a credential is renewed: the request must arrive with it."""
-_PART_OF_MARGIN = 0.1
-"""The margin of a credential that is valid for a short time, as a part of that time."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 _OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 _LEGAL_IN_NAMES = "!#$&'*+-.^_`|~"
 """Characters in the name of a header, besides letters and digits."""
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-
-
-class Credential(NamedTuple):
-    """The proof of the account; empty: none is sent."""
-
-    token: str = ""
-    username: str = ""
-    password: str = ""
-    certificate: bytes = b""
-    """As PEM, as is the key."""
-    key: bytes = b""
-    ends: float = inf
-    """When it must be renewed, by `monotonic`."""
 
 
 class Session(NamedTuple):
@@ -162,20 +138,11 @@ class Login:
         except TimeoutError:
             raise Unusable(f"its files cannot be read within {seconds:g} s") from None
         if credential is None:
-            is_still_valid = (
-                before and before.context.user == context.user and monotonic() < before.credential.ends
-            )
-            if before and is_still_valid and not is_refused:
+            is_same_user = before and before.context.user == context.user
+            if before and is_same_user and not is_refused and monotonic() < before.credential.ends:
                 credential = before.credential
             else:
-                status = await run_login_program(context, seconds, asks=self._asks)
-                end = datetime.fromisoformat(status.get("expirationTimestamp") or NEVER)
-                credential = Credential(
-                    token=status.get("token") or "",
-                    certificate=(status.get("clientCertificateData") or "").encode(),
-                    key=(status.get("clientKeyData") or "").encode(),
-                    ends=inf if end.year == 1 else _renewal(end.timestamp()),
-                )
+                credential = await run_login_program(context, seconds, asks=self._asks)
         # the import of the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, credential, before))
 
@@ -197,7 +164,7 @@ def _credential(context: Context, before: Session | None) -> Credential | None:
             name = provider.get("name")
             raise Unusable(f"auth-provider {name!r} is not supported: use a login program (exec)")
         token = (provider.get("config") or {}).get("id-token") or ""
-        ends = _renewal(_end_of(token)) if token else 0.0
+        ends = renewal(_end_of(token)) if token else 0.0
         if ends <= monotonic():
             # a refresh token can be used once, and only kubectl writes the next one back
             raise Unusable("its OIDC token has ended: run kubectl once, which renews it and writes it back")
@@ -238,13 +205,6 @@ def _end_of(id_token: str) -> float:
     return float(end) if isinstance(end, int | float) and isfinite(end) else inf
 
 
-def _renewal(end: float) -> float:
-    """When a credential must be renewed that ends at this moment, in seconds since 1970."""
-    # the server's clock is unknown, so this machine's clock is used
-    left = end - datetime.now(UTC).timestamp()  # noqa: TID251
-    return monotonic() + left - min(_MARGIN, max(0, left) * _PART_OF_MARGIN)
-
-
 def _open(context: Context, credential: Credential, before: Session | None) -> Session:
     cluster = context.cluster
     is_verified = not cluster.fields.get("insecure-skip-tls-verify")
@@ -274,13 +234,13 @@ def _configuration(
     """The settings that the Kubernetes client makes of a context.
 
     It takes certificates and keys only from files. They are written to files that are in no folder, so that
-    nothing is left of them however the program ends. In a Pod, it reads the token and the authority itself.
+    nothing is left of them however the program ends.
 
     Its own login programs and its OIDC are not used: it goes on without a credential if a login fails, and
     quotes credentials in errors.
     """
     from kubernetes.client import Configuration
-    from kubernetes.config import ConfigException, load_incluster_config, load_kube_config_from_dict
+    from kubernetes.config import ConfigException, load_kube_config_from_dict
 
     def file(name: str, content: bytes) -> dict[str, str]:
         if not content:
@@ -311,10 +271,7 @@ def _configuration(
     }
     configuration = Configuration(proxy="", no_proxy="")
     try:
-        if context.name:
-            load_kube_config_from_dict(document, client_configuration=configuration, persist_config=False)
-        else:
-            load_incluster_config(client_configuration=configuration, try_refresh_token=False)
+        load_kube_config_from_dict(document, client_configuration=configuration, persist_config=False)
     except ConfigException:
         # its text quotes the context
         raise Unusable("the Kubernetes client cannot use it") from None
@@ -356,12 +313,10 @@ def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
 
 def _authorization(configuration: "Configuration") -> dict[str, str]:
     """The Authorization header; empty: there is none."""
-    scheme, _, value = configuration.api_key.get("BearerToken", "").partition(" ")
-    if not scheme:
-        return {}
-    if not TOKEN.fullmatch(value.strip()):
+    scheme, _, proof = configuration.api_key.get("BearerToken", "").partition(" ")
+    if scheme and not TOKEN.fullmatch(proof.strip()):
         raise Unusable("its token has a character that a header cannot hold")
-    return {"Authorization": f"{scheme.capitalize()} {value.strip()}"}
+    return {"Authorization": f"{scheme} {proof.strip()}"} if scheme else {}
 
 
 def _impersonation(context: Context) -> Headers:

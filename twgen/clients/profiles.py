@@ -163,8 +163,12 @@ def load_profiles(
             profiles[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=readable)
     except RuntimeError as error:
         raise StateUnavailable(_unreadable(file, error)) from None
-    if in_repository:
-        _refuse_relative_files(profiles)
+    for name, profile in sorted(profiles.items()) if in_repository else ():
+        for setting, attribute in _FILES.items():
+            file_of_setting = getattr(profile.tls, attribute, None)
+            if isinstance(file_of_setting, Path) and not file_of_setting.is_absolute():
+                place = f"{_NOT_WHOLE}/{file_of_setting.name}"
+                raise StateUnavailable(f"Temporal profile {name!r}: {setting} {place}")
     return tuple(
         Profile(name, credentials.address or "", credentials.namespace or _DEFAULT, credentials)
         for name, credentials in sorted(profiles.items())
@@ -175,14 +179,6 @@ def usual_profile(profiles: Iterable[Profile], variables: Mapping[str, str]) -> 
     """The one of them that Temporal's own tools use; None: there is none, or it has no address."""
     name = variables.get(_PROFILE) or _DEFAULT
     return next((profile for profile in profiles if profile.name == name and profile.address), None)
-
-
-def _refuse_relative_files(profiles: "Mapping[str, ClientConfigProfile]") -> None:
-    for name, profile in sorted(profiles.items()):
-        for setting, attribute in _FILES.items():
-            file = getattr(profile.tls, attribute, None)
-            if isinstance(file, Path) and not file.is_absolute():
-                raise StateUnavailable(f"Temporal profile {name!r}: {setting} {_NOT_WHOLE}/{file.name}")
 
 
 def _names(profiles: Iterable[Profile]) -> str:

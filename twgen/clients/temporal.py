@@ -107,14 +107,13 @@ _RATES: Mapping[str, _Rate] = {
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
-    """One call of Temporal's WorkflowService."""
+    """One call of Temporal's WorkflowService about a worker."""
 
-    connection: Connection
-    namespace: str
-    worker: str
-    """Its subject, for people: the worker, and the file of its spec if it has one."""
-    request: Any
-    """As protobuf."""
+    spec: InTemporal
+    name: str
+    """In Temporal's API, such as `DescribeWorkerDeployment`."""
+    fields: Mapping[str, Any]
+    """The fields of the request, without its namespace."""
     value: Callable[[Any], Answer]
     """Makes a value of the answer; of None if `may_be_absent` and it is absent."""
     may_be_absent: bool = False
@@ -123,34 +122,24 @@ class Call(Generic[Answer]):
 
     @property
     def method(self) -> str:
-        """The name of the call in snake case: that of the request's class."""
-        name = type(self.request).__name__.removesuffix("Request")
-        return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        """The name of the call in snake case."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
+
+    @property
+    def request(self) -> Any:
+        """As protobuf."""
+        from temporalio.api.workflowservice import v1
+
+        request = getattr(v1, f"{self.name}Request")(**self.fields)
+        if "namespace" in request.DESCRIPTOR.fields_by_name:
+            request.namespace = self.spec.temporal_namespace
+        return request
 
 
 def subject_of(spec: InTemporal) -> str:
     """The subject of a call about a worker, for people."""
     name, source = spec.worker_deployment, spec.document.source
     return f"{name} of {source}" if source else name
-
-
-def call_about(
-    spec: InTemporal,
-    name: str,
-    value: Callable[[Any], Answer],
-    *,
-    may_be_absent: bool = False,
-    is_retried: bool = True,
-    **fields: Any,
-) -> Call[Answer]:
-    """The call about a worker with this name in Temporal's API, and these fields of its request."""
-    from temporalio.api.workflowservice import v1
-
-    request = getattr(v1, f"{name}Request")(**fields)
-    if "namespace" in request.DESCRIPTOR.fields_by_name:
-        request.namespace = spec.temporal_namespace
-    place = spec.connection, spec.temporal_namespace, subject_of(spec)
-    return Call(*place, request, value, may_be_absent=may_be_absent, is_retried=is_retried)
 
 
 class TemporalClients:
@@ -179,12 +168,12 @@ class TemporalClients:
         """The keys and headers of all connections, which no message shows."""
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
-    def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
+    def profile_of(self, spec: InTemporal) -> Profile | None:
         """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
-        self._profiles = self._profiles or self._load()
+        self._profiles, connection = self._profiles or self._load(), spec.connection
         if connection.ca_secret in self._ca_files:  # the trusted certificates are known without a profile
             connection = replace(connection, ca_secret="")
-        return self._profiles.of(connection, namespace, worker)
+        return self._profiles.of(connection, spec.temporal_namespace, subject_of(spec))
 
     async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
         """The value of the answer.
@@ -199,7 +188,7 @@ class TemporalClients:
         from temporalio.service import RPCError
         from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
-        client, refusals = await self._client(call, deadline), 0
+        client, request, refusals = await self._client(call, deadline), call.request, 0
         attempts = AsyncRetrying(
             retry=retry_if_exception(
                 lambda error: (
@@ -214,7 +203,7 @@ class TemporalClients:
             reraise=True,
         )
         rate = _RATES.get(call.method, _OTHERS)
-        key = (call.connection.host_port, call.namespace, rate.name)
+        key = (call.spec.connection.host_port, call.spec.temporal_namespace, rate.name)
         if key not in self._limiters:
             self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
 
@@ -222,7 +211,7 @@ class TemporalClients:
             nonlocal refusals
             await deadline.turn(self._limiters[key].acquire())
             try:
-                return await getattr(client.workflow_service, call.method)(call.request, retry=False)
+                return await getattr(client.workflow_service, call.method)(request, retry=False)
             except RPCError as error:
                 refusals += error.status.name == "RESOURCE_EXHAUSTED"
                 raise
@@ -240,11 +229,11 @@ class TemporalClients:
             raise refusal(self._subject(call), error, tuple(self._sent)) from error
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
-        profile = self.profile_of(call.connection, call.namespace, call.worker)
-        ca_file = self._ca_files.get(call.connection.ca_secret, "")
-        key = (call.connection.host_port, profile.name if profile else "", ca_file)
+        profile, connection = self.profile_of(call.spec), call.spec.connection
+        ca_file = self._ca_files.get(connection.ca_secret, "")
+        key = (connection.host_port, profile.name if profile else "", ca_file)
         if key not in self._connecting:
-            opening = asyncio.create_task(self._connect(call.connection.host_port, profile, ca_file))
+            opening = asyncio.create_task(self._connect(connection.host_port, profile, ca_file))
 
             def forget_failure(finished: "asyncio.Task[ServiceClient]") -> None:
                 if finished.cancelled() or finished.exception():
@@ -259,7 +248,7 @@ class TemporalClients:
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
                 raise deadline.missed(self._subject(call)) from error
-            connection = replace(call.connection, ca_secret="") if ca_file else call.connection
+            connection = replace(connection, ca_secret="") if ca_file else connection
             text = without_credentials(str(error), tuple(self._sent))
             is_via = connection.host_port in self._via
             raise unreachable(self._subject(call), connection, key[1], text, is_via=is_via) from error
@@ -282,7 +271,11 @@ class TemporalClients:
             remember(profile.secrets)
         tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
         if ca_file and not tls.server_root_ca_cert:
-            options["tls"] = tls = replace(tls, server_root_ca_cert=_certificates(ca_file))
+            try:
+                options["tls"] = tls = replace(tls, server_root_ca_cert=Path(ca_file).read_bytes())  # noqa: ASYNC240 - it is short
+            except OSError as error:
+                why = f"cannot read the trusted certificates ({error.strerror})"
+                raise StateUnavailable(f"{ca_file}: {why}") from None
         if address in self._via and options["tls"]:
             # the certificate is for the address of the profile
             options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
@@ -296,16 +289,9 @@ class TemporalClients:
         raise RuntimeError(f"no answer within {_CONNECTED_WITHIN[-1]:g} s")
 
     def _subject(self, call: Call[Any]) -> str:
-        address = call.connection.host_port
+        address, namespace = call.spec.connection.host_port, call.spec.temporal_namespace
         via = f" via {self._via[address]}" if address in self._via else ""
-        return f"Temporal at {address}{via}, namespace {call.namespace!r} (for {call.worker})"
-
-
-def _certificates(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise StateUnavailable(f"{file}: cannot read the trusted certificates ({error.strerror})") from None
+        return f"Temporal at {address}{via}, namespace {namespace!r} (for {subject_of(call.spec)})"
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import OneAtATime, TemporalClients, call_about
+from twgen.clients.temporal import Call, OneAtATime, TemporalClients
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
@@ -162,7 +162,7 @@ class TemporalWriter:
         """Make the call of WorkflowService with this name."""
         if method != "StartBatchOperation":  # its operation has the identity
             fields["identity"] = self._identity
-        call = call_about(self._spec, method, lambda _: None, is_retried=False, **fields)
+        call = Call(self._spec, method, fields, lambda _: None, is_retried=False)
         await self._clients.ask(call, Deadline(self._timeout))
 
 

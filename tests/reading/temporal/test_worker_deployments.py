@@ -58,7 +58,7 @@ class Temporal(TemporalClients):
         if call.method != "list_worker_deployments":
             return call.value(None)
         token = call.request.next_page_token
-        self.listed.append((call.namespace, token))
+        self.listed.append((call.spec.temporal_namespace, token))
         await asyncio.sleep(0)
         if not self.pages:
             raise StateUnavailable("nobody may list")

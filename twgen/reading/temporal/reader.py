@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import TemporalClients, call_about, subject_of
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, first_failure
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, TaskQueueType, Version, WorkerDeployment
@@ -78,7 +78,7 @@ class TemporalReader:
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
         """Raise StateUnavailable if a worker has no usable credentials; call this before any other method."""
         for spec in specs:
-            self._clients.profile_of(spec.connection, spec.temporal_namespace, subject_of(spec))
+            self._clients.profile_of(spec)
 
     async def ask(
         self,
@@ -93,7 +93,7 @@ class TemporalReader:
 
         Raises StateUnavailable or OutOfTime.
         """
-        call = call_about(spec, name, value, may_be_absent=may_be_absent, **fields)
+        call = Call(spec, name, fields, value, may_be_absent=may_be_absent)
         return await self.look.silences.unless_silent(
             (spec.connection.host_port, call.method), lambda: self._clients.ask(call, self.deadline)
         )
