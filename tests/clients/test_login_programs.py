@@ -150,10 +150,7 @@ FAILED = "its login program login printed no credential: "
             'echo \'{"apiVersion": "client.authentication.k8s.io/v9", "status": {}}\'',
             f"{FAILED}its apiVersion",
         ),
-        (
-            f"echo '{credential('the-secret', expirationTimestamp='soon')}'",
-            ".*expirationTimestamp is not",
-        ),
+        (f"echo '{credential('the-secret', expirationTimestamp='soon')}'", ".*expirationTimestamp is not"),
         ("head -c 2000000 /dev/zero", ".*prints more than 1048576 bytes"),
     ],
 )

@@ -163,19 +163,11 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
             b"404 page not found",
             "did not answer like Prometheus: is the address right? (404: 404 page not found)",
         ),
-        (
-            502,
-            b"\xff<html>",
-            "did not answer like Prometheus: is the address right? (502: \ufffd<html>)",
-        ),
+        (502, b"\xff<html>", "did not answer like Prometheus: is the address right? (502: \ufffd<html>)"),
         (200, b"<html>", "did not answer like Prometheus: is the address right?"),
         (200, b"[" * 100_000, "did not answer like Prometheus: is the address right?"),
         (200, b"[]", "did not answer like Prometheus: is the address right?"),
-        (
-            200,
-            b'{"status": "success", "data": []}',
-            "did not answer like Prometheus: is the address right?",
-        ),
+        (200, b'{"status": "success", "data": []}', "did not answer like Prometheus: is the address right?"),
         (200, b'{"status": "error", "error": "a\\u202eb"}', "cannot answer: a\\u202eb"),
         (
             200,

@@ -19,9 +19,7 @@ WRITTEN: dict[str, Any] = {
                     {
                         "name": "worker",
                         "image": "registry.example.com:5000/worker:v1",
-                        "env": [
-                            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-                        ],
+                        "env": [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
                         "livenessProbe": {"httpGet": {"path": "/live", "port": 80}},
                         "readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 5},
                     }

@@ -60,10 +60,7 @@ def test_connection_that_reached_a_live_target_is_that_of_its_last_commit(
         }
     )["pay"]
     repository.commit(
-        {
-            "app/temporal.yaml": CONNECTION % "new",
-            "app/policy.yaml": POLICY % ("Current", changes),
-        }
+        {"app/temporal.yaml": CONNECTION % "new", "app/policy.yaml": POLICY % ("Current", changes)}
     )
     repository.commit({"app/pay.yaml": worker("1", replicas=7)})
     repository.commit({"app/temporal.yaml": CONNECTION % "newest", "app/pay.yaml": worker("2")})

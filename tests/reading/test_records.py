@@ -53,10 +53,7 @@ def refusal(path: str) -> str:
                 " as `twgen snapshot` prints it"
             ),
         ),
-        (
-            "[1, 2]",
-            " contains 1 of kind (none): it must contain one Snapshot, as `twgen snapshot` prints it",
-        ),
+        ("[1, 2]", " contains 1 of kind (none): it must contain one Snapshot, as `twgen snapshot` prints it"),
         ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a JSON number: quote it"),
         (
             f"{HEAD}{WORKER}kind: Snapshot\n",

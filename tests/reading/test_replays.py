@@ -59,10 +59,7 @@ def read(cluster: Cluster) -> ReplayRun:
         ([job("a", of="of another version")], ReplayRun(ReplayState.MISSING)),
         ([job("a", deletionTimestamp="2026-11-21T12:00:00Z")], ReplayRun(ReplayState.MISSING)),
         ([job("a")], ReplayRun(ReplayState.RUNNING, "a")),
-        (
-            [job("a") | {"spec": {"suspend": True}}],
-            ReplayRun(ReplayState.MISSING, "a", "Job a is suspended"),
-        ),
+        ([job("a") | {"spec": {"suspend": True}}], ReplayRun(ReplayState.MISSING, "a", "Job a is suspended")),
         ([job("a", "Complete")], ReplayRun(ReplayState.PASSED, "a")),
         ([job("a", "Failed")], ReplayRun(ReplayState.FAILED, "a", "BackoffLimitExceeded it failed")),
         # the Job of another image of twgen for the same

@@ -77,17 +77,6 @@ def test_intent_that_lost_its_annotation_by_hand_is_no_newer_one() -> None:
         read(cluster)
 
 
-@pytest.mark.parametrize("answer", [{"items": []}, {"metadata": {"name": "another"}}])
-def test_intent_that_another_object_answers_for_is_not_taken_for_gone(answer: Mapping[str, Any]) -> None:
-    cluster = Cluster()
-    cluster.intent = answer
-    client = cast("KubernetesClient", cluster)
-    with pytest.raises(
-        StateUnavailable, match=r"payments-rollout cannot be read: the API server answered with another"
-    ):
-        asyncio.run(read_intent(client, "shop", "payments-rollout", OLD.hash, Deadline(5)))
-
-
 def test_intent_of_a_newer_release_is_not_read_by_the_job_of_an_older_one() -> None:
     cluster = Cluster()
     cluster.intent["data"]["target"] = "what only a newer release understands"

@@ -115,11 +115,7 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
 @pytest.mark.parametrize(
     ("jobs", "phase", "says"),
     [
-        (
-            [],
-            Phase.WAITING,
-            f"has not begun: {NO_JOB}; before",
-        ),
+        ([], Phase.WAITING, f"has not begun: {NO_JOB}; before"),
         (["forbidden"], Phase.WAITING, "has not begun: its Job cannot be read; before"),
         (
             [job_of("x", 1, intent=INTENT.hash)],

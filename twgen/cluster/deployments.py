@@ -91,9 +91,7 @@ _STATUS = excerpt(
     Field("conditions", listing(excerpt("type", "status", "reason", "message"))),
 )
 DEPLOYMENT = excerpt(
-    Field("metadata", METADATA, required=True),
-    Field("spec", _SPEC, required=True),
-    Field("status", _STATUS),
+    Field("metadata", METADATA, required=True), Field("spec", _SPEC, required=True), Field("status", _STATUS)
 )
 """A Deployment: the fields that twgen reads are valid. `schemas/deployment.json` has the same rules."""
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
 from twgen.clients.programs import program_on_path
@@ -90,9 +89,7 @@ class Repository:
         self._limit.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._limit.cancel()
         self._kill()
         for process in self._running:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from itertools import islice, zip_longest
@@ -59,7 +59,11 @@ async def with_skipped_hooks(
                 bugs.append(Bug.of(f"application {name}", error))
                 return
         for application in applications:
-            skipped.update(_skipped_in(application, asked[name]))
+            managed = listed_config_maps(application)
+            for intent in asked[name] if hook_is_skipped(last_sync(application)) else ():
+                item = managed.get((intent.namespace, rollout_name(intent.worker)))
+                if item and not item.get("requiresPruning"):
+                    skipped[f"{intent.namespace}/{intent.worker}"] = intent
 
     await asyncio.gather(*map(ask, asked))
     return records._replace(
@@ -101,17 +105,6 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
     ]
     in_turn = dict.fromkeys(name for names in zip_longest(*rotated) for name in names if name)
     return {name: intents_of[name] for name in islice(in_turn, _MOST_APPLICATIONS)}
-
-
-def _skipped_in(application: Mapping[str, Any], intents: Iterable[Intent]) -> Iterator[tuple[str, Intent]]:
-    """The workers of these intents that the application renders and whose hooks its last sync left out."""
-    if not hook_is_skipped(last_sync(application)):
-        return
-    managed = listed_config_maps(application)
-    for intent in intents:
-        item = managed.get((intent.namespace, rollout_name(intent.worker)))
-        if item and not item.get("requiresPruning"):
-            yield f"{intent.namespace}/{intent.worker}", intent
 
 
 async def applications_called(

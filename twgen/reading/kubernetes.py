@@ -14,15 +14,7 @@ from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.http import Unreadable
-from twgen.clients.kubernetes import (
-    MOST_LISTED,
-    Forbidden,
-    KubernetesClient,
-    Part,
-    error_of,
-    listed,
-    path_of,
-)
+from twgen.clients.kubernetes import MOST_LISTED, Forbidden, KubernetesClient, Part, error_of, listed, path_of
 from twgen.cluster.deployments import end_of_job, live_deployments, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at

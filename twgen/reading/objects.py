@@ -31,10 +31,9 @@ async def attached_objects(
     """The live objects that twgen attached to the worker's versions, of the kinds that its intent names."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     labels = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
-    selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in labels.items())}
     objects = []
     for kind in intent.attached_kinds:
-        objects += await _objects_of_kind(client, intent.namespace, kind, selected, deadline)
+        objects += await _objects_of_kind(client, intent.namespace, kind, labels, deadline)
     return objects
 
 
@@ -50,9 +49,8 @@ async def read_attached(
         objects: list[AttachedInCluster] = []
         unread = {}
         for kind in sorted(kinds, key=str):
-            selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in MANAGED_BY.items())}
             try:
-                objects += await _objects_of_kind(client, namespace, kind, selected, deadline)
+                objects += await _objects_of_kind(client, namespace, kind, MANAGED_BY, deadline)
             except (StateUnavailable, OutOfTime) as error:
                 unread[kind.kind] = str(error)
         read_by_namespace[namespace] = AttachedRead(tuple(objects), unread)
@@ -60,11 +58,7 @@ async def read_attached(
 
 
 async def _objects_of_kind(
-    client: KubernetesClient,
-    namespace: str,
-    kind: GroupKind,
-    selected: Mapping[str, str],
-    deadline: Deadline,
+    client: KubernetesClient, namespace: str, kind: GroupKind, labels: Mapping[str, str], deadline: Deadline
 ) -> list[AttachedInCluster]:
     api_version = "v1"
     if kind.group:
@@ -74,7 +68,8 @@ async def _objects_of_kind(
         api_version = str(value_at(group, "preferredVersion", "groupVersion"))
     path = path_of(api_version, kind.kind, namespace)
     # twgen guesses the plural of an operator's own kind, so its absence is an error that people must see
-    answer = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
+    query = {"labelSelector": ",".join(f"{name}={text}" for name, text in labels.items())}
+    answer = await read_path(client, path, deadline, query, may_be_absent=kind in KINDS)
     return [
         AttachedInCluster(
             kind=kind,

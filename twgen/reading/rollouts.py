@@ -52,7 +52,7 @@ async def read_intent(
 
     Raises InvalidInput if it was edited by hand.
     """
-    manifest = await _config_map(client, namespace, name, deadline)
+    manifest = await read_config_map(client, namespace, name, deadline)
     # another release of twgen may write an intent that this one cannot read; that release carries it out
     annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     is_wanted = not annotated or intent_hash in {"", annotated}
@@ -63,7 +63,7 @@ async def read_rollout_status(
     client: KubernetesClient, namespace: str, worker: str, deadline: Deadline
 ) -> RolloutStatus | None:
     """The status that rollouts of a worker wrote; None: none yet."""
-    manifest = await _config_map(client, namespace, rollout_status_name(worker), deadline)
+    manifest = await read_config_map(client, namespace, rollout_status_name(worker), deadline)
     return parse_rollout_status(manifest) if manifest else None
 
 
@@ -72,7 +72,7 @@ async def read_reported(
 ) -> tuple[tuple[PendingRequest, ...], Mapping[str, str]]:
     """What people request of the intent's rollout, in the order of answers; the entries of its status."""
     name = rollout_status_name(intent.worker)
-    manifest = await _config_map(client, intent.namespace, name, deadline)
+    manifest = await read_config_map(client, intent.namespace, name, deadline)
     requests = tuple(pending for pending in parse_pending(manifest) if not pending.is_ignored)
     return requests, value_at(manifest, "data") or {}
 
@@ -119,7 +119,7 @@ class RolloutReader:
         if not self._alone_at:
             own_job, jobs, pods = await self._jobs_and_pods(deadline)
         # after the Jobs: an intent is applied before its Job, so with this intent, any other Job is older
-        manifest = await _config_map(self._client, intent.namespace, name, deadline)
+        manifest = await read_config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
         if manifest and INTENT_HASH not in annotations:
             raise StateUnavailable(
@@ -170,16 +170,6 @@ class RolloutReader:
 
     def _has_intent(self, item: Mapping[str, Any]) -> bool:
         return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
-
-
-async def _config_map(
-    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
-) -> Mapping[str, Any]:
-    answer = await read_config_map(client, namespace, name, deadline)
-    if answer and value_at(answer, "metadata", "name") != name:
-        path = path_of("v1", "ConfigMap", namespace, name)
-        raise StateUnavailable(f"{path} cannot be read: the API server answered with another object")
-    return answer
 
 
 class RolloutsInCluster(NamedTuple):

@@ -46,20 +46,23 @@ async def stuck_rollouts(
     client: KubernetesClient, carriers: Carriers, deadline: Deadline
 ) -> Mapping[str, Seen]:
     """The workers whose newest Job is not over but has no running Pod, and why it has none."""
-    newest = {_worker_of(job): job for job in carriers.jobs}
+    newest = {
+        f"{job['metadata']['namespace']}/{value_at(job, 'metadata', 'labels', ROLLOUT)}": job
+        for job in carriers.jobs
+    }
     stuck = {}
     for worker, job in newest.items():
         if end_of_job(job) or value_at(job, "spec", "suspend"):
             continue
         pods = [pod for pod in carriers.pods if job["metadata"]["uid"] in owners_of(pod)]
         last = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
-        if last:
-            problem = await _problem_of_pod(client, last, deadline)
-        else:
-            event = await _last_event(client, "Job", job, deadline)
-            problem = _with_problem("Job", job, f"has no Pod: {event}") if event else None
-        if problem:
-            stuck[worker] = problem
+        if not last:
+            if event := await _last_event(client, "Job", job, deadline):
+                stuck[worker] = _with_problem("Job", job, f"has no Pod: {event}")
+        elif value_at(last, "status", "phase") not in _ENDED and (problem := pod_problem(last)):
+            # if its node has not reported why it does not run, an event may
+            event = await _last_event(client, "Pod", last, deadline) if problem.startswith(STARTS) else ""
+            stuck[worker] = _with_problem("Pod", last, f"{problem}: {event}" if event else problem)
     return stuck
 
 
@@ -76,17 +79,6 @@ async def pods_that_wait(
     not_ended = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
     problems = [_with_problem("Pod", pod, pod_problem(pod)) for pod in not_ended]
     return tuple(seen for seen in problems if seen.problem)
-
-
-async def _problem_of_pod(client: KubernetesClient, pod: Object, deadline: Deadline) -> Seen | None:
-    """Why a Pod does not run; if its node has not reported why, an event may."""
-    if value_at(pod, "status", "phase") in _ENDED:
-        return None
-    problem = pod_problem(pod)
-    if problem.startswith(STARTS):
-        event = await _last_event(client, "Pod", pod, deadline)
-        problem = f"{problem}: {event}" if event else problem
-    return _with_problem("Pod", pod, problem) if problem else None
 
 
 def _with_problem(kind: str, item: Object, problem: str) -> Seen:
@@ -106,11 +98,6 @@ async def _last_event(client: KubernetesClient, kind: str, item: Object, deadlin
         return ""
     events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
     return " ".join(str(events[-1].get("message", "")).split()) if events else ""
-
-
-def _worker_of(job: Object) -> str:
-    metadata = job["metadata"]
-    return f"{metadata['namespace']}/{value_at(job, 'metadata', 'labels', ROLLOUT)}"
 
 
 async def read_orphans(
