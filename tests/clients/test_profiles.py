@@ -48,10 +48,7 @@ def key_for(profiles: Profiles, connection: Connection, namespace: str) -> objec
 def test_connection_gets_the_profile_of_its_address_and_namespace(file: Path) -> None:
     profiles = Profiles(load(file))
     assert key_for(profiles, HERE, "payments") == "the-key-of-payments"
-
-
-def test_profile_without_a_namespace_is_for_the_one_called_default(file: Path) -> None:
-    assert key_for(Profiles(load(file)), HERE, "default") == "the-key-of-shop"
+    assert key_for(profiles, HERE, "default") == "the-key-of-shop"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.operator import PrometheusServer
 
 SECRET = "a-token-of-prometheus"  # noqa: S105
+OTHER_CREDENTIALS = "requires other credentials than the ones in the operator's file"
+SOMETHING_ELSE = "did not answer like Prometheus: is the address right?"
 
 
 @pytest.fixture
@@ -54,14 +56,8 @@ def test_query_is_asked_for_all_moments_at_once_in_the_body_of_a_post(served: Se
     assert series["values"] == [[1000.25, "1"]]
     assert served.paths == ["/api/v1/query_range"]
     [form] = served.forms
-    timeout = form["timeout"]
-    assert form == {
-        "query": "sum(a)",
-        "start": "1000.250",
-        "end": "1060.251",
-        "step": "30.000",
-        "timeout": timeout,
-    }
+    timeout = form.pop("timeout")
+    assert form == {"query": "sum(a)", "start": "1000.250", "end": "1060.251", "step": "30.000"}
     assert 0 < float(timeout) <= 10
     [headers] = served.asked_with
     assert headers["content-type"] == "application/x-www-form-urlencoded"
@@ -145,29 +141,21 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        (
-            401,
-            b"no \x1b[2Jtoken",
-            "requires other credentials than the ones in the operator's file (401: no \\x1b[2Jtoken)",
-        ),
-        (403, b"", "requires other credentials than the ones in the operator's file (403: )"),
+        (401, b"no \x1b[2Jtoken", f"{OTHER_CREDENTIALS} (401: no \\x1b[2Jtoken)"),
+        (403, b"", f"{OTHER_CREDENTIALS} (403: )"),
         (
             400,
-            b'{"status": "error", "errorType": "bad_data", "error": "parse error:\\n1:3"}',
+            b'{"status": "error", "error": "parse error:\\n1:3"}',
             "refuses the query (400: parse error: 1:3)",
         ),
         (422, b'{"status": "error", "error": "%s"}' % (b"x" * 9000), f"refuses the query (422: {'x' * 200})"),
         (503, b'{"status": "error", "error": "query timed out"}', "refuses the query (503: query timed out)"),
-        (
-            404,
-            b"404 page not found",
-            "did not answer like Prometheus: is the address right? (404: 404 page not found)",
-        ),
-        (502, b"\xff<html>", "did not answer like Prometheus: is the address right? (502: \ufffd<html>)"),
-        (200, b"<html>", "did not answer like Prometheus: is the address right?"),
-        (200, b"[" * 100_000, "did not answer like Prometheus: is the address right?"),
-        (200, b"[]", "did not answer like Prometheus: is the address right?"),
-        (200, b'{"status": "success", "data": []}', "did not answer like Prometheus: is the address right?"),
+        (404, b"404 page not found", f"{SOMETHING_ELSE} (404: 404 page not found)"),
+        (502, b"\xff<html>", f"{SOMETHING_ELSE} (502: \ufffd<html>)"),
+        (200, b"<html>", SOMETHING_ELSE),
+        (200, b"[" * 100_000, SOMETHING_ELSE),
+        (200, b"[]", SOMETHING_ELSE),
+        (200, b'{"status": "success", "data": []}', SOMETHING_ELSE),
         (200, b'{"status": "error", "error": "a\\u202eb"}', "cannot answer: a\\u202eb"),
         (
             200,
@@ -298,14 +286,10 @@ def test_only_prometheus_need_not_be_named_and_one_of_several_must_be() -> None:
     one, two = (PrometheusServer(name, f"http://{name}") for name in ("one", "two"))
     assert PrometheusServers((one,), "").called("") == one
     assert PrometheusServers((one, two), "").called("two") == two
-    with pytest.raises(
-        StateUnavailable,
-        match=r"^there are several Prometheus servers \(one, two\): select one with `server`$",
+    for usable, name, told in (
+        ((one, two), "", r"there are several Prometheus servers \(one, two\): select one with `server`"),
+        ((), "", "no Prometheus is available here: ask the operator"),
+        ((one, two), "three", "no Prometheus 'three' is available here: ask the operator"),
     ):
-        PrometheusServers((one, two), "").called("")
-    with pytest.raises(StateUnavailable, match=r"^no Prometheus is available here: ask the operator$"):
-        PrometheusServers((), "ask the operator").called("")
-    with pytest.raises(
-        StateUnavailable, match=r"^no Prometheus 'three' is available here: ask the operator$"
-    ):
-        PrometheusServers((one, two), "ask the operator").called("three")
+        with pytest.raises(StateUnavailable, match=f"^{told}$"):
+            PrometheusServers(usable, "ask the operator").called(name)

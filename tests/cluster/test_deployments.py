@@ -22,24 +22,6 @@ def held_by(
     return entry | ({"subresource": subresource} if subresource else {})
 
 
-@pytest.mark.parametrize(
-    ("fields", "external"),
-    [
-        pytest.param([], False, id="nobody is said to"),
-        pytest.param([held_by("argocd-controller")], False, id="Argo CD"),
-        pytest.param([held_by("kubectl-client-side-apply")], False, id="kubectl apply"),
-        pytest.param([held_by("argocd-controller", field="f:template")], False, id="Argo CD another field"),
-        pytest.param([held_by("kube-controller-manager", subresource="scale")], True, id="an autoscaler"),
-        pytest.param([held_by("kubectl", subresource="scale")], True, id="kubectl scale"),
-        pytest.param([held_by("twgen-rollout")], True, id="a rollout"),
-        pytest.param([held_by("argocd-controller"), held_by("keda", subresource="scale")], True, id="both"),
-        pytest.param([{"manager": "kubelet"}], False, id="no field at all"),
-    ],
-)
-def test_replicas_are_set_by(fields: list[dict[str, Any]], *, external: bool) -> None:
-    assert read(live("v1", managedFields=fields)).replicas_are_external is external
-
-
 def last_applied(**spec: Any) -> dict[str, str]:
     return {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": spec})}
 
@@ -65,6 +47,9 @@ SCALED = held_by("keda", subresource="scale")
         pytest.param(7, [BY_DEFAULT, SCALED], last_applied(), True, id="applied without, then scaled"),
         pytest.param(7, [APPLIED, SCALED], {}, True, id="applied on the server, then scaled"),
         pytest.param(1, [], {}, False, id="one, and nothing is known of it"),
+        pytest.param(1, [{"manager": "kubelet"}], {}, False, id="one, and nobody holds a field"),
+        pytest.param(1, [held_by("argocd-controller")], {}, False, id="one, by Argo CD"),
+        pytest.param(1, [held_by("kubectl", subresource="scale")], {}, True, id="one, by kubectl scale"),
     ],
 )
 def test_replicas_may_be_left_out_only_when_that_changes_nothing(
@@ -75,22 +60,18 @@ def test_replicas_may_be_left_out_only_when_that_changes_nothing(
     assert read(manifest).replicas_are_external is external
 
 
-def test_last_applied_manifest_that_is_broken_may_have_said_anything() -> None:
+@pytest.mark.parametrize("broken", ['{"replicas"', '{"replicas": ' + "[" * 100_000], ids=["cut", "deep"])
+def test_last_applied_manifest_that_cannot_be_read_may_have_said_anything(broken: str) -> None:
     manifest = live("v1", 1, managedFields=[SCALED])
-    broken = {"kubectl.kubernetes.io/last-applied-configuration": '{"replicas"'}
-    manifest["metadata"]["annotations"] |= broken
+    manifest["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = broken
     assert not read(manifest).replicas_are_external
 
 
-def test_replicas_that_are_left_out_are_one() -> None:
+def test_replicas_are_read_and_left_out_they_are_one() -> None:
+    assert [read(live("v1", replicas)).replicas for replicas in (0, 5)] == [0, 5]
     manifest = live("v1")
     del manifest["spec"]["replicas"]
     assert read(manifest).replicas == 1
-
-
-@pytest.mark.parametrize("replicas", [0, 5])
-def test_replicas_are_read(replicas: int) -> None:
-    assert read(live("v1", replicas)).replicas == replicas
 
 
 @pytest.mark.parametrize(
@@ -199,13 +180,6 @@ def test_deployment_says_in_one_line_why_it_cannot_progress(
     manifest = live("v1")
     manifest["status"]["conditions"] += conditions
     assert read(manifest).stalled == stalled
-
-
-def test_last_applied_manifest_that_is_nested_too_deep_may_have_said_anything() -> None:
-    manifest = live("v1", 1, managedFields=[SCALED])
-    deep = '{"replicas": ' + "[" * 100_000
-    manifest["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = deep
-    assert not read(manifest).replicas_are_external
 
 
 def test_manifest_tells_of_its_connection_by_any_generation_of_variables() -> None:

@@ -21,8 +21,9 @@ from twgen.errors import StateUnavailable
 from twgen.model.analysis import Analysis, Measurement, Metric, NoData, OnFailure, Point, PrometheusQuery
 from twgen.model.operator import PrometheusServer
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
+from twgen.model.temporal import Version, VersionStatus
 from twgen.model.world import World
-from twgen.reading.temporal.measuring import points_of
+from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_world
 
@@ -43,7 +44,10 @@ def served() -> Iterator[Served]:
 def read(served: Served, passed: timedelta, asked: PrometheusQuery = QUERY) -> tuple[Point, ...]:
     async def story() -> tuple[Point, ...]:
         servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
-        return await points_of(servers, asked, SPEC, SINCE, SINCE + passed, Deadline(60))
+        temporal = TemporalReader(TemporalClients(Profiles, {}), Deadline(60))
+        target = Version(SPEC.build_id, VersionStatus.RAMPING)
+        measuring = Measuring(SPEC, target, None, temporal, SINCE, lambda _: servers, SINCE + passed)
+        return await measuring.points(asked, servers)
 
     return asyncio.run(story())
 

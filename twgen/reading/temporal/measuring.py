@@ -6,7 +6,6 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING
 
-from twgen.clients.deadline import Deadline
 from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.analysis import (
     INFINITE,
@@ -70,8 +69,7 @@ class Measuring:
                 case BacklogAge():
                     return Measurement(metric.name, self.since, backlog=await self._backlog())
                 case PrometheusQuery() as query if self.prometheus_of:
-                    servers, deadline = self.prometheus_of(self.spec), self.temporal.deadline
-                    points = await points_of(servers, query, self.spec, self.since, self.now, deadline)
+                    points = await self.points(query, self.prometheus_of(self.spec))
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
             return Measurement(metric.name, self.since, problem=str(error))
@@ -175,6 +173,41 @@ class Measuring:
         ]
         return max(backlogs, key=lambda backlog: backlog.seconds)
 
+    async def points(self, metric: PrometheusQuery, servers: "PrometheusServers") -> tuple[Point, ...]:
+        """A point for every moment since measuring began; raises StateUnavailable or OutOfTime."""
+        from twgen.clients.prometheus import RangeQuery
+
+        # a server that is not configured is an error even before the first moment
+        server = servers.called(metric.server)
+        analysis = self.spec.policy.analysis
+        between = moments(metric, self.since, analysis.initial_delay, self.now) if analysis else None
+        if not between:
+            return ()
+        (first, last), step = between, metric.interval
+        query = RangeQuery(
+            query_for(metric, self.spec), first.timestamp(), last.timestamp(), step.total_seconds()
+        )
+        series = await servers.series(server, query, self.temporal.deadline)
+        if len(series) > 1:
+            raise StateUnavailable(
+                f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
+            )
+        try:
+            # a cache before Prometheus may move all moments a little: the nearest one counts. Infinity is
+            # replaced, because a JSON document has no number for it
+            values = {
+                round((float(at) - query.first) / query.step): None
+                if isnan(value := float(text))
+                else max(-INFINITE, min(value, INFINITE))
+                for values_of_series in series
+                for at, text in values_of_series["values"]
+            }
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise StateUnavailable(f"Prometheus {server.name} did not return a number") from error
+        return tuple(
+            Point(first + place * step, values.get(place)) for place in range((last - first) // step + 1)
+        )
+
     def _version_text(self, build_id: str) -> str:
         return quoted_text(f"{self.spec.worker_deployment}:{build_id}")
 
@@ -182,44 +215,3 @@ class Measuring:
 def _age(stats: "TaskQueueStats") -> int:
     """How long the oldest task waits, in seconds."""
     return int(stats.approximate_backlog_age.seconds) if stats.approximate_backlog_count > 0 else 0
-
-
-async def points_of(  # noqa: PLR0913, PLR0917 - each is a part of the question
-    servers: "PrometheusServers",
-    metric: PrometheusQuery,
-    spec: WorkerSpec,
-    since: datetime,
-    now: datetime,
-    deadline: Deadline,
-) -> tuple[Point, ...]:
-    """A point for every moment since measuring began; raises StateUnavailable or OutOfTime."""
-    from twgen.clients.prometheus import RangeQuery
-
-    # a server that is not configured is an error even before the first moment
-    server = servers.called(metric.server)
-    analysis = spec.policy.analysis
-    between = moments(metric, since, analysis.initial_delay, now) if analysis else None
-    if not between:
-        return ()
-    (first, last), step = between, metric.interval
-    query = RangeQuery(query_for(metric, spec), first.timestamp(), last.timestamp(), step.total_seconds())
-    series = await servers.series(server, query, deadline)
-    if len(series) > 1:
-        raise StateUnavailable(
-            f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
-        )
-    try:
-        # a cache before Prometheus may move all moments a little: the nearest one counts. Infinity is
-        # replaced, because a JSON document has no number for it
-        values = {
-            round((float(at) - query.first) / query.step): None
-            if isnan(value := float(text))
-            else max(-INFINITE, min(value, INFINITE))
-            for values_of_series in series
-            for at, text in values_of_series["values"]
-        }
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise StateUnavailable(f"Prometheus {server.name} did not return a number") from error
-    return tuple(
-        Point(first + place * step, values.get(place)) for place in range((last - first) // step + 1)
-    )
