@@ -32,7 +32,7 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.cli.signals import hold_signals
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
-from twgen.planning.drivers import drivers_with_objects, versions_warned_of_drivers
+from twgen.planning.drivers import drivers_with_objects, warned_of_driver
 from twgen.planning.plan import VersionsPlan, plan_versions, with_pod_warnings
 from twgen.reading.documents import located
 from twgen.rendering.jobs import Manifest
@@ -84,7 +84,8 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
         plan = plan._replace(workers=with_references(settings, specs, plan.workers))
         if jobs:
-            plan = plan._replace(workers=versions_warned_of_drivers(plan.workers, settings.operator))
+            warned = (warned_of_driver(worker, settings.operator) for worker in plan.workers)
+            plan = plan._replace(workers=tuple(warned))
         keep(world)
         drivers = drivers_with_objects(settings.operator) if jobs else ()
         refuse_collisions(settings, specs, plan.workers, drivers)

@@ -1,7 +1,7 @@
 """The plan: the changes that twgen would make to versions and traffic, with reasons."""
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -184,6 +184,10 @@ class WorkerVersions:
     """Why the spec's pod template reaches no pod, although its target exists; empty: it does."""
     were_attached: frozenset[str] | None = None
     """The kinds of objects that its live Deployments were rendered with; None: the cluster was not read."""
+
+    def warned(self, warnings: Iterable[str]) -> "WorkerVersions":
+        """The same with further warnings."""
+        return replace(self, warnings=(*self.warnings, *warnings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,20 +112,13 @@ def left_out(spec: WorkerSpec, operator: Operator) -> str:
 
 def warned_of_drivers(plan: Plan, operator: Operator) -> Plan:
     """The plan, with a warning for each worker whose rollout objects a render leaves out."""
-    warned = versions_warned_of_drivers([worker.versions for worker in plan.workers], operator)
-    paired = zip(plan.workers, warned, strict=True)
-    return replace(plan, workers=tuple(replace(worker, versions=versions) for worker, versions in paired))
+    warned = (replace(item, versions=warned_of_driver(item.versions, operator)) for item in plan.workers)
+    return replace(plan, workers=tuple(warned))
 
 
-def versions_warned_of_drivers(
-    workers: Sequence[WorkerVersions], operator: Operator
-) -> tuple[WorkerVersions, ...]:
-    """The versions of workers, with the same warning."""
-    warnings = [left_out(worker.spec, operator) for worker in workers]
-    return tuple(
-        replace(worker, warnings=(*worker.warnings, why)) if why else worker
-        for worker, why in zip(workers, warnings, strict=True)
-    )
+def warned_of_driver(worker: WorkerVersions, operator: Operator) -> WorkerVersions:
+    """The versions of one worker, with the same warning."""
+    return worker.warned(filter(None, [left_out(worker.spec, operator)]))
 
 
 def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:

@@ -11,18 +11,9 @@ from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import metrics_sentence
 from twgen.planning.rollout import is_made
-from twgen.planning.routing.gates import (
-    asked_gates,
-    failed_gate,
-    first_not_passed,
-    hopeless_gates,
-    may_replay_again,
-    missing_replay,
-    next_attempt,
-)
-from twgen.planning.routing.polling import ignores_missing_queues, missing_queue, polls_until
+from twgen.planning.routing import gates, polling
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import listed, plain_percentage, spoken
+from twgen.planning.sentences import listed, plain_percentage, spoken, version_name
 from twgen.versioning.names import MarkKey
 
 
@@ -62,17 +53,19 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     Raises NegativeAnswer, with the reason, if the target must not get the traffic.
     """
     _refuse_foreign_or_unknown(target)
-    if target.has_all_traffic:
+    ramp = target.other_ramp
+    if target.is_current and not ramp:
         raise refused(target, "it already has all traffic")
     if target.is_aborted:
         raise refused(target, "it is marked aborted; run `twgen retry` first")
     if target.obstacle:
         raise refused(target, target.obstacle.because)
-    if target.is_current:
+    if target.is_current and ramp:
         change = _change(target, RoutingAction.CLEAR_RAMP)
-        return Intervention(f"end the ramp to {target.other_ramp_name}", {}, change, goes_on=True)
-    missing = first_not_passed(target, asked_gates(target, 100 if full else target.next_percentage))
-    replay = missing_replay(target)
+        return Intervention(f"end the ramp to {version_name(ramp.build_id)}", {}, change, goes_on=True)
+    asked = gates.asked_gates(target, 100 if full else target.next_percentage)
+    missing = gates.first_not_passed(target, asked)
+    replay = gates.missing_replay(target)
     waits_for = str(missing or "") or ("replay" if replay else "")
     if waits_for and not skip_gate:
         raise refused(target, f"its {waits_for} has not passed; to continue without it, use --skip-gate")
@@ -81,9 +74,9 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         percentage = plain_percentage(target.following_step.percentage)
         share, change = f"{percentage}%", _change(target, RoutingAction.SET_RAMP, percentage)
     will = f"send {share} of the new workflows to {target.build_id}"
-    if queue := missing_queue(target):
+    if queue := polling.missing_queue(target):
         lacks = f"it does not poll {queue}"
-        if until := polls_until(target):
+        if until := polling.polls_until(target):
             waits = f"in {spoken(until - target.now)} the rollout continues without it"
             raise refused(target, f"{lacks}, but {target.current} does; {waits}")
         will = f"{will}, although {lacks} of {target.current}"
@@ -114,8 +107,9 @@ def abort(target: Target) -> Intervention:
 def retry(target: Target) -> Intervention:
     """Another attempt after an abort, or after a gate that failed or cannot complete."""
     _refuse_foreign_or_unknown(target)
-    ends, replays = [gate.workflow_id for gate in hopeless_gates(target)], may_replay_again(target)
-    failed = bool(ends or failed_gate(target))
+    ends = tuple(gate.workflow_id for gate in gates.hopeless_gates(target))
+    replays = gates.may_replay_again(target)
+    failed = bool(ends or gates.failed_gate(target))
     if not target.is_aborted and not failed and not replays:
         of_replay = "neither its gate nor its replay" if target.spec.policy.replay else "no gate"
         raise refused(target, f"it is not aborted, and {of_replay} failed")
@@ -127,12 +121,12 @@ def retry(target: Target) -> Intervention:
     actions = [f"let the rollout of {target.build_id} continue"] if target.is_aborted else []
     actions += [f"end {listed(ends)}, which cannot complete,"] if ends else []
     if failed:
-        attempt = next_attempt(target)
+        attempt = gates.next_attempt(target)
         marks |= target.new_mark(MarkKey.GATE_ATTEMPT, attempt=attempt)
         actions.append(f"start its gate again (attempt {attempt})")
     if replays:
         actions.append("replay histories on it again")
-    return Intervention(" and ".join(actions), marks, ends=tuple(ends), replays=replays, goes_on=True)
+    return Intervention(" and ".join(actions), marks, ends=ends, replays=replays, goes_on=True)
 
 
 def pause(target: Target) -> Intervention:
@@ -186,10 +180,8 @@ def retire(target: Target) -> Intervention:
             " (docs/remove.md)",
         )
     change = replace(_change(target, RoutingAction.SET_CURRENT), build_id="")
-    marks = target.new_mark(MarkKey.RETIRED)
-    return Intervention(
-        f"send all new workflows to workers without a version, and drain {target.current}", marks, change
-    )
+    will = f"send all new workflows to workers without a version, and drain {target.current}"
+    return Intervention(will, target.new_mark(MarkKey.RETIRED), change)
 
 
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
@@ -253,5 +245,5 @@ def _change(target: Target, action: RoutingAction, percentage: float | None = No
         build_id="" if ends_ramp else target.build_id,
         percentage=0 if ends_ramp else percentage,
         claim_manager=target.temporal.manager_identity != target.identity,
-        ignores_missing_queues=ignores_missing_queues(target),
+        ignores_missing_queues=polling.ignores_missing_queues(target),
     )

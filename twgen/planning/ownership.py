@@ -116,21 +116,15 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
             identities.add(acting := acting_identity(spec, worker, caller))
             anybody = anybody or (caller.is_person and not worker.deployments and acting == caller.identity)
     for key, worker in sorted(world.workers.items()):
-        own = [
-            live
-            for live in worker.deployments or ()
-            if live.identity and (anybody or live.identity in identities)
-        ]
+        carried = [live for live in worker.deployments or () if live.identity]
+        own = [live for live in carried if anybody or live.identity in identities]
         if key in specified or not own:
             continue
         protected = [live.name for live in own if live.protected]
         loose = [live.name for live in own if not live.protected]
-        fates = []
-        if protected:
-            stay = "stays" if len(protected) == 1 else "stay"
-            fates.append(f"{listed(protected)} {stay} because of prune protection")
-        if loose:
-            fates.append(f"{listed(loose)} may be pruned")
+        stay = "stays" if len(protected) == 1 else "stay"
+        fates = [f"{listed(protected)} {stay} because of prune protection"] if protected else []
+        fates += [f"{listed(loose)} may be pruned"] if loose else []
         carry, pronoun = ("Deployment carries", "it") if len(own) == 1 else ("Deployments carry", "them")
         yield (
             f"no spec names {worker.name}, but its {carry} the identity {own[0].identity}: twgen no longer"

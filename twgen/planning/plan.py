@@ -34,22 +34,21 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
 
     Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if a Deployment is foreign.
     """
-    workers = [
-        plan_worker_versions(spec, own_world, now, caller.on_deployments_of(spec.policy))
-        for spec, own_world in _with_worlds(specs, world, caller)
-    ]
-    return _with_warnings(workers, world, now, caller)
+    workers = []
+    for spec, own_world in _with_worlds(specs, world, caller):
+        worker = plan_worker_versions(spec, own_world, now, caller.on_deployments_of(spec.policy))
+        workers.append(worker.warned(_uncounted(worker, world, now)))
+    return VersionsPlan(tuple(workers), _warnings(workers, world, caller))
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
     """The plan for every worker's versions and traffic; raises as `plan_versions` does."""
-    workers = [
-        plan_worker(spec, own_world, now, caller) for spec, own_world in _with_worlds(specs, world, caller)
-    ]
-    planned = _with_warnings([worker.versions for worker in workers], world, now, caller)
-    paired = zip(workers, planned.workers, strict=True)
-    warned = tuple(replace(worker, versions=versions) for worker, versions in paired)
-    return Plan(now, warned, planned.warnings)
+    workers = []
+    for spec, own_world in _with_worlds(specs, world, caller):
+        worker = plan_worker(spec, own_world, now, caller)
+        versions = worker.versions.warned(_uncounted(worker.versions, world, now))
+        workers.append(replace(worker, versions=versions))
+    return Plan(now, tuple(workers), _warnings([worker.versions for worker in workers], world, caller))
 
 
 def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
@@ -80,26 +79,20 @@ def with_pod_warnings(worker: WorkerVersions) -> WorkerVersions:
 
     Without a field manager this costs as much as the whole render, so only a strict render asks for it.
     """
-    return replace(worker, warnings=(*worker.warnings, *warnings_about_pods(worker.versions)))
+    return worker.warned(warnings_about_pods(worker.versions))
 
 
-def _with_warnings(
-    workers: Sequence[WorkerVersions], world: World, now: datetime, caller: Caller
-) -> VersionsPlan:
-    """The versions, with warnings about those that became due after the recording, and about all workers."""
+def _uncounted(worker: WorkerVersions, world: World, now: datetime) -> Iterator[str]:
+    """The warnings about versions of a worker that became due after the snapshot was taken."""
     if world.is_recorded and now > world.taken_at:
-        temporal = {key: own_world.temporal for key, own_world in world.workers.items()}
-        workers = [
-            replace(
-                worker,
-                warnings=(*worker.warnings, *uncounted_versions(worker.versions, temporal[worker.spec.key])),
-            )
-            for worker in workers
-        ]
-    warnings = left_behind([worker.spec for worker in workers], world, caller)
+        yield from uncounted_versions(worker.versions, world.workers[worker.spec.key].temporal)
+
+
+def _warnings(workers: Sequence[WorkerVersions], world: World, caller: Caller) -> tuple[str, ...]:
+    """The warnings that are not about a single worker."""
     # a Job knows only its own worker, and a policy may be for other workers too
     of_patches = () if caller.drives else unused_patches(workers)
-    return VersionsPlan(tuple(workers), (*warnings, *of_patches))
+    return (*left_behind([worker.spec for worker in workers], world, caller), *of_patches)
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from twgen.errors import NegativeAnswer
 from twgen.model.policy import MOST_VERSIONS
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import VersionStatus
 from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
@@ -40,12 +39,9 @@ def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) 
             f"{spec.worker_deployment}: no cluster was read, so its versions may have pods: give --kubeconfig"
         )
     drained = [facts for facts in version_facts(spec, world, now) if _is_over(facts)]
-    newest_first = sorted(drained, key=_created, reverse=True)
-    records = [
-        OldRecord(facts.build_id, facts.drained_for or timedelta())
-        for facts in newest_first[keep:]
-        if not facts.open_workflows
-    ]
+    older = sorted(drained, key=_created, reverse=True)[keep:]
+    idle = (facts for facts in older if not facts.open_workflows)
+    records = (OldRecord(facts.build_id, facts.drained_for or timedelta()) for facts in idle)
     return tuple(sorted(records, key=lambda record: (-record.drained_for, record.build_id)))
 
 
@@ -91,13 +87,12 @@ def full_warnings(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[
 
 
 def _is_over(facts: VersionFacts) -> bool:
-    is_deployed = facts.live or facts.terminating or facts.twins
     # its record also says how Temporal starts its workers
     is_serverless = facts.version is not None and facts.version.serverless
-    is_drained = facts.status is VersionStatus.DRAINED and facts.is_left_over
+    is_needed = facts.is_target or facts.live or facts.terminating or is_serverless
     # a rollback within the window goes to the version that was current, at once
-    may_return = facts.drained_for is None or facts.drained_for <= facts.spec.policy.rollback_window
-    return is_drained and not may_return and not (facts.is_target or is_deployed or is_serverless)
+    kept_for = max(facts.both_delays, facts.spec.policy.rollback_window)
+    return facts.drained_for is not None and facts.drained_for > kept_for and not is_needed
 
 
 def _created(facts: VersionFacts) -> tuple[bool, datetime, str]:

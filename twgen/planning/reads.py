@@ -93,13 +93,11 @@ def further_reads(
     # the reads depend neither on the identity nor on the fate of a target without Deployment
     target = Target(spec, world, now, identity="")
     deciding = _deciding_on_traffic(spec, target.temporal)
-    is_missing = _seems_not_to_poll(target)
-    queues = {
-        queue
-        for version in target.temporal.versions
-        if version.build_id in deciding
-        for queue in version.own_task_queues
-    }
+    # none of its workers has polled, although its pods are available or unknown
+    may_poll = world.deployments is None or target.obstacle is None
+    is_missing = may_poll and not (target.is_registered or spec.says_zero)
+    versions = (version for version in target.temporal.versions if version.build_id in deciding)
+    queues = {queue for version in versions for queue in version.own_task_queues}
     queue_name = task_queue_of(spec.template.content) if is_missing else ""
     queue_of_spec = TaskQueue(queue_name, TaskQueueType.WORKFLOW) if queue_name else None
     return Reads(
@@ -139,13 +137,6 @@ def gate_runs_to_read(target: Target) -> tuple[tuple[str, str], ...] | None:
     return names if gates else None
 
 
-def _seems_not_to_poll(target: Target) -> bool:
-    """None of its workers has polled, although its pods are available or unknown."""
-    if target.is_registered or target.spec.says_zero:
-        return False
-    return target.world.deployments is None or target.obstacle is None
-
-
 def _draining_with_pods(target: Target) -> Iterator[str]:
     """The build IDs of the versions that Temporal reports as draining, and that may have pods."""
     for version in target.temporal.versions:
@@ -175,11 +166,8 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
         return frozenset()
     before = history[: history.index(HistorySource.GIT)]
     live = {deployment.build_id for deployment in world.deployments or ()}
-    with_manifest = {
-        spec.build_id,
-        *(world.ledger if HistorySource.LEDGER in before else ()),
-        *(live if HistorySource.CLUSTER in before else ()),
-    }
+    with_manifest = {spec.build_id, *(live if HistorySource.CLUSTER in before else ())}
+    with_manifest |= world.ledger.keys() if HistorySource.LEDGER in before else set()
     # most of a hundred thousand versions drained long ago: skip the table for them
     unknown = {
         build_id

@@ -188,11 +188,8 @@ def within_a_minute(made: Iterable[datetime], now: datetime) -> list[datetime]:
 
 def kept_refreshes(requested: Mapping[str, Refresh], now: datetime) -> dict[str, Refresh]:
     """The refreshes that still delay a next one of their application."""
-    return {
-        name: last
-        for name, last in requested.items()
-        if last.at and not pause_is_over(now - last.at, 2 * _LONGEST_PAUSE)
-    }
+    pause = 2 * _LONGEST_PAUSE
+    return {key: it for key, it in requested.items() if it.at and not pause_is_over(now - it.at, pause)}
 
 
 def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:

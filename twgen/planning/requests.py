@@ -57,9 +57,8 @@ def behind(
     if (request.verb, request.target) != (Verb.ABORT, target.build_id):
         return []
     why = "an abort was requested too, and comes first: see how it stands, and request this again"
-    return [
-        (other, Answer(waiting, AnswerState.REFUSED, why)) for other in others if (waiting := other.waiting)
-    ]
+    waiting = ((other, other.waiting) for other in others)
+    return [(other, Answer(asked, AnswerState.REFUSED, why)) for other, asked in waiting if asked]
 
 
 def requested(request: Request, target: Target, permitted: Collection[Verb]) -> Intervention:
@@ -218,19 +217,19 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
     """The requests that make sense now, as the buttons of the page and of Argo CD offer them."""
     if not status.resource_version or status.phase is Phase.SETTLED:
         return ()
-    has_failed, is_over = status.reason in FAILED_TESTS, status.reason in _ENDED
-    moves = not (has_failed or is_over)
-    is_asked = any(not pending.is_ignored for pending in status.pending)
+    # an abort has a place of its own
+    if any(not pending.is_ignored for pending in status.pending):
+        return (Verb.ABORT,)
+    is_over = status.reason in _ENDED
+    moves = not is_over and status.reason not in FAILED_TESTS
     makes_sense = {
         Verb.PAUSE: moves and status.reason != RoutingReason.PAUSED,
         Verb.RESUME: status.reason == RoutingReason.PAUSED,
-        Verb.ABORT: is_asked or not is_over,
+        Verb.ABORT: not is_over,
         Verb.PROMOTE: moves and Verb.PROMOTE in status.permits,
         Verb.RETRY: not moves and Verb.RETRY in status.permits,
     }
-    # an abort has a place of its own
-    verbs = {Verb.ABORT} if is_asked else {*Verb}
-    return tuple(verb for verb in Verb if verb in verbs and makes_sense[verb])
+    return tuple(verb for verb in Verb if makes_sense[verb])
 
 
 def advised(status: RolloutStatus) -> Verb | None:

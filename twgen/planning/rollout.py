@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -201,6 +202,12 @@ def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
     return replace(status, failing=doubt)
 
 
+_WITHOUT_TIMES = attrgetter(
+    "build_id", "action", "workflow_types", "is_begun", "workflows", "repeats", "held_by"
+)
+"""Of an action on workflows: each check moves the actions after an overdue one to a later time."""
+
+
 def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
     """The two statuses differ in more than the times in their sentences."""
     return _without_times(before) != _without_times(after)
@@ -221,19 +228,7 @@ def _without_times(status: RolloutStatus) -> tuple[object, ...]:
             for version in worker.versions
         ),
     )
-    # each check moves the actions after an overdue one to a later time
-    actions = [
-        (
-            item.build_id,
-            item.action,
-            item.workflow_types,
-            item.is_begun,
-            item.workflows,
-            item.repeats,
-            item.held_by,
-        )
-        for item in (worker.draining if worker else ())
-    ]
+    actions = [*map(_WITHOUT_TIMES, worker.draining)] if worker else []
     head = (status.phase, status.reason, message, status.target, status.current, status.percentage)
     return head, status.intent, content, actions
 

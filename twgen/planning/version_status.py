@@ -71,13 +71,8 @@ def ever_active(version: Version) -> bool:
 def _was_active_since(version: Version) -> bool:
     """The version was created, or got or lost traffic, after the time at which Temporal says it drained."""
     drained = version.drainage.changed_at if version.drainage else None
-    times = (
-        version.created_at,
-        version.first_activated_at,
-        version.last_current_at,
-        version.last_deactivated_at,
-    )
-    return drained is not None and any(time > drained for time in times if time)
+    active = (version.first_activated_at, version.last_current_at, version.last_deactivated_at)
+    return drained is not None and any(time > drained for time in (version.created_at, *active) if time)
 
 
 def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
@@ -193,14 +188,11 @@ def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> b
 def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
     """After the mark, a version became current, or got its first share."""
     # a version that had traffic lost it just after the mark: so the end of a share proves nothing
-    moments = (
-        moment
-        for version in temporal.versions
-        for moment in (version.first_activated_at, _became_current(version, temporal))
-        if moment
-    )
+    first = (version.first_activated_at for version in temporal.versions)
+    last = (_became_current(version, temporal) for version in temporal.versions)
+    newest = max(filter(None, (*first, *last)), default=None)
     # the stay says nothing about other versions, and clocks differ
-    return mark.at is not None and any(moment > mark.at + CLOCKS_DIFFER for moment in moments)
+    return mark.at is not None and newest is not None and newest > mark.at + CLOCKS_DIFFER
 
 
 def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from twgen.model.operator import Caller, GroupKind
@@ -10,13 +10,12 @@ from twgen.model.plan import (
     Phase,
     Plan,
     RoutingAction,
-    RoutingPlan,
     VersionAction,
     VersionPlan,
     WorkerPlan,
     WorkerVersions,
 )
-from twgen.model.policy import MOST_VERSIONS
+from twgen.model.policy import MOST_VERSIONS, PolicyStep
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import Strategy
 from twgen.model.status import (
@@ -100,7 +99,7 @@ def make_status(
     """
     read = attached or {}
     workers = tuple(
-        _worker(worker, world, plan.now, caller, read.get(worker.spec.namespace)) for worker in plan.workers
+        _worker(item, world, plan.now, caller, read.get(item.spec.namespace)) for item in plan.workers
     )
     unread = (
         f"the state of {kind} objects in namespace {namespace} is unknown: {why}"
@@ -117,10 +116,11 @@ def _worker(
     target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
     other_versions = (version for version in worker.versions.versions if version.build_id != target.build_id)
     to_start = {gate.workflow_id for gate in worker.gates}
-    later = change_when_due(target, routing)
-    next_change = _change(later, routing.due_at) if later else None
+    by_build_id = shares(target.world.temporal.routing) if target.world.temporal else {}
+    percentages = {build_id: plain_percentage(share) for build_id, share in by_build_id.items()}
+    change, at = change_when_due(target, routing), routing.due_at
     if routing.action is not RoutingAction.NONE:
-        next_change = _change(routing, None)
+        change, at = routing, None
     return WorkerReport(
         worker=spec.worker_deployment,
         temporal_namespace=spec.temporal_namespace,
@@ -129,7 +129,7 @@ def _worker(
         reason=routing.reason,
         because=routing.because,
         unserved=worker.unserved,
-        next=next_change,
+        next=ReportedChange(change.action, change.build_id or "", change.percentage, at) if change else None,
         waits_until=routing.due_at,
         owner=ReportedOwner(worker.manager, _ownership(worker, caller)),
         last_modifier=target.temporal.last_modifier_identity,
@@ -146,21 +146,17 @@ def _worker(
         ),
         analysis=worker.judgements,
         draining=worker.scheduled_actions,
-        unversioned_percentage=_percentage("", target.world.temporal),
+        unversioned_percentage=percentages.get(""),
         count=VersionCount(
             deployed=sum(holds_a_place(version, version.reason) for version in other_versions),
             most_deployed=spec.policy.max_versions,
             registered=len(target.temporal.versions),
             most_registered=MOST_VERSIONS,
         ),
-        versions=tuple(_versions(worker, target, attached)),
+        versions=tuple(_versions(worker, target, percentages, attached)),
         warnings=worker.versions.warnings,
         old_records=worker.old_records,
     )
-
-
-def _change(routing: RoutingPlan, at: datetime | None) -> ReportedChange:
-    return ReportedChange(routing.action, routing.build_id or "", routing.percentage, at)
 
 
 def rollout_status(status: Status, since: datetime, intent_hash: str) -> RolloutStatus:
@@ -195,10 +191,8 @@ def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
 
 def is_pending(plan: Plan) -> bool:
     """A change is due: of traffic, of a Deployment, of its replicas or of the marks on it."""
-    return any(
-        worker.routing.phase is not Phase.SETTLED or any(map(_changes, worker.versions.versions))
-        for worker in plan.workers
-    )
+    moves = any(worker.phase is not Phase.SETTLED for worker in plan.workers)
+    return moves or any(_changes(version) for worker in plan.workers for version in worker.each_version)
 
 
 def _changes(version: VersionPlan) -> bool:
@@ -220,7 +214,6 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
 
 
 def _steps(target: Target) -> Iterator[StepView]:
-    """The steps of a target that ramps."""
     rollout = target.spec.rollout
     if not target.ramp or rollout.strategy is Strategy.ALL_AT_ONCE:
         return
@@ -229,27 +222,33 @@ def _steps(target: Target) -> Iterator[StepView]:
             place = StepPlace.AHEAD
         else:
             place = StepPlace.PRESENT if step == target.step else StepPlace.DONE
-        more = target.spec.policy.step(step.percentage)
-        gate = more.gate if more else ""
-        yield StepView(
-            plain_percentage(step.percentage), place, gate, until_promoted=bool(more and more.until_promoted)
-        )
+        more = target.spec.policy.step(step.percentage) or PolicyStep(step.percentage)
+        share = plain_percentage(step.percentage)
+        yield StepView(share, place, more.gate, until_promoted=more.until_promoted)
 
 
-def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None) -> list[VersionReport]:
-    registered = target.versions
-    later = later_actions(target.spec, target.world, target.now)
-    first = datetime.min.replace(tzinfo=target.now.tzinfo)
+def _versions(
+    worker: WorkerPlan, target: Target, percentages: Mapping[str, float], attached: AttachedRead | None
+) -> Iterator[VersionReport]:
+    """The versions, in the order of their report; `percentages` of new workflows by build ID."""
+    later, first = later_actions(target.spec, target.world, target.now), datetime.min.replace(tzinfo=UTC)
 
-    def report(version: VersionPlan) -> VersionReport:
-        listed, live = registered.get(version.build_id), version.live
-        return VersionReport(
+    def sort_key(version: VersionPlan) -> tuple[bool, bool, datetime]:
+        of_temporal = target.versions.get(version.build_id)
+        created = (source.created_at for source in (of_temporal, version.live) if source)
+        is_routed = version.build_id in percentages
+        return version.build_id == target.build_id, is_routed, next(filter(None, created), first)
+
+    for version in sorted(worker.versions.versions, key=sort_key, reverse=True):
+        listed, live = target.versions.get(version.build_id), version.live
+        percentage = percentages.get(version.build_id)
+        yield VersionReport(
             build_id=version.build_id,
             is_target=version.build_id == target.build_id,
             status=version.status,
-            percentage=_percentage(version.build_id, target.world.temporal),
+            percentage=percentage,
             since=_since(version, listed, target.temporal.routing),
-            moved_by=_move(listed, target.temporal),
+            moved_by=_move(listed, target.temporal) if listed and percentage is not None else None,
             open_workflows=listed.open_workflows if listed else None,
             oldest_open_at=listed.oldest_open_at if listed else None,
             task_queues=None
@@ -279,26 +278,11 @@ def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None)
             is_patched=bool(live and live.patch),
         )
 
-    def sort_key(version: VersionPlan) -> tuple[bool, bool, datetime]:
-        listed, live = registered.get(version.build_id), version.live
-        created = (listed.created_at if listed else None) or (live.created_at if live else None)
-        is_routed = _percentage(version.build_id, target.world.temporal) is not None
-        return version.build_id == target.build_id, is_routed, created or first
 
-    return list(map(report, sorted(worker.versions.versions, key=sort_key, reverse=True)))
-
-
-def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | None:
-    """The share of new workflows; an empty build ID means unversioned workers."""
-    percentages = shares(temporal.routing) if temporal else {}
-    return plain_percentage(percentages[build_id]) if build_id in percentages else None
-
-
-def _move(version: Version | None, temporal: WorkerDeployment) -> Move | None:
+def _move(version: Version, temporal: WorkerDeployment) -> Move | None:
     """The version's last move by twgen's own mark, if the last change of routing was twgen's too."""
-    document = (version.metadata or {}).get(MarkKey.MOVED_BY) if version else None
-    mark = read_mark(MarkKey.MOVED_BY, document)
-    if not version or not mark or _percentage(version.build_id, temporal) is None:
+    mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
+    if not mark:
         return None
     intent, application = (str(mark.details.get(name, "")) for name in ("intent", "application"))
     move = Move(mark.by, intent, application, format_time(mark.at) if mark.at else "")
@@ -364,12 +348,9 @@ def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> 
             return item
         return replace(item, state=AttachedState.REFUSED, says=why[:_MOST_CHARACTERS])
 
-    versions = status.details.versions if status.details else ()
-    return status.with_details(
-        versions=tuple(
-            replace(version, attached=tuple(map(with_refusal, version.attached))) for version in versions
-        )
-    )
+    old = status.details.versions if status.details else ()
+    versions = (replace(version, attached=tuple(map(with_refusal, version.attached))) for version in old)
+    return status.with_details(versions=tuple(versions))
 
 
 def _problems_of(item: AttachedInCluster) -> str:

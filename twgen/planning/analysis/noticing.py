@@ -67,15 +67,12 @@ def noticed(
 def too_short(steps: tuple[RolloutStep, ...], analysis: Analysis, judged: Judged = ()) -> Iterator[str]:
     """The warning that the first step is too short to detect a version that fails one workflow in five."""
     at_first = dict(judged).get(steps[0].percentage)
-    noticings = [
-        noticing
-        for noticing in noticed(steps, analysis, USUAL, judged)
-        if not noticing.is_allowed and (at_first is None or noticing.metric in at_first)
-    ]
-    if not noticings:
+    noticings = (item for item in noticed(steps, analysis, USUAL, judged) if not item.is_allowed)
+    of_first = [item for item in noticings if at_first is None or item.metric in at_first]
+    if not of_first:
         return
     # one metric that detects it is enough
-    best = min(noticings, key=lambda noticing: noticing.most.after if noticing.most else timedelta.max)
+    best = min(of_first, key=lambda noticing: noticing.most.after if noticing.most else timedelta.max)
     first, most = steps[0], best.most
     share = f"{plain_percentage(first.percentage)}%"
     if most and most.percentage == first.percentage:

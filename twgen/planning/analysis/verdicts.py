@@ -71,18 +71,14 @@ def judgements(
 
     `is_last`: the version is at its last step.
     """
-    measured = {measurement.metric: measurement for measurement in measurements if measurement.since == since}
+    measured = {item.metric: item for item in measurements if item.since == since}
     young = later(since, analysis.initial_delay) - now if since else timedelta()
-    return tuple(
-        _judged(metric, measured.get(metric.name), young, is_last=is_last) for metric in analysis.metrics
-    )
+    return tuple(_judged(item, measured.get(item.name), young, is_last=is_last) for item in analysis.metrics)
 
 
 def metrics_sentence(judged: Iterable[Judgement], verdict: Verdict) -> str:
     """The reasons of all metrics with this verdict, in a sentence; empty: no metric has it."""
-    return "; ".join(
-        f"{judgement.metric}: {judgement.because}" for judgement in judged if judgement.verdict is verdict
-    )
+    return "; ".join(f"{item.metric}: {item.because}" for item in judged if item.verdict is verdict)
 
 
 def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, is_last: bool) -> Judgement:
@@ -117,9 +113,8 @@ def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgeme
             return Judgement(name, verdict, because, float(stuck.number), float(most))
         case BacklogAge(longest), Measurement(backlog=Backlog() as backlog):
             age, bound = timedelta(seconds=backlog.seconds), f"bound {spoken(longest)}"
-            because = (
-                f"the oldest task has waited {spoken(age)}, {bound}" if age else f"no task waits, {bound}"
-            )
+            because = f"the oldest task has waited {spoken(age)}" if age else "no task waits"
+            because = f"{because}, {bound}"
             if age > longest:
                 verdict = Verdict.FAILS
                 because = (
@@ -163,7 +158,6 @@ def moments(
 
 
 def _judged_points(name: str, measure: PrometheusQuery, points: Sequence[Point]) -> Judgement:
-    """The verdict on the points of a query."""
     named = (("below", measure.least), ("above", measure.most))
     limits = [f"{word} {limit:g}" for word, limit in named if limit is not None]
     limits += ["without data"] if measure.no_data is NoData.FAIL else []

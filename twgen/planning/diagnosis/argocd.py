@@ -85,18 +85,15 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
         oldest = ".".join(map(str, OLDEST_ARGOCD))
         why = "it starts plugins differently, and prunes objects that twgen protects"
         yield _FINDING(f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
-    applications = [
-        application for application in argocd.applications if is_looked_after(application.namespace, argocd)
-    ]
+    applications = [item for item in argocd.applications if is_looked_after(item.namespace, argocd)]
     if applications and not argocd.plugin:
         yield _FINDING(
             "its repo-server has no container named twgen",
             "it cannot render Applications that use the plugin",
             "patch it with deploy/sidecar.yaml (docs/argocd.md, Install)",
         )
-    yield from not_running(
-        "Argo CD", argocd.pods, plan.now, "it renders no Application", " of its repo-server"
-    )
+    because = "it renders no Application"
+    yield from not_running("Argo CD", argocd.pods, plan.now, because, " of its repo-server")
     if argocd.plugin:
         yield from _of_plugin(argocd.plugin, argocd, operator)
     yield from _of_settings(argocd, numbers, plan)

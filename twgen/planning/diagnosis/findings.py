@@ -28,6 +28,7 @@ _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
 """An intent is applied some time before its Job: a hook waits for the pods of the target."""
 _DOES_NOT_MOVE = "its traffic does not move"
+_PLAN_WARNS, _DO_IT = "`twgen plan` warns about it", "do what the message says"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
 """A person or a rollout makes these marks; if a rollout made it, the mark says why."""
 _CANNOT_RUN = re.compile(
@@ -47,7 +48,6 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
     """All problems, the worse ones first."""
     edited, other = f"apply it again: {_applied_again('')}", "fix the reported error"
     remedies = [(why, edited if "was edited by hand" in why else other) for why in installation.failures]
-    do_it, says_so = "do what the message says", "`twgen plan` warns about it"
     all_findings = [
         *(Finding("reading", failure, "its state is unknown", remedy) for failure, remedy in remedies),
         *of_rights(installation),
@@ -58,13 +58,12 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *_of_temporal(installation, plan, world),
         *(finding for item in plan.workers for finding in _of_worker(item, world, plan.now, installation)),
-        *(Finding("cluster", warning, says_so, do_it, Severity.ADVICE) for warning in plan.warnings),
+        *(Finding("cluster", warning, _PLAN_WARNS, _DO_IT, Severity.ADVICE) for warning in plan.warnings),
         *_without_tick(plan, installation, world),
         *findings_of_orphans(installation.orphans),
     ]
-    return tuple(
-        sorted(dict.fromkeys(all_findings), key=lambda finding: finding.severity is not Severity.PROBLEM)
-    )
+    different = dict.fromkeys(all_findings)
+    return tuple(sorted(different, key=lambda finding: finding.severity is not Severity.PROBLEM))
 
 
 def _of_settings(installation: Installation, operator: Operator) -> Iterator[Finding]:
@@ -129,13 +128,12 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
                 f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
     tick = installation.tick
-    for worker, tick_takes_over in sorted(installation.skipped.items()):
+    for worker, may_take_over in sorted(installation.skipped.items()):
+        until = " until tick takes it over" if may_take_over and tick and tick.takes_over else ""
         yield Finding(
             worker,
             "Argo CD applied this commit without its hooks",
-            f"{_DOES_NOT_MOVE} until tick takes it over"
-            if tick_takes_over and tick and tick.takes_over
-            else _DOES_NOT_MOVE,
+            f"{_DOES_NOT_MOVE}{until}",
             f"run its hook: {_applied_again(installation.applications.get(worker, ''))}",
         )
     for worker, why in sorted(installation.failing.items()):
@@ -150,7 +148,6 @@ def _applied_again(application: str) -> str:
 
 
 def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterator[Finding]:
-    """The findings about the servers of a plan's workers."""
     for (address, namespace), number in sorted(installation.worker_deployments.items()):
         if number >= DEFAULT_LIMIT * _NEAR_FULL:
             yield Finding(
@@ -167,30 +164,23 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
         if temporal and temporal.server_version:
             servers[item.spec.connection.host_port] = temporal.server_version
         # the server cannot delete these versions to make room for a new one
-        polling = {
-            version.build_id for version in item.versions.versions if version.live and version.live.replicas
-        }
-        occupying = [
-            version
-            for version in (temporal.versions if temporal else ())
-            if version.status not in _MAKES_ROOM or version.build_id in polling
-        ]
-        if len(occupying) >= MOST_VERSIONS * _NEAR_FULL:
+        polling = {each.build_id for each in item.versions.versions if each.live and each.live.replicas}
+        known = temporal.versions if temporal else ()
+        number = sum(each.status not in _MAKES_ROOM or each.build_id in polling for each in known)
+        if number >= MOST_VERSIONS * _NEAR_FULL:
             yield Finding(
                 item.spec.worker_deployment,
-                f"{len(occupying)} of its versions have traffic, open workflows or pods",
+                f"{number} of its versions have traffic, open workflows or pods",
                 f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
                 "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
                 " (`matching.maxVersionsInDeployment`)",
-                Severity.PROBLEM if len(occupying) >= MOST_VERSIONS else Severity.ADVICE,
+                Severity.PROBLEM if number >= MOST_VERSIONS else Severity.ADVICE,
             )
     for address, version in sorted(servers.items()):
         if (numbers := version_of(version)) and numbers < OLDEST_TEMPORAL:
-            oldest = ".".join(map(str, OLDEST_TEMPORAL))
+            remedy = f"upgrade it to {'.'.join(map(str, OLDEST_TEMPORAL))} or newer"
             why = "its Worker Deployments lack fields that twgen reads for rollouts and drainage"
-            yield Finding(
-                f"Temporal {address}", f"its version is {version}", why, f"upgrade it to {oldest} or newer"
-            )
+            yield Finding(f"Temporal {address}", f"its version is {version}", why, remedy)
     yield from _of_rates(installation, plan)
 
 
@@ -238,26 +228,21 @@ def _needs_a_person(routing: RoutingPlan, target: Target) -> bool:
 def _of_worker(
     item: WorkerPlan, world: World, now: datetime, installation: Installation
 ) -> Iterator[Finding]:
-    name, routing = item.spec.worker_deployment, item.routing
-    target = Target(item.spec, worker_world(item.spec, world), now, item.identity, item.versions.not_created)
+    name, routing, versions = item.spec.worker_deployment, item.routing, item.versions
+    target = Target(item.spec, worker_world(item.spec, world), now, item.identity, versions.not_created)
     if _needs_a_person(routing, target):
         yield Finding(name, routing.because, _DOES_NOT_MOVE, f"see docs/reasons.md, {routing.reason}")
     if item.unserved:
         yield Finding(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
-    if item.versions.not_deployed:
-        yield Finding(
-            name, item.versions.not_deployed, "the committed code does not run", "do what the message says"
-        )
+    if versions.not_deployed:
+        yield Finding(name, versions.not_deployed, "the committed code does not run", _DO_IT)
     # twgen can neither restore nor keep the pods of these versions
-    lost = tuple(
-        f"{version.build_id} " for version in item.versions.versions if version.action is VersionAction.NONE
-    )
-    for warning in item.versions.warnings:
-        is_lost = bool(lost) and warning.startswith(lost)
-        if is_lost and not installation.remembers:
-            continue
-        severity = Severity.PROBLEM if is_lost else Severity.ADVICE
-        yield Finding(name, warning, "`twgen plan` warns about it", "do what the message says", severity)
+    lost = tuple(f"{item.build_id} " for item in versions.versions if item.action is VersionAction.NONE)
+    for warning in versions.warnings:
+        is_lost = warning.startswith(lost)
+        if installation.remembers or not is_lost:
+            severity = Severity.PROBLEM if is_lost else Severity.ADVICE
+            yield Finding(name, warning, _PLAN_WARNS, _DO_IT, severity)
 
 
 def _without_tick(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
@@ -299,10 +284,8 @@ def _lacking_for(
     if intents is not None and spec.worker_deployment not in intents:
         yield "it has no intent in the cluster, so tick does not know it", _applied_again("")
     if manager == "":
-        yield (
-            "no manager identity is set in Temporal",
-            "let a rollout claim it, or run `twgen ownership claim`",
-        )
+        claim = "let a rollout claim it, or run `twgen ownership claim`"
+        yield "no manager identity is set in Temporal", claim
 
 
 def findings_of_orphans(orphans: Mapping[str, Sequence[str]]) -> Iterator[Finding]:

@@ -13,22 +13,18 @@ from twgen.planning.sentences import listed
 
 _NO_ROLLOUTS = "`status --from-cluster`, `dashboard` and `tick` cannot see rollouts"
 _NO_JOB = "`retry` and `resume` cannot start a Job again"
-_DEPLOYMENTS = Right("list", "apps", "deployments")
+_CONFIG_MAPS, _PODS = Right("list", "", "configmaps"), Right("list", "", "pods")
+_DEPLOYMENTS, _JOBS = Right("list", "apps", "deployments"), Right("list", "batch", "jobs")
+_DELETE_JOBS = Right("delete", "batch", "jobs")
 _OF_PEOPLE = (
     (_DEPLOYMENTS, "twgen must assume that the Deployment of every version still exists", Severity.PROBLEM),
-    (Right("list", "", "pods"), "twgen cannot report why a Pod waits or crashes", Severity.ADVICE),
-    (Right("list", "", "configmaps"), _NO_ROLLOUTS, Severity.ADVICE),
-    (Right("list", "batch", "jobs"), "twgen cannot see replays and Jobs that have ended", Severity.ADVICE),
-    (Right("delete", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
+    (_PODS, "twgen cannot report why a Pod waits or crashes", Severity.ADVICE),
+    (_CONFIG_MAPS, _NO_ROLLOUTS, Severity.ADVICE),
+    (_JOBS, "twgen cannot see replays and Jobs that have ended", Severity.ADVICE),
+    (_DELETE_JOBS, _NO_JOB, Severity.ADVICE),
     (Right("create", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
 )
-_OF_TICK = (
-    Right("list", "", "configmaps"),
-    Right("list", "", "pods"),
-    _DEPLOYMENTS,
-    Right("list", "batch", "jobs"),
-    Right("delete", "batch", "jobs"),
-)
+_OF_TICK = (_CONFIG_MAPS, _PODS, _DEPLOYMENTS, _JOBS, _DELETE_JOBS)
 """The rights of deploy/tick/rbac.yaml."""
 _STATUSES = (Right("create", "", "configmaps"), Right("patch", "", "configmaps"))
 """The rights of deploy/tick/statuses."""
@@ -55,10 +51,9 @@ def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 
 def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
     """The right that the plugin needs to read the cluster, which deploy/in-cluster grants."""
+    remedy = "`kubectl apply -f deploy/in-cluster/rbac.yaml`"
     is_usual = user == service_account("argocd", "argocd-repo-server")
-    account = Account(
-        user, "the plugin", "`kubectl apply -f deploy/in-cluster/rbac.yaml`" if is_usual else ""
-    )
+    account = Account(user, "the plugin", remedy if is_usual else "")
     for namespace in namespaces:
         without_it = "Applications with workers there cannot be rendered"
         yield Need(account, namespace, _DEPLOYMENTS, without_it, Severity.PROBLEM)

@@ -145,17 +145,12 @@ def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workf
     if not scheduled.repeat:
         return _marked(version, scheduled, run)
     again = {**run, "times": scheduled.repeats + (workflows > 0)}
-    return {
-        MarkKey.DRAINED_BY.value: {**before, scheduled.demand: {**before[scheduled.demand], "again": again}}
-    }
+    repeated = {**before[scheduled.demand], "again": again}
+    return {MarkKey.DRAINED_BY.value: {**before, scheduled.demand: repeated}}
 
 
 def _marked(version: Version, scheduled: ScheduledAction, run: Mapping[str, Any]) -> dict[str, Any]:
-    entry = {
-        "since": format_time(scheduled.since),
-        "action": scheduled.what.action.value,
-        "job": scheduled.job_id,
-    }
+    entry = {"since": format_time(scheduled.since), "action": scheduled.action.value, "job": scheduled.job_id}
     return {MarkKey.DRAINED_BY.value: {**(_begun_of(version) or {}), scheduled.demand: {**entry, **run}}}
 
 

@@ -36,14 +36,10 @@ def worker_in_use(
     worker: WorkerVersions, pinned: Mapping[str, PinnedWorkflows], now: datetime
 ) -> WorkerInUse:
     """The versions of a worker that open workflows hold, and those that keep pods or drain without any."""
-    versions = (
-        _version_in_use(version, pinned[version.build_id], now)
-        for version in versions_without_traffic(worker)
-    )
+    idle = versions_without_traffic(worker)
+    versions = (_version_in_use(version, pinned[version.build_id], now) for version in idle)
     in_use = (
-        version
-        for version in versions
-        if version.number or version.replicas or version.status is VersionStatus.DRAINING
+        item for item in versions if item.number or item.replicas or item.status is VersionStatus.DRAINING
     )
     most_first = sorted(in_use, key=lambda version: (-version.number, version.build_id))
     return WorkerInUse(worker.spec.worker_deployment, worker.spec.temporal_namespace, tuple(most_first))

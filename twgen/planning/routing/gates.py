@@ -215,11 +215,8 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...
     gate, share = spec.rollout.gate, rounded_percentage(percentage)
     has_steps = spec.rollout.strategy is not Strategy.ALL_AT_ONCE
     steps = map(spec.policy.step, (step.percentage for step in spec.rollout.steps if has_steps))
-    gates_of_steps = (
-        RequiredGate(step.gate, step.percentage)
-        for step in steps
-        if step and step.gate and rounded_percentage(step.percentage) <= share
-    )
+    gated = (step for step in steps if step and step.gate and rounded_percentage(step.percentage) <= share)
+    gates_of_steps = (RequiredGate(step.gate, step.percentage) for step in gated)
     return (*((RequiredGate(gate.workflow_type),) if gate else ()), *gates_of_steps)
 
 
@@ -265,16 +262,13 @@ def may_replay_again(target: Target) -> bool:
 def _run(target: Target) -> ReplayRun:
     """The replay of the target; if another version is younger than it, it counts as missing."""
     run = target.world.replay or _NOT_READ
-    other_versions = (version for version in target.temporal.versions if version.build_id != target.build_id)
-    newest = max(
-        (version for version in other_versions if version.created_at),
-        key=lambda version: (version.created_at, version.build_id),
-        default=None,
-    )
-    is_older = newest and newest.created_at and run.created_at and run.created_at < newest.created_at
-    if run.state is not ReplayState.PASSED or not newest or not is_older:
+    others = (version for version in target.temporal.versions if version.build_id != target.build_id)
+    created = ((version.created_at, version.build_id) for version in others if version.created_at)
+    newest_at, newest = max(created, default=(None, ""))
+    is_older = newest_at and run.created_at and run.created_at < newest_at
+    if run.state is not ReplayState.PASSED or not is_older:
         return run
-    older = f"Job {run.job} is older than {newest.build_id}"
+    older = f"Job {run.job} is older than {newest}"
     because = f"{older}, so it proves nothing about it: run `twgen retry`"
     return replace(run, state=ReplayState.MISSING, because=because)
 
@@ -328,21 +322,16 @@ def chosen(recorded: Iterable[Recorded], of_each_type: int) -> list[Recorded]:
     return list(_in_turn([_of_type(histories, of_each_type) for histories in of_types.values()]))
 
 
-def left_out_altogether(written: Iterable[Recorded], larger: Iterable[Recorded]) -> list[str]:
+def left_out_altogether(written: Collection[Recorded], larger: Collection[Recorded]) -> list[str]:
     """The workflow types, and versions with open workflows, whose chosen histories are all too large."""
-    types, versions = set(), set()
-    for history in written:
-        types.add(history.workflow_type)
-        if history.is_open:
-            versions.add((history.workflow_type, history.build_id))
+    types = {history.workflow_type for history in written}
+    versions = {(history.workflow_type, history.build_id) for history in written if history.is_open}
     missing = {
         f"open {history.workflow_type}" + (f" of {history.build_id}" if history.build_id else "")
         for history in larger
         if history.is_open and (history.workflow_type, history.build_id) not in versions
     }
-    return sorted(
-        missing | {history.workflow_type for history in larger if history.workflow_type not in types}
-    )
+    return sorted(missing | ({history.workflow_type for history in larger} - types))
 
 
 def _of_type(recorded: Iterable[Recorded], number: int) -> list[Recorded]:

@@ -35,10 +35,8 @@ def why_unregistered(target: Target) -> tuple[str, Phase]:
     """Why Temporal knows no worker of the target; Blocked: a person must act."""
     obstacle, others = target.obstacle, len(target.temporal.versions)
     if target.ramp and not target.version:
-        return (
-            "it ramps, but Temporal does not list it, so it is unknown whether its workers poll",
-            Phase.WAITING,
-        )
+        why = "it ramps, but Temporal does not list it, so it is unknown whether its workers poll"
+        return why, Phase.WAITING
     state = "Temporal lists it only as Created" if target.version else "Temporal does not know it yet"
     if not target.version and others >= MOST_VERSIONS:
         return (
@@ -118,9 +116,8 @@ def may_be_called(name: str, worker: str) -> bool:
 
     A name with a slash belongs to another worker, unless it is written almost the same.
     """
-    plain, whole, short = (
-        _NO_LETTER.sub("", text.casefold()) for text in (name, worker, worker.partition("/")[2])
-    )
+    names = (name, worker, worker.partition("/")[2])
+    plain, whole, short = (_NO_LETTER.sub("", text.casefold()) for text in names)
     if "/" in name:
         return plain == whole and name != worker
     return bool(plain) and (short in plain or plain in short)

@@ -27,25 +27,7 @@ from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import Routing, UpdateState
 from twgen.model.world import ReplayState
 from twgen.planning.analysis.verdicts import metrics_sentence
-from twgen.planning.routing.gates import (
-    asked_gates,
-    failed_gate,
-    first_not_passed,
-    hopeless_gates,
-    missing_replay,
-    next_attempt,
-    open_gate_sentence,
-    replay_may_come_until,
-    replay_sentence,
-)
-from twgen.planning.routing.polling import (
-    first_polls_end,
-    has_no_unversioned_pollers,
-    ignores_missing_queues,
-    missing_queue,
-    polls_until,
-    why_unregistered,
-)
+from twgen.planning.routing import gates, polling
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import (
     described_change,
@@ -54,6 +36,7 @@ from twgen.planning.sentences import (
     rounded_percentage,
     shares_sentence,
     spoken,
+    version_name,
 )
 from twgen.planning.version_status import IN_ROUTING, routed_build_ids, shares
 from twgen.versioning.build_ids import may_be_ours
@@ -81,11 +64,6 @@ class Row(NamedTuple, Generic[_Fact]):
     """The fact that `then` says something about; a false one: the row does not match."""
     then: Callable[[Target, _Fact], _Change]
 
-    def change(self, target: Target) -> RoutingPlan | None:
-        """What it asks for; None: it does not match."""
-        fact = self.when(target)
-        return self.then(target, fact)(reason=self.reason) if fact else None
-
 
 # fmt: off
 TABLE = (
@@ -110,9 +88,9 @@ TABLE = (
         lambda *_: _none("the worker is retired: workers without a version take its new workflows. To undo"
                          " this, run `twgen resume`", Phase.SETTLED)),
     Row(Reason.REPLACED_RAMP,
-        lambda t: _is_replaced(t),
-        lambda t, _: _clear_ramp(f"the spec no longer describes {t.other_ramp_name}: its share goes back to"
-                                 f" {t.current} until {t.build_id} can take traffic")),
+        lambda t: _replaced(t),
+        lambda t, replaced: _clear_ramp(f"the spec no longer describes {replaced}: its share goes back to"
+                                        f" {t.current} until {t.build_id} can take traffic")),
     Row(Reason.VERSION_CAP_REACHED,
         lambda t: t.not_created,
         lambda _, why: _none(why, _BLOCKED)),
@@ -122,8 +100,8 @@ TABLE = (
         else _none(f"{aborted}; to continue, run `twgen retry` or commit a new build", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp,
-        lambda t, _: _clear_ramp(f"it is current, so {t.other_ramp_name} must not keep a share of the"
-                                 " traffic")),
+        lambda _, ramp: _clear_ramp(f"it is current, so {version_name(ramp.build_id)} must not keep a share"
+                                    " of the traffic")),
     Row(Reason.CURRENT_NOT_SERVING,
         lambda t: t.is_current and t.spec.replicas != 0
         and (found := t.obstacle) and not found.older_pods_serve and found,
@@ -145,7 +123,7 @@ TABLE = (
                             else "a person paused it") + "; run `twgen resume` to continue")),
     Row(Reason.WAITING_FOR_REGISTRATION,
         lambda t: not t.is_registered,
-        lambda t, _: _none(*why_unregistered(t))),
+        lambda t, _: _none(*polling.why_unregistered(t))),
     Row(Reason.NOT_SERVING,
         lambda t: t.obstacle,
         lambda _, obstacle: _none(obstacle.because, obstacle.phase)),
@@ -158,46 +136,47 @@ TABLE = (
         if (ends := _update_ends(t.temporal.routing))
         else _none("the last change has not reached every task queue yet, and its time is unknown")),
     Row(Reason.REPLAY_FAILED,
-        lambda t: (run := missing_replay(t)) and run.state is ReplayState.FAILED and run,
-        lambda t, run: _none(replay_sentence(t, run), _BLOCKED)),
+        lambda t: (run := gates.missing_replay(t)) and run.state is ReplayState.FAILED and run,
+        lambda t, run: _none(gates.replay_sentence(t, run), _BLOCKED)),
     Row(Reason.REPLAY_MISSING,
-        lambda t: (run := missing_replay(t)) and run.state is ReplayState.MISSING and run,
-        lambda t, run: _none(replay_sentence(t, run), due=due) if (due := replay_may_come_until(t))
-        else _none(replay_sentence(t, run), _BLOCKED)),
+        lambda t: (run := gates.missing_replay(t)) and run.state is ReplayState.MISSING and run,
+        lambda t, run: _none(gates.replay_sentence(t, run), due=due)
+        if (due := gates.replay_may_come_until(t))
+        else _none(gates.replay_sentence(t, run), _BLOCKED)),
     Row(Reason.REPLAY_RUNNING,
-        lambda t: missing_replay(t),
-        lambda t, run: _none(replay_sentence(t, run))),
+        lambda t: gates.missing_replay(t),
+        lambda t, run: _none(gates.replay_sentence(t, run))),
     Row(Reason.STEP_GATE_FAILED,
         lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
-        and (failed := failed_gate(t)) and failed.gate.percentage is not None and failed,
+        and (failed := gates.failed_gate(t)) and failed.gate.percentage is not None and failed,
         lambda t, gate: _take_back(t, gate.failure, t.on_failure,
-                                   t.new_mark(MarkKey.GATE_ATTEMPT, attempt=next_attempt(t)))),
+                                   t.new_mark(MarkKey.GATE_ATTEMPT, attempt=gates.next_attempt(t)))),
     Row(Reason.GATE_FAILED,
-        lambda t: failed_gate(t),
+        lambda t: gates.failed_gate(t),
         lambda _, gate: _none(f"{gate.failure}; to continue, run `twgen retry` or commit a new build",
                               _BLOCKED)),
     Row(Reason.GATE_RUNNING,
-        lambda t: first_not_passed(t, asked_gates(t)),
+        lambda t: gates.first_not_passed(t, gates.asked_gates(t)),
         lambda t, gate: _none(f"{hopeless[0].hindrance}; commit a build whose worker can run it, or end it"
-                              " with `twgen retry`", _BLOCKED) if (hopeless := hopeless_gates(t))
-        else _none(open_gate_sentence(t, gate)) if t.workflow_task_queues
+                              " with `twgen retry`", _BLOCKED) if (hopeless := gates.hopeless_gates(t))
+        else _none(gates.open_gate_sentence(t, gate)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
                                      " remove the gate from its spec")),
     Row(Reason.MISSING_TASK_QUEUE,
-        lambda t: missing_queue(t),
+        lambda t: polling.missing_queue(t),
         lambda t, queue: _until_queues_are_known(t, f"it does not poll {queue}, but {t.current} does",
                                                  "deploy a worker that polls it, or, if it is no longer"
                                                  " used, add it to spec.ignoreMissingTaskQueues of a"
                                                  " RolloutPolicy")),
     Row(Reason.NO_TASK_QUEUES,
-        lambda t: t.current is None and t.ramp is None and (not t.task_queues or first_polls_end(t)),
-        lambda t, _: _none("none of its workflow task queues is known yet", due=first_polls_end(t))
+        lambda t: t.current is None and t.ramp is None and (not t.task_queues or polling.first_polls_end(t)),
+        lambda t, _: _none("none of its workflow task queues is known yet", due=polling.first_polls_end(t))
         if t.task_queues else _none("none of its task queues is known yet")),
     Row(Reason.FIRST_VERSION,
         lambda t: t.current is None and t.temporal.routing.ramping is None
         and not any(version.status in IN_ROUTING for version in t.temporal.versions)
-        and has_no_unversioned_pollers(t),
+        and polling.has_no_unversioned_pollers(t),
         lambda t, _: _set_current(t, "there is no current version")),
     Row(Reason.ALL_AT_ONCE,
         lambda t: t.spec.rollout.strategy is Strategy.ALL_AT_ONCE or not t.spec.rollout.steps,
@@ -231,8 +210,9 @@ TABLE = (
 
 def wanted_change(target: Target) -> RoutingPlan:
     """The change of traffic that is wanted next, or none, and why."""
-    change = next(change for row in TABLE if (change := row.change(target)))
-    return replace(change, ignores_missing_queues=ignores_missing_queues(target))
+    rows: tuple[Row[Any], ...] = TABLE
+    reason, change = next((row.reason, row.then(target, fact)) for row in rows if (fact := row.when(target)))
+    return change(reason=reason, ignores_missing_queues=polling.ignores_missing_queues(target))
 
 
 def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> _Change:
@@ -267,17 +247,21 @@ def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
     return not target.is_paused or action not in _PAUSES
 
 
-def _is_replaced(target: Target) -> bool:
-    """A version ramps that no spec describes any more, so nothing judges it, and the current one has pods."""
+def _replaced(target: Target) -> str:
+    """The version that ramps, and that no spec describes any more, so that nothing judges it; empty: none.
+
+    Its share goes back only to a current version that has pods.
+    """
     ramp, is_moved_by_hand = target.other_ramp, target.spec.rollout.strategy is Strategy.MANUAL
-    if not ramp or not ramp.build_id or is_moved_by_hand or not target.current or target.is_current:
-        return False
+    if not ramp or is_moved_by_hand or not target.current or target.is_current:
+        return ""
     goes_back_at_once = target.is_rollback and target.obstacle is None and not target.is_paused
     # at the limit of versions, the target would wait for the very version that ramps
     if goes_back_at_once or not (target.not_created or target.has_replaced(ramp.build_id)):
-        return False
+        return ""
     serves = target.deployments.get(target.current)
-    return target.world.deployments is None or bool(serves and serves.available_replicas)
+    may_serve = target.world.deployments is None or (serves and serves.available_replicas)
+    return ramp.build_id if may_serve else ""
 
 
 def is_updating(routing: Routing, now: datetime) -> bool:
@@ -293,17 +277,15 @@ def _update_ends(routing: Routing) -> datetime | None:
 
 def _until_queues_are_known(target: Target, because: str, advice: str) -> _Change:
     """A new version has some minutes to poll; after that a person must act."""
-    due = polls_until(target)
+    due = polling.polls_until(target)
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
 
 def _wait_for_pause(target: Target) -> _Change:
     ends, stays = target.step_ends, f"it stays at {plain_percentage(target.live_percentage)}%"
     if not ends:
-        return _none(
-            f"{stays}: Temporal does not report when this step began; run `twgen promote` to continue",
-            _BLOCKED,
-        )
+        why = "Temporal does not report when this step began; run `twgen promote` to continue"
+        return _none(f"{stays}: {why}", _BLOCKED)
     apart = target.world.clocks_apart
     clocks = f" (by the slowest clock; clocks differ by {spoken(apart)})" if apart > _REPORTED_FROM else ""
     return _none(f"{stays} for {spoken(ends - target.now)} more{clocks}", due=ends)

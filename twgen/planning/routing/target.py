@@ -10,18 +10,12 @@ from twgen.model.analysis import Analysis, Judgement, OnFailure
 from twgen.model.plan import Phase
 from twgen.model.policy import POLLERS_ARE_LISTED, WhenNoPollers
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
-from twgen.model.temporal import (
-    RampingVersion,
-    TaskQueue,
-    TaskQueueType,
-    Version,
-    WorkerDeployment,
-)
+from twgen.model.temporal import RampingVersion, TaskQueue, TaskQueueType, Version, WorkerDeployment
 from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
-from twgen.planning.sentences import how_to_resume, rounded_percentage, spoken, version_name
+from twgen.planning.sentences import how_to_resume, rounded_percentage, spoken
 from twgen.planning.version_status import UNREGISTERED, is_in_force, recently_current, status_of, stay_began
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import Mark, MarkKey, read_mark, write_mark
@@ -106,11 +100,6 @@ class Target:
         """A ramp to anything else."""
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id != self.build_id else None
-
-    @property
-    def other_ramp_name(self) -> str:
-        """The name of the version that ramps, or of the unversioned workers."""
-        return version_name(self.other_ramp.build_id if self.other_ramp else None)
 
     @cached_property
     def live_percentage(self) -> float:

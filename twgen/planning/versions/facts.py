@@ -178,12 +178,6 @@ class VersionFacts:
         return applied_template(self.spec, self.live, self.remembered) if self.live else None
 
     @property
-    def is_doubtful(self) -> bool:
-        """Only its own hash can show whether its live pod template is the applied one."""
-        is_unproven = self.live is not None and not self.live.template_is_as_applied
-        return is_unproven and self.applied is None
-
-    @property
     def open_workflows(self) -> int:
         """The workflows that were counted on it."""
         return (self.version.open_workflows if self.version else None) or 0
@@ -223,29 +217,20 @@ class VersionFacts:
         return self.now - created if created else None
 
     @property
-    def deployed_for(self) -> timedelta | None:
-        """The time for which its Deployment has existed; None: unknown."""
+    def unregistered_for(self) -> timedelta | None:
+        """The age of its Deployment; None: it is unknown, or Temporal knows the version."""
         created = self.live.created_at if self.live else None
-        return self.now - created if created else None
-
-    @property
-    def unregistered_for_long(self) -> timedelta | None:
-        """The age of its Deployment, which had enough time to poll; None: less, or Temporal knows it."""
-        age = self.deployed_for if self.status is VersionStatus.NOT_REGISTERED else None
-        return age if age and age > UNREGISTERED_DELAY else None
+        return self.now - created if created and self.status is VersionStatus.NOT_REGISTERED else None
 
     def moments(self) -> Iterator[datetime]:
         """The moments at which the decision about it may change only because time has passed."""
-        for age, limits in (
-            (self.drained_for, (self.sunset.scaledown_delay, self.both_delays)),
-            (self.registered_for if self.never_active else None, (self.both_delays,)),
-            (
-                self.deployed_for if self.status is VersionStatus.NOT_REGISTERED else None,
-                (UNREGISTERED_DELAY,),
-            ),
-        ):
-            if age is not None:
-                yield from (self.now - age + limit for limit in limits)
+        limits = (
+            (self.drained_for, self.sunset.scaledown_delay),
+            (self.drained_for, self.both_delays),
+            (self.registered_for if self.never_active else None, self.both_delays),
+            (self.unregistered_for, UNREGISTERED_DELAY),
+        )
+        return (self.now - age + limit for age, limit in limits if age is not None)
 
 
 def version_facts(
@@ -298,12 +283,8 @@ def _newest(versions: Mapping[str, Version | None]) -> AbstractSet[str]:
     """The build IDs of the MOST_VERSIONS that Temporal has known for the shortest time."""
     if len(versions) <= MOST_VERSIONS:
         return versions.keys()
-    created = {
-        build_id: version.created_at
-        for build_id, version in versions.items()
-        if version and version.created_at
-    }
-    return set(nlargest(MOST_VERSIONS, created, key=lambda build_id: (created[build_id], build_id)))
+    created = ((item.created_at, item.build_id) for item in versions.values() if item and item.created_at)
+    return {build_id for _, build_id in nlargest(MOST_VERSIONS, created)}
 
 
 _STATUSES = {word.value: word for word in AttachedWhile}
@@ -348,7 +329,7 @@ def attached_to(version: VersionFacts) -> AttachedTo:
     unclear_roles = {role(item) for item in replaced if str(item) in live.added}
     rendered, by_rollout, waiting = [], [], []
     for item in due:
-        copy = _copy_of(version, item)
+        [copy] = map(str, objects_of(version, [item]))
         is_there = copy in live.attached and copy not in live.added and role(item) not in unclear_roles
         # an object that counts as gone would be hidden until the rollout has updated its record
         follows = role(item) in replaced_roles or (bool(replaced) and copy in live.gone)
@@ -424,13 +405,9 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
     return AttachedWhile.DRAINING in resource.when
 
 
-def _copy_of(version: VersionFacts, resource: AttachedResource) -> str:
-    [item] = objects_of(version, [resource])
-    return str(item)
-
-
 def _has_copy(version: VersionFacts, resource: AttachedResource) -> bool:
-    return version.live is not None and _copy_of(version, resource) in version.live.attached
+    [copy] = map(str, objects_of(version, [resource]))
+    return version.live is not None and copy in version.live.attached
 
 
 def _replaced(version: VersionFacts) -> tuple[AttachedObject, ...]:

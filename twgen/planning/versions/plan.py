@@ -1,6 +1,6 @@
 """The plan for the versions of one worker: the version table applied to all that exist."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -40,6 +40,7 @@ _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.
 _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
 """With these reasons, a version without Deployment no longer counts: its time is over."""
 _HAS_PODS = {VersionAction.KEEP, VersionAction.CREATE, VersionAction.UPDATE}
+"""With these actions, Argo CD must not prune its Deployment."""
 _NOT_OURS = {Reason.OF_OTHERS, Reason.SERVERLESS}
 """With these reasons, others run the version: twgen makes no object for it."""
 
@@ -129,6 +130,7 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     attached = AttachedTo(()) if is_without else attached_to(version)
     has_no_name = version.is_of_others or decision.reason in _NOT_OURS
     own_name = "" if has_no_name else versioned_deployment_name(spec.name, version.build_id)
+    is_unproven = version.live is not None and not (version.live.template_is_as_applied or version.applied)
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,
@@ -137,10 +139,10 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         because=decision.because + _clauses_about(attached, version),
         reason=decision.reason,
         replicas=decision.replicas,
-        protected=decision.protected,
+        protected=decision.action in _HAS_PODS,
         live=version.live,
         recorded=decision.recorded,
-        is_doubtful=decision.action is _KEEP and version.is_doubtful,
+        is_doubtful=decision.action is _KEEP and is_unproven,
         replaced_injection=decision.replaced_injection,
         patch=decision.patch,
         attached=objects_of(version, attached.kept),
@@ -179,9 +181,8 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
         replaced = replaceable_injection(version.spec, live, applied)
         because += "; its connection changed" if replaced is not None else ""
     pods = _effect_on_pods(live)
-    stays_edited = decision.reason is Reason.RUNS_ANOTHER_BUILD or (
-        version.lives_elsewhere and not version.was_moved_by_hand
-    )
+    stays_elsewhere = version.lives_elsewhere and not version.was_moved_by_hand
+    stays_edited = stays_elsewhere or decision.reason is Reason.RUNS_ANOTHER_BUILD
     edits = (*(applied.since.changed if applied else ()), *(live.patch.edits if live.patch else ()))
     if edits and not stays_edited:
         restored = applied.restored(live) if applied else _from_history(version)
@@ -194,10 +195,8 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
             because += "; to keep the edit, add it to patches of a RolloutPolicy"
         return Decision(Reason.EDITED_BY_HAND, _UPDATE, decision.replicas, because, restored, replaced)
     if replaced is not None:
-        because += f", and {pods}"
-        return Decision(
-            Reason.CONNECTION_CHANGED, _UPDATE, decision.replicas, because, live.recorded, replaced
-        )
+        because, reason = f"{because}, and {pods}", Reason.CONNECTION_CHANGED
+        return Decision(reason, _UPDATE, decision.replicas, because, live.recorded, replaced)
     # if the two are equivalent, applying the old text again changes nothing
     if applied and version.is_target and applied.fits(described_template(version.spec)):
         return decision
@@ -242,9 +241,8 @@ def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), containers)
     if not version.live or not changed or _is_as_patched(version, version.live, base):
         patched = changed_fields(base, (), containers)
-        return decision._replace(
-            because=decision.because + (f"; patched: {listed(patched)}" if patched else "")
-        )
+        told = f"; patched: {listed(patched)}" if patched else ""
+        return decision._replace(because=f"{decision.because}{told}")
     change = f"patches of its policy change its {listed(changed)}"
     if not containers:
         change = f"the patch of its {listed(changed)} was removed: the deployed values come back"
@@ -272,7 +270,7 @@ def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Conta
     return reaching(version.patch.containers if version.patch else (), base)
 
 
-def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Decision]]) -> str:
+def _why_not_created(spec: WorkerSpec, decided: Sequence[tuple[VersionFacts, Decision]]) -> str:
     """Why the target's Deployment is not created; empty: it is created, or exists."""
     target = next(version for version, _ in decided if version.is_target)
     # a target that may already get work from Temporal needs its pods, even above the limit of versions
@@ -280,14 +278,11 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Dec
     # without the cluster, a target that polled may be deployed: if left out, it would be pruned
     cluster_was_read = target.world.deployments is not None
     may_wait = may_wait and (cluster_was_read or target.status is VersionStatus.NOT_REGISTERED)
-    holding = [
-        version
-        for version, decision in (decided if may_wait else ())
-        if not version.is_target and holds_a_place(version, decision.reason)
-    ]
-    if len(holding) < spec.policy.max_versions:
+    others = ((version, decision) for version, decision in decided if version is not target)
+    number = sum(holds_a_place(version, decision.reason) for version, decision in others)
+    if not may_wait or number < spec.policy.max_versions:
         return ""
-    still = f"{counted(len(holding), 'version')} still {'exists' if len(holding) == 1 else 'exist'}"
+    still = f"{counted(number, 'version')} still {'exists' if number == 1 else 'exist'}"
     return (
         f"{still} and maxVersions is {spec.policy.max_versions}: {spec.build_id} waits until one is removed"
     )

@@ -23,7 +23,12 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.world import RecordedDeployment
 from twgen.planning.sentences import in_days, spoken
 from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE, may_have_work
-from twgen.planning.versions.facts import VersionFacts, autoscalers_of, replicas_are_external
+from twgen.planning.versions.facts import (
+    UNREGISTERED_DELAY,
+    VersionFacts,
+    autoscalers_of,
+    replicas_are_external,
+)
 
 
 class Decision(NamedTuple):
@@ -41,11 +46,6 @@ class Decision(NamedTuple):
     patch: tuple[Mapping[str, Any], ...] = ()
     """The containers with which its pods are patched."""
 
-    @property
-    def protected(self) -> bool:
-        """Argo CD must not prune it."""
-        return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP, VersionAction.NONE}
-
 
 _Outcome = tuple[VersionAction, int | None, str]
 """The action of a row on a version's Deployment, its replicas, and why."""
@@ -60,11 +60,6 @@ class Row(NamedTuple, Generic[_Fact]):
     when: Callable[[VersionFacts], _Fact | Literal[False] | None]
     """The fact that `then` says something about; a false one: the row does not match."""
     then: Callable[[VersionFacts, _Fact], _Outcome]
-
-    def decision(self, version: VersionFacts) -> Decision | None:
-        """The decision; None: it does not match."""
-        fact = self.when(version)
-        return Decision(self.reason, *self.then(version, fact)) if fact else None
 
 
 # fmt: off
@@ -121,11 +116,11 @@ LIVE = (
         lambda v, other: _keep(_live(v), f"Temporal does not know it, but knows {other}, whose Deployment"
                                " would have the same name: they may be the same version")),
     Row(Reason.UNREGISTERED_AT_ZERO,
-        lambda v: v.is_at_rest and v.unregistered_for_long,
+        lambda v: v.is_at_rest and _if_above(UNREGISTERED_DELAY, v.unregistered_for),
         lambda _, age: _drop("Temporal does not know it,"
                              f" and its Deployment has zero replicas and is {spoken(age)} old")),
     Row(Reason.UNREGISTERED,
-        lambda v: v.unregistered_for_long,
+        lambda v: _if_above(UNREGISTERED_DELAY, v.unregistered_for),
         lambda _, age: _scale_down(f"Temporal does not know it, and its Deployment is {spoken(age)} old")),
     Row(Reason.AWAITS_REGISTRATION,
         lambda _: True,
@@ -185,8 +180,8 @@ WITHOUT_DEPLOYMENT = (
 
 def decide(version: VersionFacts) -> Decision:
     """The action on a version's Deployment, and why."""
-    table = LIVE if version.live else WITHOUT_DEPLOYMENT
-    return next(decision for row in table if (decision := row.decision(version)))
+    rows: tuple[Row[Any], ...] = LIVE if version.live else WITHOUT_DEPLOYMENT
+    return next(Decision(row.reason, *row.then(version, fact)) for row in rows if (fact := row.when(version)))
 
 
 def _keep(replicas: int | None, because: str) -> _Outcome:

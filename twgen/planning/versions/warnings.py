@@ -1,7 +1,6 @@
 """Warnings about versions, in addition to the plan."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from twgen.cluster.marks import waits_to_recreate
@@ -164,17 +163,15 @@ def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
             by_policy.setdefault((worker.spec.namespace, worker.spec.policy.worker), []).append(worker)
     for (namespace, name), of_policy in by_policy.items():
         subject = f"{namespace}/{name}" if name else f"workers of {namespace}"
-        existing = {
-            worker.spec.worker_deployment: {
-                version.build_id for version in worker.versions if version.action is not VersionAction.DROP
-            }
-            for worker in of_policy
-        }
-        every_build_id = set().union(*existing.values())
+        owners_by_build_id: dict[str, list[str]] = {}
+        for worker in of_policy:
+            for version in worker.versions:
+                if version.action is not VersionAction.DROP:
+                    owners_by_build_id.setdefault(version.build_id, []).append(worker.spec.worker_deployment)
         for patch in of_policy[0].spec.policy.patches:
-            owners = [worker for worker, build_ids in existing.items() if patch.build_id in build_ids]
+            owners = owners_by_build_id.get(patch.build_id, [])
             if not owners:
-                hint = did_you_mean(patch.build_id, every_build_id)
+                hint = did_you_mean(patch.build_id, owners_by_build_id)
                 yield (
                     f"{subject}: version {patch.build_id} does not exist or no longer exists: remove it from"
                     f" patches of the RolloutPolicy{hint}"
@@ -190,9 +187,8 @@ def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployme
     """Warnings about versions that lose their pods although the snapshot lacks their workflow count."""
     in_temporal = {version.build_id: version for version in (temporal.versions if temporal else ())}
     for version in versions:
-        goes = version.action is VersionAction.SCALE_DOWN or (
-            version.action is VersionAction.DROP and version.live is not None
-        )
+        is_dropped = version.action is VersionAction.DROP and version.live is not None
+        goes = is_dropped or version.action is VersionAction.SCALE_DOWN
         if goes and version.build_id in in_temporal and in_temporal[version.build_id].open_workflows is None:
             yield (
                 f"{version.build_id} loses its pods, but its pinned workflows were not counted, because that"
@@ -319,17 +315,11 @@ def with_lost_references(
 
     `rendered` has the objects that Argo CD prunes when they are no longer rendered.
     """
-    new_names = {
-        item._replace(name=plain_name): item.name
-        for item in rendered
-        if (plain_name := name_without_hash(item.name))
-    }
+    plain = ((item._replace(name=name_without_hash(item.name)), item.name) for item in rendered)
+    new_names = {item: name for item, name in plain if item.name}
     if not new_names:
         return tuple(workers)
-    return tuple(
-        replace(worker, warnings=(*worker.warnings, *_lost_references(worker, rendered, new_names)))
-        for worker in workers
-    )
+    return tuple(worker.warned(_lost_references(worker, rendered, new_names)) for worker in workers)
 
 
 def _lost_references(
