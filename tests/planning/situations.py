@@ -92,13 +92,19 @@ def situation(
     deployments: Sequence[dict[str, Any]] | None = (),
     ledger: Mapping[str, dict[str, Any]] | None = None,
     namespace: str = "default",
+    **facts: Any,
 ) -> World:
     """The world of the worker; deployments None: the cluster was not read; a ledger by build ID;
-    the Temporal namespace."""
+    the Temporal namespace; and what else is known of it."""
     found = None if deployments is None else tuple(live_deployments(list(deployments)))
-    worker = WorkerWorld("shop/payments", namespace, says, found)
+    worker = WorkerWorld("shop/payments", namespace, says, found, **facts)
     recorded = {("shop/payments", key): recorded_deployment(item) for key, item in (ledger or {}).items()}
     return World(NOW, {worker.key: worker}).remembering(recorded)
+
+
+def serving(says: WorkerDeployment | None, *build_ids: str, **facts: Any) -> World:
+    """The world in which these versions have pods that serve: v3 and v1 unless told."""
+    return situation(says, [live(build_id) for build_id in build_ids or ("v3", "v1")], **facts)
 
 
 def planned(found: World, spec: WorkerSpec = SPEC) -> WorkerPlan:

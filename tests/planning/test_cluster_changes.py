@@ -71,7 +71,7 @@ def test_attached_object_goes_when_it_is_not_for_its_version_and_its_owner_stays
     template: str, build_id: str, owner: str, *, goes: bool
 ) -> None:
     name = attached_resource_name("payments", template, build_id)
-    item = scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name, owner)
+    item = scaler(name, *filter(None, [owner]))
     draining = temporal(version("v1", VersionStatus.DRAINING), version("v3"), traffic=routing("v3"))
     spec = replace(SCALED, attached=(BUSY_AUTOSCALER, BUDGET))
     found = planned(situation(draining, [live("v1", **HPA), live("v3", **HPA)]), spec).versions
@@ -80,7 +80,7 @@ def test_attached_object_goes_when_it_is_not_for_its_version_and_its_owner_stays
 
 def test_attached_object_of_a_version_that_goes_is_left_to_its_owner() -> None:
     name = attached_resource_name("payments", "cpu", "v0")
-    item = scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name, "uid-v0")
+    item = scaler(name, "uid-v0")
     spec = replace(SCALED, attached=(BUSY_AUTOSCALER, BUDGET))
     for age, left in ((8 * DAY, []), (2 * HOUR, [item])):
         says = temporal(
@@ -105,7 +105,7 @@ def test_attached_object_gets_its_versioned_deployment_as_owner(
     template: str, build_id: str, owners: set[str], *, is_given: bool
 ) -> None:
     name = attached_resource_name("payments", template, build_id)
-    item = replace(scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name), owners=owners)
+    item = scaler(name, *owners)
     found = planned(world(live("v1"), live("v3")), SCALED).versions
     given = [Owning(item, f"payments-{build_id}", f"uid-{build_id}")] if is_given else []
     assert list(unowned(found, [item])) == given
@@ -118,7 +118,7 @@ def test_object_that_leaves_its_version_gets_no_owner_so_that_argo_cd_can_prune_
     draining = temporal(version("v1", VersionStatus.DRAINING), version("v3"), traffic=routing("v3"))
     spec = replace(SPEC, attached=(BUSY_AUTOSCALER,))
     found = planned(strategies.world(draining, [old, live_manifest(SPEC, "v3", 2)]), spec).versions
-    item = replace(scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name), owners=frozenset())
+    item = scaler(name)
     assert any(item.name in {one.name for one in version.leaving} for version in found.versions)
     stays = replace(item, name=attached_resource_name(SPEC.name, "cpu", "v3"))
     assert any(stays.name in {one.name for one in version.attached} for version in found.versions)
@@ -146,14 +146,12 @@ def test_cluster_is_changed_by_the_newest_rollout_that_nobody_holds_up_settled_o
     assert planned(found, SCALED).is_held is not may
 
 
-def test_cluster_is_left_alone_while_a_person_paused_the_version() -> None:
-    found = world(live("v1", age=DAY), live("v3"), **{MarkKey.PAUSED: {"by": "a person"}})
-    assert planned(found, SCALED).is_held
-
-
-def test_pause_of_a_version_ends_when_it_has_all_traffic_so_that_its_pods_come_back() -> None:
-    found = world(live("v1", age=DAY), live("v3"), current="v3", **{MarkKey.PAUSED: {"by": "a person"}})
-    assert not planned(found, SCALED).is_held
+@pytest.mark.parametrize(("current", "is_held"), [("v1", True), ("v3", False)])
+def test_cluster_is_left_alone_while_a_person_paused_the_version_until_it_has_all_traffic(
+    current: str, *, is_held: bool
+) -> None:
+    found = world(live("v1"), live("v3"), current=current, **{MarkKey.PAUSED: {"by": "a person"}})
+    assert planned(found, SCALED).is_held is is_held
 
 
 SPEC = replace(a_spec(), attached=(AUTOSCALER,))
@@ -167,26 +165,25 @@ def versions(replicas: int, **metadata: object) -> WorkerVersions:
     return worker
 
 
-def scaler(kind: GroupKind, name: str, owner: str = "uid-v3") -> AttachedInCluster:
-    return AttachedInCluster(kind, f"/{name}", "v2", name, "uid", frozenset({owner} if owner else ()))
+def scaler(name: str, *owners: str) -> AttachedInCluster:
+    kind = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+    return AttachedInCluster(kind, f"/{name}", "v2", name, "uid", frozenset(owners))
 
 
 def test_object_that_is_not_for_its_version_is_left_over_once_no_render_takes_it_away() -> None:
-    hpa = GroupKind("autoscaling", "HorizontalPodAutoscaler")
     name = attached_resource_name(SPEC.name, "cpu", "v1")
     old = live_manifest(SPEC, "v1", 2)
     draining = temporal(version("v1", VersionStatus.DRAINING), version("v3"), traffic=routing("v3"))
     spec = replace(SPEC, attached=(BUSY_AUTOSCALER,))
-    item = scaler(hpa, name, owner="uid-v1")
-    for told, left in (({"twgen.io/attached": f"{hpa.kind}/{name}"}, []), ({}, [item])):
+    item = scaler(name, "uid-v1")
+    for told, left in (({"twgen.io/attached": f"HorizontalPodAutoscaler/{name}"}, []), ({}, [item])):
         old["metadata"]["annotations"] = told
         found = planned(strategies.world(draining, [old, live_manifest(SPEC, "v3", 2)]), spec)
         assert list(left_over(found.versions, [item])) == left
 
 
 def test_object_of_somebody_elses_deployment_is_never_left_over() -> None:
-    hpa = GroupKind("autoscaling", "HorizontalPodAutoscaler")
-    assert not list(left_over(versions(2), [scaler(hpa, "another", owner="uid-of-somebody")]))
+    assert not list(left_over(versions(2), [scaler("another", "uid-of-somebody")]))
 
 
 def test_replicas_are_changed_only_as_they_were_read() -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.planning.situations import SPEC, live, mark, routing, situation, temporal, version
+from tests.planning.situations import SPEC, live, mark, routing, serving, situation, temporal, version
 from tests.planning.times import MINUTE, ago
 from tests.strategies import NOW, STEPS, with_policy
 from twgen.model.diagnosis import (
@@ -45,10 +45,16 @@ def plugin_of(image: str) -> Plugin:
 
 
 def world_of(says: WorkerDeployment | None = WELL) -> World:
-    return situation(says, [live("v3")])
+    return serving(says, "v3")
 
 
 NOTHING = Installation()
+
+
+def found_in(
+    world: World, spec: WorkerSpec = SPEC, installation: Installation = NOTHING, caller: Caller = ME
+) -> tuple[Finding, ...]:
+    return findings(installation, make_plan([spec], world, NOW, caller), world, Operator())
 
 
 def found(
@@ -84,10 +90,7 @@ def told_of(target: Version | None, *others: OtherWorker, spec: WorkerSpec = GAT
     ramping = ("v3", 5.0) if target and target.status is S.RAMPING else None
     known = [version("v1", S.CURRENT), *([target] if target else [])]
     says = temporal(*known, traffic=routing("v1", ramping))
-    world = situation(says, [live("v3"), live("v1")])
-    workers = {key: replace(one, other_workers=others) for key, one in world.workers.items()}
-    world = replace(world, workers=workers)
-    told = findings(Installation(), make_plan([spec], world, NOW, ME), world, Operator())
+    told = found_in(serving(says, other_workers=others), spec)
     assert {one.severity for one in told} <= {Severity.PROBLEM}
     return [one.says for one in told]
 
@@ -114,6 +117,7 @@ def test_gate_that_failed_or_whose_tasks_fail_is_told_and_one_that_runs_is_not()
 @pytest.mark.parametrize(
     ("pod_problem", "is_told"),
     [
+        ("crashes (Error, exit code 3)", True),
         ("crashes (Error, exit code 3) and waits (CrashLoopBackOff)", True),
         ("waits (ImagePullBackOff: manifest unknown)", True),
         ("waits (ContainerCreating)", False),
@@ -125,23 +129,10 @@ def test_target_whose_newest_pod_cannot_run_is_told_before_its_deadline(
 ) -> None:
     starting = live("v3")
     starting["status"] = {"replicas": 3, "unavailableReplicas": 3}
-    world = situation(temporal(version("v1", S.CURRENT), traffic=routing("v1")), [starting, live("v1")])
-    workers = {
-        key: replace(worker, pod_problems={"v3": pod_problem}) for key, worker in world.workers.items()
-    }
-    world = replace(world, workers=workers)
-    told = findings(Installation(), make_plan([SPEC], world, NOW, ME), world, Operator())
+    says, problems = temporal(version("v1", S.CURRENT), traffic=routing("v1")), {"v3": pod_problem}
+    told = found_in(situation(says, [starting, live("v1")], pod_problems=problems))
     assert [f"newest Pod {pod_problem}" in one.says for one in told] == [True] * is_told
-
-
-def test_target_whose_newest_pod_crashed_but_that_serves_is_not_told() -> None:
-    world = world_of()
-    workers = {
-        key: replace(worker, pod_problems={"v3": "crashes (Error, exit code 3)"})
-        for key, worker in world.workers.items()
-    }
-    world = replace(world, workers=workers)
-    assert not findings(Installation(), make_plan([SPEC], world, NOW, ME), world, Operator())
+    assert not found_in(serving(WELL, "v3", pod_problems=problems)), "it serves"
 
 
 @pytest.mark.parametrize("key", [MarkKey.ABORTED, MarkKey.PAUSED])
@@ -198,12 +189,11 @@ def test_problems_come_before_advice() -> None:
     assert [one.severity for one in found(installation)] == [Severity.PROBLEM, Severity.ADVICE]
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("v3.6.1", (3, 6, 1)), ("1.29.1-rc1", (1, 29, 1)), ("latest", ()), ("2.14", (2, 14))],
-)
-def test_version_is_read_as_its_numbers(text: str, numbers: tuple[int, ...]) -> None:
-    assert version_of(text) == numbers
+def test_version_and_length_are_read_as_numbers() -> None:
+    versions = {"v3.6.1": (3, 6, 1), "1.29.1-rc1": (1, 29, 1), "latest": (), "2.14": (2, 14)}
+    assert {text: version_of(text) for text in versions} == versions
+    lengths = {"90": 90, "90s": 90, "1m30s": 90, "500ms": 0.5, "": None, "soon": None, "1m?": None}
+    assert {text: seconds_of(text) for text in lengths} == lengths
 
 
 SHOP, DIGEST = "registry.example.com:5000/tools/twgen", f"sha256:{'a' * 64}"
@@ -255,31 +245,24 @@ def test_worker_that_is_nearly_full_of_versions_that_stay_is_told(
 
 
 @pytest.mark.parametrize(
-    ("age", "problem", "is_told"),
+    ("minutes", "problem", "remedy"),
     [
-        (timedelta(seconds=20), "waits (ContainerCreating)", False),
-        (timedelta(seconds=20), "waits (PodInitializing)", False),
-        (timedelta(minutes=5), "waits (ContainerCreating)", True),
-        (timedelta(seconds=20), "waits (ErrImagePull: not found)", True),
+        (0.9, "waits (ContainerCreating)", ""),
+        (0.9, "waits (PodInitializing)", ""),
+        (5, "waits (ContainerCreating)", "fix that, and Kubernetes continues"),
+        (0.9, "waits (ErrImagePull: not found)", "correct rollout.image"),
+        (0.9, "has no node (Unschedulable: 0/3 nodes are available)", "fix that, and Kubernetes continues"),
     ],
 )
-def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, *, is_told: bool) -> None:
-    stuck = {"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW - age)}
-    assert bool(found(Installation(stuck=stuck))) is is_told
+def test_pod_of_a_rollout_has_a_minute_to_start(minutes: float, problem: str, remedy: str) -> None:
+    stuck, is_told = (
+        {"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW - minutes * MINUTE)},
+        bool(remedy),
+    )
+    told = found(Installation(stuck=stuck))
+    assert [one.remedy.startswith(remedy) for one in told] == [True] * is_told
     argocd = ArgoInstallation("v3.6.1", None, pods=(stuck["shop/pay"],))
     assert bool(found(Installation(argocd=argocd))) is is_told
-
-
-@pytest.mark.parametrize(
-    ("problem", "first"),
-    [
-        ("waits (ErrImagePull: not found)", "correct rollout.image"),
-        ("has no node (Unschedulable: 0/3 nodes are available)", "fix that, and Kubernetes continues"),
-    ],
-)
-def test_pod_of_a_rollout_that_gets_no_image_needs_another_image(problem: str, first: str) -> None:
-    [told] = found(Installation(stuck={"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW)}))
-    assert told.remedy.startswith(first)
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
@@ -331,15 +314,12 @@ def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int,
     assert [one.says for one in told if one.about == "Application argocd/pay"] == [says] * is_told
 
 
-def test_job_that_ran_for_an_intent_which_was_deleted_is_told_with_the_command_that_deletes_it() -> None:
+def test_rollout_that_fails_or_whose_job_ran_for_a_deleted_intent_is_told() -> None:
+    [told] = found(Installation(failing={"shop/pay": "Temporal answers PermissionDenied"}))
+    assert told.says == "its rollout fails: Temporal answers PermissionDenied"
     [told] = found(Installation(outdated_jobs={"shop/pay": "pay-rollout-1"}))
     assert (told.about, told.severity) == ("shop/pay", Severity.PROBLEM)
     assert told.remedy.startswith("run `kubectl delete job pay-rollout-1 -n shop`")
-
-
-def test_rollout_that_fails_is_told_in_its_own_words() -> None:
-    [one] = found(Installation(failing={"shop/pay": "Temporal answers PermissionDenied"}))
-    assert one.says == "its rollout fails: Temporal answers PermissionDenied"
 
 
 def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
@@ -363,8 +343,7 @@ def lacking_to_drain(
 ) -> list[str]:
     """What doctor says against the draining of a policy, or against another field."""
     policy = replace(SPEC.policy, draining=(ENTRY,), keep_records=20)
-    spec, world = replace(SPEC, policy=policy), world_of(says)
-    told = findings(installation, make_plan([spec], world, NOW, Caller("twgen/me")), world, Operator())
+    told = found_in(world_of(says), replace(SPEC, policy=policy), installation, Caller("twgen/me"))
     head = f"`{field}` of its policy has no effect: "
     assert all(one.severity is Severity.ADVICE for one in told if head in one.says)
     return [one.says.removeprefix(head) for one in told if one.says.startswith(head)]
@@ -406,9 +385,8 @@ def test_records_that_tick_may_not_delete_are_told(may: TickSettings | None, lac
     ],
 )
 def test_rollout_that_tick_does_not_carry_out_is_a_problem(tick: TickInstallation | None, lacks: str) -> None:
-    spec = replace(SPEC, policy=replace(SPEC.policy, driver=Driver.TICK))
-    installation, world = replace(IS_LOOKED_AT, tick=tick), world_of(replace(WELL, manager_identity=""))
-    told = findings(installation, make_plan([spec], world, NOW, ME), world, Operator())
+    world, installation = world_of(replace(WELL, manager_identity="")), replace(IS_LOOKED_AT, tick=tick)
+    told = found_in(world, with_policy(SPEC, driver=Driver.TICK), installation)
     head = "`driver` of its policy has no effect: "
     says = [(one.severity, one.says) for one in told if one.says.startswith(head)]
     assert says == ([(Severity.PROBLEM, f"{head}{lacks}")] if lacks else [])
@@ -449,14 +427,6 @@ def test_what_was_not_looked_at_says_nothing_against_draining() -> None:
     not_checked = {"tick": "it may not be asked"}
     assert lacking_to_drain(replace(IS_LOOKED_AT, tick=None, not_checked=not_checked)) == []
     assert [one.says for one in found(replace(IS_LOOKED_AT, tick=None))] == [], "no policy drains"
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("1m30s", 90), ("500ms", 0.5), ("", None), ("soon", None), ("1m?", None)],
-)
-def test_length_of_a_setting_is_read_as_seconds(text: str, seconds: float | None) -> None:
-    assert seconds_of(text) == seconds
 
 
 @pytest.mark.parametrize(

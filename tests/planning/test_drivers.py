@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.planning.situations import NOW, live, routing, situation, temporal, version
+from tests.planning.situations import NOW, routing, serving, temporal, version
 from tests.strategies import STEPS, a_spec, with_policy
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, RolloutPod, TickSettings
@@ -127,7 +127,7 @@ def test_plan_warns_of_rollout_objects_that_a_render_leaves_out(
 ) -> None:
     spec = with_policy(SPEC, driver=driver)
     says = temporal(version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
-    plan = make_plan([spec], situation(says, [live("v3")]), NOW, ME)
+    plan = make_plan([spec], serving(says, "v3"), NOW, ME)
     before = plan.workers[0].versions.warnings
     warned = warned_of_drivers(plan, operator).workers[0].versions.warnings
     said = f"a render omits its rollout objects, and fails in Argo CD: {warning}"

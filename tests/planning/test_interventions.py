@@ -19,20 +19,13 @@ from twgen.versioning.names import MarkKey
 
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
 MARK = {"by": "a person"}
-MARKS = {
-    MarkKey.ABORTED: "aborted",
-    MarkKey.GATE_ATTEMPT: "attempt",
-    MarkKey.PAUSED: "paused",
-    MarkKey.RETIRED: "retired",
-}
+KEYS = MarkKey.ABORTED, MarkKey.GATE_ATTEMPT, MarkKey.PAUSED, MarkKey.RETIRED
+MARKS = dict(zip(KEYS, ("aborted", "attempt", "paused", "retired"), strict=True))
 COMMANDS: Mapping[str, Callable[[Target], Intervention]] = {
     "promote": lambda target: promote(target, full=False, skip_gate=False),
     "promote --full": lambda target: promote(target, full=True, skip_gate=False),
     "promote --skip-gate": lambda target: promote(target, full=False, skip_gate=True),
-    "abort": abort,
-    "retry": retry,
-    "pause": pause,
-    "resume": resume,
+    **{command.__name__: command for command in (abort, retry, pause, resume)},
 }
 
 

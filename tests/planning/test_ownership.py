@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
+from tests.planning.situations import NOW, SPEC, live, planned, routing, serving, situation, temporal, version
 from tests.strategies import with_policy
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.operator import Caller
@@ -31,48 +31,49 @@ def tracked(application: str) -> dict[str, str]:
     return {"argocd.argoproj.io/tracking-id": f"{application}:apps/Deployment:shop/payments-v3"}
 
 
-def test_deployment_of_another_identity_stops_everything() -> None:
-    with pytest.raises(
-        OwnedBySomebodyElse, match=r"payments-v3 belongs to manager twgen/staging/shop.*right cluster"
-    ):
-        plan(OURS, **identity("twgen/staging/shop"))
+PERSON = Caller("twgen/ann@laptop", is_person=True)
+NAMED = with_policy(SPEC, identity="prod/shop")
 
 
-def test_deployment_that_another_application_tracks_stops_everything() -> None:
-    with pytest.raises(OwnedBySomebodyElse, match="tracked by Argo CD application other"):
-        plan(OURS, **tracked("other"))
+@pytest.mark.parametrize(
+    ("caller", "spec", "annotations", "because"),
+    [
+        (OURS, SPEC, identity("twgen/staging/shop"), "belongs to manager twgen/staging/shop.*right cluster"),
+        (OURS, SPEC, tracked("other"), "is tracked by Argo CD application other"),
+        (PERSON, NAMED, identity("twgen/staging/shop"), "belongs to manager twgen/staging/shop"),
+    ],
+    ids=["another identity", "another application", "another than the policy names to a person"],
+)
+def test_deployment_of_somebody_else_stops_everything(
+    caller: Caller, spec: WorkerSpec, annotations: dict[str, str], because: str
+) -> None:
+    with pytest.raises(OwnedBySomebodyElse, match=f"payments-v3 {because}"):
+        plan(caller, spec, **annotations)
 
 
-@pytest.mark.parametrize("annotations", [identity("twgen/prod/shop"), tracked("shop"), {}])
-def test_own_deployment_is_planned(annotations: dict[str, str]) -> None:
-    assert plan(OURS, **annotations).workers
-
-
-def test_render_that_does_not_know_its_application_takes_what_any_application_tracks() -> None:
-    assert plan(replace(OURS, application=""), **tracked("shop")).workers
-
-
-def test_deployment_of_an_identity_in_adopt_from_is_taken_over() -> None:
-    adopting = with_policy(SPEC, adopt_from=("twgen/staging/shop",))
-    assert plan(OURS, adopting, **identity("twgen/staging/shop")).workers
-
-
-def test_person_at_a_terminal_sees_the_plan_of_any_owner() -> None:
-    assert plan(Caller("twgen/ann@laptop", is_person=True), **identity("twgen/prod/shop")).workers
-
-
-def test_person_at_a_terminal_is_held_to_the_identity_of_the_policy() -> None:
-    named = with_policy(SPEC, identity="prod/shop")
-    person = Caller("twgen/ann@laptop", is_person=True)
-    assert plan(person, named, **identity("twgen/prod/shop")).workers
-    with pytest.raises(OwnedBySomebodyElse):
-        plan(person, named, **identity("twgen/staging/shop"))
+@pytest.mark.parametrize(
+    ("caller", "spec", "annotations"),
+    [
+        (OURS, SPEC, identity("twgen/prod/shop")),
+        (OURS, SPEC, tracked("shop")),
+        (OURS, SPEC, {}),
+        (replace(OURS, application=""), SPEC, tracked("shop")),
+        (OURS, with_policy(SPEC, adopt_from=("twgen/staging/shop",)), identity("twgen/staging/shop")),
+        (PERSON, SPEC, identity("twgen/prod/shop")),
+        (PERSON, NAMED, identity("twgen/prod/shop")),
+    ],
+    ids=["ours", "ours to track", "unmarked", "unknown application", "adopted", "any owner", "the policy's"],
+)
+def test_deployment_is_planned_if_it_may_be_ours_or_a_person_looks(
+    caller: Caller, spec: WorkerSpec, annotations: dict[str, str]
+) -> None:
+    assert plan(caller, spec, **annotations).workers
 
 
 def test_cluster_without_any_deployment_of_a_worker_with_traffic_is_doubted() -> None:
     says = temporal(version("v3"), version("v1"), traffic=routing("v1"))
     assert "sends workflows to v1" in " ".join(planned(situation(says, [])).versions.warnings)
-    for certain in (situation(says, None), situation(says, [live("v3")]), situation(temporal(), [])):
+    for certain in (situation(says, None), serving(says, "v3"), situation(temporal(), [])):
         assert "sends workflows" not in " ".join(planned(certain).versions.warnings)
 
 
@@ -83,9 +84,8 @@ def owned(build_id: str, *owners: str, **metadata: Any) -> dict[str, Any]:
 
 
 TWO_VERSIONS = temporal(version("v3"), version("v1"), traffic=routing("v1"))
-CONTROLLED = situation(
-    TWO_VERSIONS, [owned("v3", "WorkerDeployment/payments"), owned("v1", "WorkerDeployment/payments")]
-)
+BY_CONTROLLER = [owned(build_id, "WorkerDeployment/payments") for build_id in ("v3", "v1")]
+CONTROLLED = situation(TWO_VERSIONS, BY_CONTROLLER)
 
 
 def test_deployments_of_the_controllers_custom_resource_stop_a_render_in_argo_cd() -> None:
@@ -95,9 +95,8 @@ def test_deployments_of_the_controllers_custom_resource_stop_a_render_in_argo_cd
 
 
 def test_person_is_warned_of_what_is_deleted_with_an_owner_in_plan_and_render() -> None:
-    person = Caller("twgen/ann@laptop", is_person=True)
-    [rendered] = plan_versions([SPEC], CONTROLLED, NOW, person).workers
-    [made] = make_plan([SPEC], CONTROLLED, NOW, person).workers
+    [rendered] = plan_versions([SPEC], CONTROLLED, NOW, PERSON).workers
+    [made] = make_plan([SPEC], CONTROLLED, NOW, PERSON).workers
     for worker in (rendered, made.versions):
         [told] = [text for text in worker.warnings if "ownerReferences" in text]
         assert told.startswith("WorkerDeployment/payments owns 2 Deployments (payments-v1 and payments-v3): ")
@@ -108,10 +107,8 @@ def test_every_owner_is_told_and_a_deployment_that_is_going_already_is_not() -> 
     kept = owned("v3", "TemporalWorkerDeployment/payments", "Shop/main")
     warnings = planned(situation(TWO_VERSIONS, [going, kept])).versions.warnings
     told = [text.partition(":")[0] for text in warnings if "ownerReferences" in text]
-    assert told == [
-        f"{owner} owns 1 Deployment (payments-v3)"
-        for owner in ("Shop/main", "TemporalWorkerDeployment/payments")
-    ]
+    owners = "Shop/main", "TemporalWorkerDeployment/payments"
+    assert told == [f"{owner} owns 1 Deployment (payments-v3)" for owner in owners]
 
 
 def test_deployments_without_an_owner_are_rendered_in_argo_cd_without_a_word_about_it() -> None:

@@ -32,21 +32,10 @@ from twgen.planning.requests import (
 from twgen.planning.routing.target import Target
 from twgen.versioning.names import ABORT_REQUEST, REQUEST
 
-MOVING = RolloutStatus(
-    "shop/pay",
-    Phase.WAITING,
-    Reason.RAMP_PAUSED,
-    "it waits",
-    "v2",
-    "v1",
-    25,
-    NOW,
-    None,
-    permits=(Verb.PROMOTE, Verb.RETRY),
-)
-
-
 FASTER = (Verb.PROMOTE, Verb.RETRY)
+MOVING = RolloutStatus(
+    *("shop/pay", Phase.WAITING, Reason.RAMP_PAUSED, "it waits", "v2", "v1", 25, NOW, None), permits=FASTER
+)
 
 
 def asked(verb: Verb, target: str = "v2", **facts: object) -> Request:
@@ -59,22 +48,13 @@ def waits(request: Request | None, answer: Answer | None = None, wrong: str = ""
 
 
 @pytest.mark.parametrize("verb", list(Verb))
-def test_rollout_that_moves_may_take_every_request(verb: Verb) -> None:
+def test_rollout_that_moves_may_take_every_request_and_a_settled_one_none(verb: Verb) -> None:
     assert refused_at_once(MOVING, asked(verb)) == ""
-
-
-@pytest.mark.parametrize("verb", list(Verb))
-def test_settled_rollout_takes_none_and_an_abort_is_told_the_way_back(verb: Verb) -> None:
-    settled = replace(MOVING, phase=Phase.SETTLED, reason=Reason.SETTLED)
-    why = refused_at_once(settled, asked(verb))
-    assert why.startswith("the rollout of v2 is settled")
-    assert ("commit the spec of an older version" in why) == (verb is Verb.ABORT)
-
-
-@pytest.mark.parametrize("verb", list(Verb))
-def test_only_what_makes_faster_needs_the_operator(verb: Verb) -> None:
     why = refused_at_once(replace(MOVING, permits=()), asked(verb))
     assert ("`rollout.requests` of the OperatorConfig" in why) == (verb in FASTER)
+    why = refused_at_once(replace(MOVING, phase=Phase.SETTLED, reason=Reason.SETTLED), asked(verb))
+    assert why.startswith("the rollout of v2 is settled")
+    assert ("commit the spec of an older version" in why) == (verb is Verb.ABORT)
 
 
 def test_aborted_rollout_takes_what_lets_it_continue() -> None:
@@ -280,23 +260,22 @@ def test_interrupted_request_does_not_undo_a_later_stop_whatever_the_clocks(verb
     assert end.message.endswith("somebody stopped it again since then")
 
 
-def test_promotion_to_a_share_that_was_not_recorded_is_not_taken_for_done() -> None:
-    answer = Answer(asked(Verb.PROMOTE, "v3"), AnswerState.TAKEN, "promote", "an earlier token")
-    end = after_interruption(answer, STATES["current"])
-    assert end
-    assert end.state is AnswerState.REFUSED
-
-
-def test_share_of_a_current_version_beside_a_ramp_is_what_the_ramp_leaves() -> None:
-    request = asked(Verb.PROMOTE, "v3")
-    answer = Answer(request, AnswerState.TAKEN, "end the ramp", "an earlier token", 100)
-    end = after_interruption(answer, STATES["current, another ramps"])
-    assert end
-    assert end.state is AnswerState.REFUSED
-    assert end.message.endswith("its share is 90% now")
-    done = after_interruption(answer, STATES["current"])
-    assert done
-    assert done.state is AnswerState.DONE
+@pytest.mark.parametrize(
+    ("recorded", "state", "end"),
+    [
+        pytest.param(100, "current", AnswerState.DONE, id="it has all"),
+        pytest.param(100, "current, another ramps", AnswerState.REFUSED, id="a ramp leaves it 90%"),
+        pytest.param(None, "current", AnswerState.REFUSED, id="its share was not recorded"),
+    ],
+)
+def test_interrupted_promotion_is_done_if_the_target_has_the_share_that_was_recorded(
+    recorded: float | None, state: str, end: AnswerState
+) -> None:
+    answer = Answer(asked(Verb.PROMOTE, "v3"), AnswerState.TAKEN, "promote", "an earlier token", recorded)
+    found = after_interruption(answer, STATES[state])
+    assert found
+    assert found.state is end
+    assert found.message.endswith("its share is 90% now") == ("another" in state)
 
 
 @pytest.mark.parametrize("verb", list(Verb))

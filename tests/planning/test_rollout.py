@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.planning.situations import MAIN, NOW, RAMPS, live, planned, routing, situation, temporal, version
+from tests.planning.situations import MAIN, NOW, RAMPS, planned, routing, serving, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.schemas.printed import reported
 from tests.strategies import specs, worlds
@@ -26,8 +26,8 @@ from twgen.model.temporal import (
     TaskQueue,
     TaskQueueType,
     UpdateState,
-    VersionStatus,
 )
+from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import (
@@ -49,23 +49,21 @@ from twgen.planning.routing.table import TABLE
 from twgen.planning.sentences import timed, untimed
 from twgen.versioning.names import MarkKey
 
+OLD = version("v1", S.CURRENT)
+RAMPING = version(status=S.RAMPING)
+GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
+PASSED = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
 
-def ramping(age: timedelta, percentage: float = 25) -> WorkerPlan:
-    traffic = routing("v1", ("v3", percentage), age=age)
-    says = temporal(
-        version("v1", VersionStatus.CURRENT), version(status=VersionStatus.RAMPING), traffic=traffic
-    )
-    return planned(situation(says, [live("v1"), live("v3")]), RAMPS)
+
+def ramping(age: timedelta) -> WorkerPlan:
+    return planned(serving(temporal(OLD, RAMPING, traffic=routing("v1", ("v3", 25), age=age))), RAMPS)
 
 
 def test_gates_start_before_a_claim_and_a_claim_is_made_before_traffic_moves() -> None:
-    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
-    passed = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
     found = []
-    for runs, manager in (((), ""), ((passed,), ""), ((passed,), "me"), ((passed,), "somebody else")):
-        versions = version("v1", VersionStatus.CURRENT), version(gate_runs=runs)
-        says = temporal(*versions, traffic=routing("v1"), manager_identity=manager)
-        found.append(next_write(planned(situation(says, [live("v1"), live("v3")]), spec)))
+    for runs, manager in (((), ""), ((PASSED,), ""), ((PASSED,), "me"), ((PASSED,), "somebody else")):
+        says = temporal(OLD, version(gate_runs=runs), traffic=routing("v1"), manager_identity=manager)
+        found.append(next_write(planned(serving(says), GATED)))
     gate, claim, change, nothing = found
     assert isinstance(gate, GateStart)
     assert claim == Claim("me")
@@ -76,11 +74,9 @@ def test_gates_start_before_a_claim_and_a_claim_is_made_before_traffic_moves() -
 
 def test_share_is_taken_back_before_a_gate_starts() -> None:
     """The gate of the fix may be one that cannot start: its input is missing."""
-    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
-    bad = version("v2", VersionStatus.RAMPING, created_at=NOW - timedelta(hours=2))
-    versions = version("v1", VersionStatus.CURRENT), bad, version("v3")
-    says = temporal(*versions, traffic=routing("v1", ("v2", 25)))
-    plan = planned(situation(says, [live("v1"), live("v2"), live("v3")]), spec)
+    bad = version("v2", S.RAMPING, created_at=ago(2 * HOUR))
+    says = temporal(OLD, bad, version("v3"), traffic=routing("v1", ("v2", 25)))
+    plan = planned(serving(says, "v1", "v2", "v3"), GATED)
     assert plan.gates
     write = next_write(plan)
     assert isinstance(write, RoutingPlan)
@@ -105,23 +101,22 @@ def test_pause_of_a_step_is_slept_through_until_it_ends(
 
 def test_pause_that_nobody_knows_the_end_of_is_not_slept_through() -> None:
     unknown = Routing(current=CurrentVersion("v1", ago(DAY)), ramping=RampingVersion("v3", 25))
-    versions = version("v1", VersionStatus.CURRENT), version(status=VersionStatus.RAMPING)
-    plan = planned(situation(temporal(*versions, traffic=unknown), [live("v1"), live("v3")]), RAMPS)
+    plan = planned(serving(temporal(OLD, RAMPING, traffic=unknown)), RAMPS)
     assert (plan.routing.reason, plan.routing.due_at) == (Reason.RAMP_PAUSED, None)
     assert only_time_passes_until(plan, NOW) is None
 
 
 def test_anything_may_change_a_plan_that_waits_for_more_than_time() -> None:
     assert only_time_passes_until(ramping(31 * MINUTE), NOW) is None
-    assert only_time_passes_until(planned(situation(None, []), RAMPS), NOW) is None
+    assert only_time_passes_until(planned(serving(None), RAMPS), NOW) is None
 
 
 def test_wait_for_a_task_queue_that_has_a_limit_is_looked_at_before_it_is_over() -> None:
     """A poll does not move the conflict token."""
     busy = TaskQueue("bulk", TaskQueueType.ACTIVITY, pollers=True, has_tasks=True)
-    old = version("v1", VersionStatus.CURRENT, task_queues=(MAIN, busy))
+    old = replace(OLD, task_queues=(MAIN, busy))
     says = temporal(old, version("v3", created_at=ago(MINUTE)), traffic=routing("v1"))
-    plan = planned(situation(says, [live("v1"), live("v3")]), RAMPS)
+    plan = planned(serving(says), RAMPS)
     assert (plan.routing.reason, plan.routing.due_at) == (Reason.MISSING_TASK_QUEUE, NOW + 4 * MINUTE)
     assert only_time_passes_until(plan, NOW) is None
 
@@ -153,15 +148,12 @@ def test_rollout_that_nobody_watches_outlasts_what_somebody_else_can_mend(
     found: dict[str, Any], reason: Reason, *, watched: bool, unattended: bool
 ) -> None:
     told = dict(found)
-    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check") if "gate" in told else None))
-    run = GateRun("main", "test-shop/payments:v3-main", told.pop("gate", GateStatus.COMPLETED))
+    spec = GATED if "gate" in told else RAMPS
+    run = replace(PASSED, status=told.pop("gate", GateStatus.COMPLETED))
     target = version(metadata=told.pop("marks", {}), gate_runs=(run,))
     manager = told.pop("manager", "me")
-    says = temporal(
-        version("v1", VersionStatus.CURRENT), target, traffic=routing("v1"), manager_identity=manager
-    )
-    world = situation(says, [live("v1"), live("v3")])
-    world = world.with_rollout(spec.key, RolloutInCluster(**told))
+    says = temporal(OLD, target, traffic=routing("v1"), manager_identity=manager)
+    world = serving(says, rollout=RolloutInCluster(**told))
     plan = planned(world, spec)
     assert plan.routing.reason is reason
     if reason is not Reason.FIRST_STEP:
@@ -206,7 +198,7 @@ def test_settled_rollout_is_over_when_every_task_queue_has_heard_of_it() -> None
     over = []
     for state in UpdateState:
         traffic = replace(routing("v3"), update_state=state, changed_at=NOW - SECOND)
-        world = situation(temporal(version(status=VersionStatus.CURRENT), traffic=traffic), [live("v3")])
+        world = serving(temporal(version(status=S.CURRENT), traffic=traffic), "v3")
         over += [state] if is_over(planned(world), worker_world(RAMPS, world), NOW) else []
     assert over == [UpdateState.COMPLETED]
 

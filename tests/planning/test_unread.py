@@ -27,15 +27,9 @@ def test_error_is_about_time_only_if_nothing_else_failed() -> None:
     assert str(unread_error([slow, refused])) == "late; refused"
 
 
-def test_few_workers_have_a_line_each() -> None:
+def test_few_workers_and_failures_of_another_kind_have_a_line_each() -> None:
     assert unread_lines([late("w1"), late("w2")]) == [late("w1").why, late("w2").why]
-
-
-def test_failures_of_another_kind_are_not_hidden_behind_the_many() -> None:
     many = [late(f"w{number}") for number in range(3)]
     refused = Unread("a:7233", "Temporal at a:7233, namespace 'x' (for shop/w9 of x.yaml): permits nothing")
     assert unread_lines([*many, refused])[1:] == [refused.why]
-
-
-def test_failure_of_something_else_than_temporal_is_told_once_and_as_it_is() -> None:
     assert unread_lines([Unread("a:7233", "pods cannot be read")] * 5) == ["pods cannot be read"]

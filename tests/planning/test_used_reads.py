@@ -14,6 +14,7 @@ from tests.planning.situations import (
     drained,
     live,
     routing,
+    serving,
     situation,
     temporal,
     version,
@@ -34,6 +35,7 @@ from twgen.records.rollout_status import STATUS
 from twgen.reporting.plan.document import PLAN
 
 ME = Caller("me", forced=True)
+UNREAD = {"pollers": None, "unversioned_pollers": None, "silent_seconds": None}
 Withheld = Callable[[Reads, Version], dict[str, Any]]
 OF_VERSIONS: dict[str, Withheld] = {
     "open_workflows": lambda reads, version: (
@@ -47,10 +49,7 @@ OF_VERSIONS: dict[str, Withheld] = {
     ),
     "task_queues": lambda _, version: {
         "task_queues": version.task_queues
-        and tuple(
-            replace(queue, pollers=None, unversioned_pollers=None, silent_seconds=None)
-            for queue in version.task_queues
-        )
+        and tuple(replace(queue, **UNREAD) for queue in version.task_queues)
     },
     "tasks_of": lambda reads, version: {
         "task_queues": version.task_queues
@@ -96,6 +95,7 @@ def rendered(spec: WorkerSpec, found: WorkerWorld) -> object:
     return plan_versions([spec], World(NOW, {found.key: found}), NOW, ME)
 
 
+TARGET = version("v3", S.CURRENT)
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
 LEFT = {"last_current_at": ago(HOUR), "last_deactivated_at": ago(MINUTE), "created_at": ago(2 * DAY)}
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
@@ -118,34 +118,26 @@ def running(*versions: Version, current: str = "v1", ramping: tuple[str, float] 
 
 
 SITUATIONS: Mapping[str, tuple[WorkerSpec, World]] = {
-    "open_workflows": (
-        SPEC,
-        running(version("v3", S.CURRENT), drained(2 * HOUR, open_workflows=1), current="v3"),
-    ),
-    "held": (
-        SPEC,
-        running(version("v3", S.CURRENT), version("v1", S.DRAINING, open_workflows=3), current="v3"),
-    ),
+    "open_workflows": (SPEC, running(TARGET, drained(2 * HOUR, open_workflows=1), current="v3")),
+    "held": (SPEC, running(TARGET, version("v1", S.DRAINING, open_workflows=3), current="v3")),
     "auto_upgrade_workflows": (
         SPEC,
-        situation(
+        serving(
             temporal(
                 version("v3", S.DRAINING, **LEFT),
                 version("v4", S.CURRENT, created_at=ago(HOUR), auto_upgrade_workflows=3),
                 traffic=routing("v4", age=MINUTE),
             ),
-            [live("v3"), live("v4")],
+            "v3",
+            "v4",
         ),
     ),
-    "task_queues": (SPEC, situation(temporal(version()), [live("v3")])),
+    "task_queues": (SPEC, serving(temporal(version()), "v3")),
     "tasks_of": (SPEC, running(replace(OLD, task_queues=(MAIN, BULK)), version())),
     "gate_runs": (GATED, running(OLD, version(gate_runs=(PASSED,)))),
-    "metrics": (
-        MEASURED,
-        running(OLD, version(status=S.RAMPING, measurements=(STUCK,)), ramping=("v3", 5)),
-    ),
+    "metrics": (MEASURED, running(OLD, version(status=S.RAMPING, measurements=(STUCK,)), ramping=("v3", 5))),
     "other_workers": (SPEC, situation(None, None)),
-    "worker_deployments": (SPEC, situation(None, [live("v3")])),
+    "worker_deployments": (SPEC, serving(None, "v3")),
     "pods_of": (SPEC, situation(temporal(OLD, version(), traffic=routing("v1")), [starting(), live("v1")])),
     "replay": (REPLAYED, running(OLD, version())),
 }
@@ -196,5 +188,5 @@ def test_workflows_that_a_rollback_would_move_are_not_counted_where_there_is_non
     says = temporal(was_current, newer, traffic=routing("v4", age=MINUTE))
     for build_id in ("v3", "v4") if metadata else ("v4",):
         spec = replace(SPEC, build_id=build_id)
-        found = worker_world(spec, situation(says, [live("v3"), live("v4")]))
+        found = worker_world(spec, serving(says, "v3", "v4"))
         assert further_reads(spec, found, NOW, for_routing=True).auto_upgrade_workflows == ()

@@ -12,47 +12,33 @@ from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import versions_to_count
 
+PODS, AT_ZERO = [live("v1", 2), live("v3")], [live("v1", 0, protected=False), live("v3")]
+DRAINING = version("v1", S.DRAINING, first_activated_at=ago(DAY))
 
-def due(known: Version | None, deployments: list[dict[str, Any]] | None) -> list[str]:
+
+@pytest.mark.parametrize(
+    ("known", "deployments", "is_counted"),
+    [
+        pytest.param(drained(2 * HOUR), None, True, id="drained, of an unread cluster"),
+        pytest.param(drained(HOUR), None, False, id="just drained, of an unread cluster"),
+        pytest.param(DRAINING, None, False, id="draining, of an unread cluster"),
+        pytest.param(version("v1"), None, False, id="inactive, of an unread cluster"),
+        pytest.param(drained(2 * HOUR), PODS, True, id="drained, with pods"),
+        pytest.param(drained(HOUR), PODS, False, id="just drained, with pods"),
+        pytest.param(version("v1"), PODS, True, id="inactive, with pods"),
+        pytest.param(None, PODS, False, id="not registered, so it has no workflow to count"),
+        pytest.param(drained(26 * HOUR), AT_ZERO, True, id="at zero, drained past both delays"),
+        pytest.param(
+            version("v1", created_at=ago(26 * HOUR)), AT_ZERO, True, id="at zero, inactive for long"
+        ),
+    ],
+)
+def test_workflows_are_counted_on(
+    known: Version | None, deployments: list[dict[str, Any]] | None, *, is_counted: bool
+) -> None:
     says = temporal(*(item for item in (version("v3"), known) if item))
-    return list(versions_to_count(SPEC, worker_world(SPEC, situation(says, deployments)), NOW))
-
-
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        pytest.param(drained(2 * HOUR), ["v1"], id="drained"),
-        pytest.param(drained(HOUR), [], id="just drained"),
-        pytest.param(version("v1", S.DRAINING, first_activated_at=ago(DAY)), [], id="draining"),
-        pytest.param(version("v1"), [], id="inactive"),
-    ],
-)
-def test_version_of_an_unread_cluster(known: Version, expected: list[str]) -> None:
-    assert due(known, None) == expected
-
-
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        pytest.param(drained(2 * HOUR), ["v1"], id="drained"),
-        pytest.param(drained(HOUR), [], id="just drained"),
-        pytest.param(version("v1"), ["v1"], id="inactive"),
-        pytest.param(None, [], id="not registered, so it has no workflow to count"),
-    ],
-)
-def test_version_with_pods(known: Version | None, expected: list[str]) -> None:
-    assert due(known, [live("v1", 2), live("v3")]) == expected
-
-
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        pytest.param(drained(26 * HOUR), ["v1"], id="drained past both delays"),
-        pytest.param(version("v1", created_at=ago(26 * HOUR)), ["v1"], id="inactive for long"),
-    ],
-)
-def test_deployment_at_zero_that_would_be_dropped(known: Version, expected: list[str]) -> None:
-    assert due(known, [live("v1", 0, protected=False), live("v3")]) == expected
+    world = worker_world(SPEC, situation(says, deployments))
+    assert versions_to_count(SPEC, world, NOW) == ("v1",) * is_counted
 
 
 def test_deployment_that_lives_on_another_server_is_not_counted_on_this_one() -> None:

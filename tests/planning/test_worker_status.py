@@ -35,14 +35,10 @@ from twgen.versioning.names import ATTACHED
 ME = Caller("me", forced=True)
 IS_CURRENT = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
 BUDGETS = GroupKind("policy", "PodDisruptionBudget")
-SPEC_OF_ONE = replace(
-    SPEC,
-    attached=(
-        AttachedResource(
-            "budget", {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}, autoscales=False
-        ),
-    ),
+BUDGET = AttachedResource(
+    "budget", {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}, autoscales=False
 )
+SPEC_OF_ONE = replace(SPEC, attached=(BUDGET,))
 
 
 def plan_of(world: World, **changes: Any) -> Plan:
@@ -60,6 +56,7 @@ def ours(build_id: str = "v3", **facts: Any) -> dict[str, Any]:
     return manifest
 
 
+RAMPING = temporal(version("v3", S.RAMPING), version("v1", S.CURRENT), traffic=routing("v1", ("v3", 5)))
 RAMPS = Rollout(Strategy.PROGRESSIVE, tuple(RolloutStep(share, HOUR) for share in (5, 33.3, 75)))
 
 
@@ -74,9 +71,7 @@ RAMPS = Rollout(Strategy.PROGRESSIVE, tuple(RolloutStep(share, HOUR) for share i
     ],
 )
 def test_steps_of_a_ramp_have_the_place_that_the_rollout_counts_from(share: float, places: list[str]) -> None:
-    ramping = temporal(
-        version("v3", S.RAMPING), version("v1", S.CURRENT), traffic=routing("v1", ("v3", share))
-    )
+    ramping = replace(RAMPING, routing=routing("v1", ("v3", share)))
     policy = replace(SPEC.policy, steps=(PolicyStep(33.3, gate="Smoke"), PolicyStep(75, until_promoted=True)))
     world = situation(ramping, [ours(), ours("v1")])
     [worker] = make_status(plan_of(world, rollout=RAMPS, policy=policy), world, ME).workers
@@ -89,22 +84,10 @@ def test_steps_of_a_ramp_have_the_place_that_the_rollout_counts_from(share: floa
 
 
 def test_worker_that_does_not_ramp_or_has_no_steps_shows_none() -> None:
-    ramping = temporal(version("v3", S.RAMPING), version("v1", S.CURRENT), traffic=routing("v1", ("v3", 5)))
     at_once = replace(RAMPS, strategy=Strategy.ALL_AT_ONCE)
-    for world, rollout in (
-        (situation(IS_CURRENT, [ours()]), RAMPS),
-        (situation(ramping, [ours(), ours("v1")]), at_once),
-    ):
+    for says, rollout in ((IS_CURRENT, RAMPS), (RAMPING, at_once)):
+        world = situation(says, [ours(), ours("v1")])
         assert not make_status(plan_of(world, rollout=rollout), world, ME).workers[0].steps
-
-
-def test_settled_plan_is_not_pending() -> None:
-    assert not is_pending(plan_of(situation(IS_CURRENT, [ours()])))
-
-
-BUDGET = AttachedResource(
-    "budget", {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}, autoscales=False
-)
 
 
 @pytest.mark.parametrize(
@@ -129,18 +112,15 @@ def test_whatever_a_render_would_change_is_pending_and_told(
     assert (version.action, version.because) == ("Keep", f"it is the target; applying changes its {told}")
 
 
-def test_other_replicas_than_live_are_pending() -> None:
-    world = situation(IS_CURRENT, [live("v3", replicas=2)])
-    (worker,) = plan_of(world).workers
+def test_other_replicas_than_live_are_pending_unless_they_are_left_out() -> None:
+    assert not is_pending(plan_of(situation(IS_CURRENT, [ours()])))
+    plan = plan_of(situation(IS_CURRENT, [live("v3", replicas=2)]))
+    (worker,) = plan.workers
     assert (worker.routing.phase, worker.versions.versions[0].action) == (Phase.SETTLED, "Keep")
-    assert is_pending(plan_of(world))
-
-
-def test_replicas_that_are_left_out_are_not_pending() -> None:
-    (worker,) = plan_of(situation(IS_CURRENT, [live("v3", replicas=2)])).workers
+    assert is_pending(plan)
     left_out = replace(worker.versions.versions[0], replicas=None, changed_marks=())
-    plan = Plan(NOW, (replace(worker, versions=replace(worker.versions, versions=(left_out,))),))
-    assert not is_pending(plan)
+    versions = replace(worker.versions, versions=(left_out,))
+    assert not is_pending(replace(plan, workers=(replace(worker, versions=versions),)))
 
 
 @pytest.mark.parametrize(
@@ -330,9 +310,9 @@ def test_kinds_are_read_only_where_something_is_attached_to_a_live_version() -> 
 
 
 def test_kind_that_may_not_be_listed_is_told_of_once() -> None:
-    world, me = situation(IS_CURRENT, [live("v3")]), Caller("me", forced=True)
+    world = situation(IS_CURRENT, [live("v3")])
     read = {"shop": AttachedRead((), {"PodDisruptionBudget": "it is forbidden"})}
-    status = make_status(make_plan([SPEC_OF_ONE], world, NOW, me), world, me, read)
+    status = make_status(plan_of(world, attached=SPEC_OF_ONE.attached), world, ME, read)
     assert status.warnings == (
         "the state of PodDisruptionBudget objects in namespace shop is unknown: it is forbidden",
     )

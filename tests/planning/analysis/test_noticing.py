@@ -1,5 +1,6 @@
 """When a version that fails so often would be noticed, against what is known in closed form."""
 
+from dataclasses import replace
 from datetime import timedelta
 from math import comb
 
@@ -69,13 +70,9 @@ def test_step_that_does_not_judge_a_metric_notices_nothing_by_it() -> None:
     assert list(too_short(STEPS, measuring(), ((5.0, none),))) == []
 
 
-def test_version_within_the_bound_is_allowed_and_noticed_never() -> None:
+def test_version_within_the_bound_or_without_traffic_is_noticed_never() -> None:
     assert told(failing=0.01) == Noticing("failures", None, None, 1.0, is_allowed=True)
-
-
-def test_ramp_without_traffic_notices_nothing() -> None:
-    found = told(starts=0.01)
-    assert (found.half, found.most, found.unnoticed, found.is_allowed) == (None, None, 1.0, False)
+    assert told(starts=0.01) == Noticing("failures", None, None, 1.0, is_allowed=False)
 
 
 def test_last_step_waits_for_the_workflows_that_a_metric_asks_for() -> None:
@@ -144,20 +141,19 @@ def test_length_that_a_step_needs_is_told_up_to_thirty_days(days: float, *, is_t
     assert not needed or timedelta(days=days) <= needed < timedelta(days=days) + HOUR
 
 
-def test_ramp_that_is_too_short_says_how_many_become_current() -> None:
-    (note,) = too_short(STEPS[:1], measuring())
-    assert "With these steps, 100% of such versions become current." in note
-
-
-def test_bound_that_allows_one_in_five_makes_no_step_too_short() -> None:
-    assert list(too_short(STEPS, measuring(failures(0.2)))) == []
-
-
-def test_bound_just_below_it_takes_longer_than_a_month() -> None:
-    (note,) = too_short(STEPS, measuring(failures(0.199)))
-    assert "is detected after more than a month at 5%" in note
-
-
-def test_one_metric_that_notices_is_enough() -> None:
-    wide = Metric("wide", failures(0.19).measure)
-    assert list(too_short((RolloutStep(50, HOUR),), measuring(wide, failures()))) == []
+@pytest.mark.parametrize(
+    ("steps", "metrics", "told"),
+    [
+        pytest.param(STEPS[:1], [0.01], "100% of such versions become current.", id="a short ramp"),
+        pytest.param(STEPS, [0.199], "is detected after more than a month at 5%", id="a bound just below it"),
+        pytest.param(STEPS, [0.2], "", id="a bound that allows it"),
+        pytest.param((RolloutStep(50, HOUR),), [0.19, 0.01], "", id="one metric that notices is enough"),
+    ],
+)
+def test_ramp_is_too_short_for_a_version_that_fails_one_in_five(
+    steps: tuple[RolloutStep, ...], metrics: list[float], told: str
+) -> None:
+    named = (replace(failures(bound), name=f"at most {bound}") for bound in metrics)
+    notes = list(too_short(steps, measuring(*named)))
+    assert len(notes) == bool(told)
+    assert all(told in note for note in notes)

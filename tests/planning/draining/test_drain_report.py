@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, drained, live, routing, situation, temporal, version
+from tests.planning.situations import SPEC, drained, live, routing, serving, situation, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, patched
 from twgen.model.draining import EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows, VersionInUse
@@ -46,16 +46,13 @@ def held(found: PinnedWorkflows, deployment: dict[str, Any] | None = None) -> Ve
 )
 def test_target_is_told_of_once_it_had_traffic_and_has_none(status: str, *, is_told: bool) -> None:
     says = temporal(version("v3", VersionStatus[status]), traffic=routing(None))
-    [worker] = plan_versions([SPEC], situation(says, [live("v3")]), NOW, Caller("me")).workers
+    [worker] = plan_versions([SPEC], serving(says, "v3"), NOW, Caller("me")).workers
     assert [one.build_id for one in versions_without_traffic(worker)] == (["v3"] if is_told else [])
 
 
 def test_workflows_are_grouped_and_the_largest_group_is_first() -> None:
-    found = held(
-        pinned(
-            opened(HOUR, "B"), opened(HOUR), opened(HOUR), opened(HOUR, task_queue="other"), opened(HOUR, "B")
-        )
-    )
+    one, of_b, elsewhere = opened(HOUR), opened(HOUR, "B"), opened(HOUR, task_queue="other")
+    found = held(pinned(of_b, one, one, elsewhere, of_b))
     told = [(group.workflow_type, group.task_queue, group.number) for group in found.groups]
     assert told == [("B", "main", 2), ("Order", "main", 2), ("Order", "other", 1)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import RAMPS, live, planned, routing, situation, temporal, version
+from tests.planning.situations import RAMPS, planned, routing, serving, target_in, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND
 from tests.strategies import NOW, with_policy
 from twgen.model.analysis import (
@@ -25,9 +25,9 @@ from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.interventions import promote, resume
+from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads
 from twgen.planning.rollout import WriteMarks, next_write
-from twgen.planning.routing.target import Target
 from twgen.versioning.names import MarkKey
 
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
@@ -60,8 +60,7 @@ def ramping(  # noqa: PLR0913 - each is another way to be measured
     told = (measured,) if target or problem else None
     ramps = version(status=VersionStatus.RAMPING, metadata=metadata or {}, measurements=told)
     traffic = routing("v1", ("v3", percentage), age=age)
-    found = situation(temporal(OLD, ramps, traffic=traffic), [live("v3"), live("v1")])
-    return planned(found, spec or measuring())
+    return planned(serving(temporal(OLD, ramps, traffic=traffic)), spec or measuring())
 
 
 def test_version_that_fails_is_marked_with_the_numbers_while_its_step_pauses() -> None:
@@ -142,10 +141,8 @@ def test_nothing_is_judged_before_the_initial_delay_is_over() -> None:
     plan = ramping(FAILS, age=MINUTE - SECOND)
     assert plan.routing.reason is Reason.RAMP_PAUSED
     [judged] = plan.judgements
-    assert (judged.verdict, judged.because.endswith("; the first verdict comes in 1s")) == (
-        Verdict.UNDECIDED,
-        True,
-    )
+    assert judged.verdict is Verdict.UNDECIDED
+    assert judged.because.endswith("; the first verdict comes in 1s")
     assert ramping(FAILS, age=MINUTE).routing.reason is Reason.ANALYSIS_FAILED
 
 
@@ -166,11 +163,8 @@ def test_version_may_fail_as_often_as_the_current_one(current: FailureCount, rea
 def test_person_who_promotes_what_fails_is_told_and_the_numbers_stay() -> None:
     counted = Measurement("failures", NOW - HOUR, failures=Failures(FAILS, None))
     target = version(status=VersionStatus.RAMPING, metadata={}, measurements=(counted,))
-    found = situation(
-        temporal(OLD, target, traffic=routing("v1", ("v3", 25), age=HOUR)), [live("v3"), live("v1")]
-    )
-    [world] = found.workers.values()
-    promoted = promote(Target(measuring(), world, NOW, "me"), full=True, skip_gate=False)
+    found = serving(temporal(OLD, target, traffic=routing("v1", ("v3", 25), age=HOUR)))
+    promoted = promote(target_in(found, measuring()), full=True, skip_gate=False)
     assert "although its analysis fails (failures: 9 of 41 failed (22%)" in promoted.will
     assert "9 of 41 failed" in promoted.marks[MarkKey.MEASURED_SINCE]["because"]
 
@@ -184,11 +178,9 @@ def test_worker_whose_traffic_a_person_moves_is_measured_by_nobody() -> None:
 def test_what_failed_before_a_person_goes_on_counts_no_more() -> None:
     marked = {MarkKey.PAUSED: {"by": "me", "at": "2026-11-21T11:50:00Z", "because": "failures"}}
     target = version(status=VersionStatus.RAMPING, metadata=marked)
-    traffic = routing("v1", ("v3", 25), age=HOUR)
-    found = situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
+    found = serving(temporal(OLD, target, traffic=routing("v1", ("v3", 25), age=HOUR)))
     spec = measuring(on_failure=OnFailure.PAUSE)
-    [world] = found.workers.values()
-    paused = Target(spec, world, NOW, "me")
+    paused = target_in(found, spec)
     marks = resume(paused).marks
     assert marks[MarkKey.PAUSED] is False
     assert promote(paused, full=False, skip_gate=False).marks == {}, "nothing fails now"
@@ -220,5 +212,5 @@ def test_ramp_without_analysis_and_worker_without_ramp_measure_nothing() -> None
     says = temporal(OLD, version(status=VersionStatus.RAMPING, metadata={}), traffic=traffic)
     rests = temporal(OLD, version(metadata={}), traffic=routing("v1"))
     for spec, told, metrics in ((RAMPS, says, 0), (measuring(), rests, 0), (measuring(), says, 1)):
-        [world] = situation(told, [live("v3"), live("v1")]).workers.values()
+        world = worker_world(spec, serving(told))
         assert len(further_reads(spec, world, NOW, for_routing=True).metrics) == metrics

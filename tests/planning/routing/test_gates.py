@@ -14,6 +14,7 @@ from tests.planning.situations import (
     mark,
     planned,
     routing,
+    serving,
     situation,
     target_in,
     temporal,
@@ -26,7 +27,7 @@ from twgen.model.reasons import RoutingReason
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.times import format_time
-from twgen.planning.interventions import retry
+from twgen.planning.interventions import Intervention, retry
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
 BILLING = TaskQueue("billing", TaskQueueType.WORKFLOW, pollers=True)
@@ -37,10 +38,15 @@ SECOND_ATTEMPT = mark(attempt=2, stay=format_time(ago(HOUR)))
 
 
 def run(
-    queue: str = "main", status: GateStatus = COMPLETED, *, attempt: str = "", age: timedelta | None = MINUTE
+    queue: str = "main",
+    status: GateStatus = COMPLETED,
+    *,
+    attempt: str = "",
+    age: timedelta | None = MINUTE,
+    build_id: str = "v3",
 ) -> GateRun:
     started = ago(age) if age is not None else None
-    return GateRun(queue, f"test-shop/payments:v3-{queue}{attempt}", status, started)
+    return GateRun(queue, f"test-shop/payments:{build_id}-{queue}{attempt}", status, started)
 
 
 def gated(
@@ -48,7 +54,7 @@ def gated(
 ) -> WorkerPlan:
     facts = {"gate_runs": runs, "task_queues": (MAIN, BILLING, CHORES)} | target
     says = temporal(OLD, version(**facts), traffic=traffic or routing("v1"))
-    return planned(situation(says, [live("v3"), live("v1")]), spec)
+    return planned(serving(says), spec)
 
 
 def started(plan: WorkerPlan) -> list[tuple[str, str, str]]:
@@ -69,41 +75,27 @@ def test_gate_starts_once_on_every_workflow_task_queue() -> None:
     assert plan.routing.because == "the gate has not completed on every task queue (billing and main)"
 
 
-def test_gate_that_runs_is_not_started_again() -> None:
-    plan = gated(run(status=GateStatus.RUNNING))
-    assert [gate.task_queue for gate in plan.gates] == ["billing"]
-    assert plan.routing.phase is Phase.WAITING
-
-
-def test_gate_completed_on_every_task_queue_lets_traffic_through() -> None:
-    plan = gated(run("main"), run("billing"))
-    assert moves(plan)
-    assert plan.gates == ()
-
-
-@pytest.mark.parametrize("missing", ["main", "billing"])
-def test_gate_completed_on_one_task_queue_does_not(missing: str) -> None:
-    done = "billing" if missing == "main" else "main"
+@pytest.mark.parametrize(("missing", "done"), [("main", "billing"), ("billing", "main")])
+def test_gate_lets_traffic_through_once_it_has_completed_on_every_task_queue(missing: str, done: str) -> None:
     assert not moves(gated(run(done)))
-    assert not moves(gated(run(done), run(missing, GateStatus.RUNNING)))
+    running = gated(run(done), run(missing, GateStatus.RUNNING))
+    assert (running.gates, running.routing.phase) == ((), Phase.WAITING), "it is not started again"
+    passed = gated(run(done), run(missing))
+    assert (moves(passed), passed.gates) == (True, ())
 
 
 @pytest.mark.parametrize(
     "status", [GateStatus.FAILED, GateStatus.CANCELED, GateStatus.TERMINATED, GateStatus.TIMED_OUT]
 )
 def test_gate_that_ended_without_completing_blocks_and_is_named(status: GateStatus) -> None:
-    plan = gated(run("main", status), run("billing"))
-    assert (plan.routing.action, plan.routing.phase) == (RoutingAction.NONE, Phase.BLOCKED)
-    assert plan.routing.because == (
-        f"the gate on task queue main ended as {status.value}: test-shop/payments:v3-main;"
-        " to continue, run `twgen retry` or commit a new build"
-    )
-    assert plan.gates == ()
-
-
-def test_failed_gate_is_told_with_what_its_workflow_failed_with() -> None:
-    failed = replace(run("main", GateStatus.FAILED), failure="no such shop")
-    assert "ended as Failed: test-shop/payments:v3-main (no such shop);" in gated(failed).routing.because
+    for failure, why in (("", ""), ("no such shop", " (no such shop)")):
+        plan = gated(replace(run("main", status), failure=failure), run("billing"))
+        assert (plan.routing.action, plan.routing.phase) == (RoutingAction.NONE, Phase.BLOCKED)
+        assert plan.routing.because == (
+            f"the gate on task queue main ended as {status.value}: test-shop/payments:v3-main{why};"
+            " to continue, run `twgen retry` or commit a new build"
+        )
+        assert plan.gates == ()
 
 
 def test_gate_whose_workflow_tasks_fail_blocks_and_says_why() -> None:
@@ -133,48 +125,41 @@ def test_run_of_another_workflow_type_is_not_the_gate_which_starts_under_the_nex
         "the gate has not completed on every task queue (billing and main); test-shop/payments:v3-main does"
         " not count: its workflow type is Smokee, not Smoke"
     )
+    assert moves(gated(of_type(""), of_type("Smoke", queue="billing"))), "an unknown type is the gate's"
     right = of_type("Smoke", attempt="-2")
     assert moves(gated(wrong, right, of_type("Smoke", queue="billing")))
     again = of_type("Smoke", attempt="-2", status=GateStatus.RUNNING)
-    assert (
-        "; test-shop/payments:v3-main-2 is running; " in gated(wrong, again, run("billing")).routing.because
-    )
+    because = gated(wrong, again, run("billing")).routing.because
+    assert "; test-shop/payments:v3-main-2 is running; " in because
 
 
-def test_run_of_an_unknown_workflow_type_is_the_gate() -> None:
-    assert moves(gated(of_type(""), of_type("Smoke", queue="billing")))
+def retried(*runs: GateRun) -> Intervention:
+    says = temporal(OLD, version(gate_runs=runs), traffic=routing("v1"))
+    return retry(target_in(serving(says), GATED))
 
 
 def test_attempt_after_a_failure_has_an_id_that_no_other_workflow_type_has_used() -> None:
     failed = of_type("Smoke", attempt="-2", status=GateStatus.FAILED)
-    facts = {"gate_runs": (of_type("Smokee"), failed)}
-    says = temporal(OLD, version(**facts), traffic=routing("v1"))
-    done = retry(target_in(situation(says, [live("v3"), live("v1")]), GATED))
-    assert done.marks["twgen.io/gate-attempt"]["attempt"] == 3
+    assert retried(of_type("Smokee"), failed).marks["twgen.io/gate-attempt"]["attempt"] == 3
 
 
 def test_retry_ends_a_gate_whose_workflow_tasks_all_fail_and_starts_it_again() -> None:
     hopeless = replace(run(status=GateStatus.RUNNING), failure="Smoke is not registered")
-    says = temporal(OLD, version(gate_runs=(hopeless,)), traffic=routing("v1"))
-    done = retry(target_in(situation(says, [live("v3"), live("v1")]), GATED))
+    done = retried(hopeless)
     assert done.ends == ("test-shop/payments:v3-main",)
     assert done.marks["twgen.io/gate-attempt"]["attempt"] == 2
     assert done.will == (
         "end test-shop/payments:v3-main, which cannot complete, and start its gate again (attempt 2)"
     )
-    running = temporal(OLD, version(gate_runs=(replace(hopeless, failure=""),)), traffic=routing("v1"))
     with pytest.raises(NegativeAnswer, match="no gate failed"):
-        retry(target_in(situation(running, [live("v3"), live("v1")]), GATED))
+        retried(replace(hopeless, failure=""))
 
 
 def test_retry_starts_the_next_attempt_and_forgets_the_failed_one() -> None:
-    plan = gated(
-        run("main", GateStatus.FAILED), run("billing"), metadata={"twgen.io/gate-attempt": SECOND_ATTEMPT}
-    )
-    assert [workflow for _, workflow, _ in started(plan)] == [
-        "test-shop/payments:v3-billing-2",
-        "test-shop/payments:v3-main-2",
-    ]
+    metadata = {"twgen.io/gate-attempt": SECOND_ATTEMPT}
+    plan = gated(run("main", GateStatus.FAILED), run("billing"), metadata=metadata)
+    started_ids = [gate.workflow_id for gate in plan.gates]
+    assert started_ids == ["test-shop/payments:v3-billing-2", "test-shop/payments:v3-main-2"]
     assert plan.routing.phase is Phase.WAITING
 
 
@@ -191,15 +176,16 @@ def test_attempt_that_is_no_number_from_1_counts_as_the_first(attempt: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("age", "counts"),
+    ("known", "counts"),
     [
-        pytest.param(HOUR + SECOND, False, id="before the version was registered"),
-        pytest.param(HOUR, True, id="as it was registered"),
-        pytest.param(None, True, id="at an unknown time"),
+        pytest.param(run(age=HOUR + SECOND), False, id="from before the version was registered"),
+        pytest.param(run(age=HOUR), True, id="from when it was registered"),
+        pytest.param(run(age=None), True, id="of an unknown time"),
+        pytest.param(run(build_id="v1"), False, id="of another version"),
     ],
 )
-def test_run_started(age: timedelta | None, *, counts: bool) -> None:
-    assert moves(gated(run("main", age=age), run("billing"))) is counts
+def test_run_counts(known: GateRun, *, counts: bool) -> None:
+    assert moves(gated(known, run("billing"))) is counts
 
 
 def moved(**details: Any) -> dict[str, Any]:
@@ -230,23 +216,12 @@ def test_gate_that_temporal_has_forgotten_does_not_run_again_after_traffic_was_m
 
 @pytest.mark.parametrize("status", [GateStatus.RUNNING, GateStatus.FAILED])
 def test_gate_that_temporal_remembers_counts_also_after_traffic_was_moved(status: GateStatus) -> None:
-    plan = gated(
-        run(status=status),
-        traffic=routing("v1", ("v3", 5)),
-        metadata={"twgen.io/moved-by": moved(percentage=5)},
-    )
-    assert not moves(plan)
-
-
-def test_run_of_another_version_does_not_count() -> None:
-    foreign = GateRun("main", "test-shop/payments:v1-main", COMPLETED, ago(MINUTE))
-    assert not moves(gated(foreign, run("billing")))
+    metadata = {"twgen.io/moved-by": moved(percentage=5)}
+    assert not moves(gated(run(status=status), traffic=routing("v1", ("v3", 5)), metadata=metadata))
 
 
 @pytest.mark.parametrize("queues", [None, (), (CHORES,)])
-def test_gate_without_a_known_workflow_task_queue_is_not_passed(
-    queues: tuple[TaskQueue, ...] | None,
-) -> None:
+def test_gate_without_a_known_workflow_task_queue_is_not_passed(queues: tuple[TaskQueue, ...] | None) -> None:
     plan = gated(task_queues=queues, created_at=ago(MINUTE))
     assert (plan.routing.phase, plan.routing.due_at) == (Phase.WAITING, ago(-4 * MINUTE))
     assert plan.routing.because == "the gate cannot start: no workflow task queue is known yet"
@@ -257,24 +232,16 @@ def test_gate_without_a_known_workflow_task_queue_is_not_passed(
         assert late.routing.because.endswith("or remove the gate from its spec")
 
 
-def unavailable() -> dict[str, Any]:
-    starting = live("v3")
-    starting["status"] = {"observedGeneration": 1}
-    return starting
-
-
-def paused() -> dict[str, Any]:
-    by_hand = live("v3")
-    by_hand["spec"]["paused"] = True
-    return by_hand
+STARTING = live("v3") | {"status": {"observedGeneration": 1}}
+PAUSED = live("v3") | {"spec": {**live("v3")["spec"], "paused": True}}
 
 
 @pytest.mark.parametrize(
     ("deployment", "queues"),
     [
-        pytest.param(unavailable(), ["main"], id="its pods start"),
+        pytest.param(STARTING, ["main"], id="its pods start"),
         pytest.param(live("v3", 0), [], id="it is at zero: the gate would only run into its timeout"),
-        pytest.param(paused(), [], id="it is paused by hand"),
+        pytest.param(PAUSED, [], id="it is paused by hand"),
     ],
 )
 def test_gate_starts_where_pods_will_run_it(deployment: dict[str, Any], queues: list[str]) -> None:
@@ -305,21 +272,18 @@ def test_no_gate_starts_on_a_target(
 ) -> None:
     old = replace(OLD, created_at=ago(9 * DAY))
     says = temporal(old, version(**target), traffic=traffic or routing("v1"))
-    assert planned(situation(says, [live("v3"), live("v1")]), spec).gates == ()
+    assert planned(serving(says), spec).gates == ()
 
 
 def test_gate_starts_for_people_who_move_the_traffic_by_hand() -> None:
-    manual = replace(GATED, rollout=replace(GATED.rollout, strategy=Strategy.MANUAL))
-    plan = planned(
-        situation(temporal(OLD, version(), traffic=routing("v1")), [live("v3"), live("v1")]), manual
-    )
-    assert [gate.task_queue for gate in plan.gates] == ["main"]
+    plan = gated(spec=replace(GATED, rollout=replace(GATED.rollout, strategy=Strategy.MANUAL)))
+    assert [gate.task_queue for gate in plan.gates] == ["billing", "main"]
     assert plan.routing.because.startswith("the gate has not completed")
 
 
 def test_no_gate_starts_while_somebody_else_manages_the_worker() -> None:
     says = temporal(OLD, version(), traffic=routing("v1"), manager_identity="somebody else")
-    plan = planned(situation(says, [live("v3"), live("v1")]), GATED)
+    plan = planned(serving(says), GATED)
     assert plan.gates == ()
     assert (plan.routing.phase, plan.routing.reason) == (Phase.BLOCKED, "ForeignManager")
 

@@ -13,16 +13,8 @@ from twgen.model.world import World
 
 S = VersionStatus
 STATUSES = [status for status in S if status is not S.NOT_REGISTERED]
-AGES = [
-    timedelta(),
-    10 * MINUTE,
-    10 * MINUTE + SECOND,
-    HOUR,
-    HOUR + SECOND,
-    25 * HOUR,
-    25 * HOUR + SECOND,
-    9 * DAY,
-]
+LIMITS = (10 * MINUTE, HOUR, 25 * HOUR)
+AGES = [timedelta(), *LIMITS, *(limit + SECOND for limit in LIMITS), 9 * DAY]
 DRAINAGES = [None, S.DRAINING, S.DRAINED, S.UNSPECIFIED]
 COUNTS = [None, 0, 2]
 TAKEN_AWAY = {VersionAction.SCALE_DOWN, VersionAction.DROP}
@@ -69,11 +61,7 @@ def is_idle(version: Version, age: timedelta) -> bool:
 @pytest.mark.parametrize("live_replicas", [0, 1, 5])
 @pytest.mark.parametrize("age", AGES, ids=str)
 def test_version_with_possible_work_is_neither_scaled_down_nor_dropped(
-    status: VersionStatus,
-    live_replicas: int,
-    age: timedelta,
-    *,
-    is_target: bool,
+    status: VersionStatus, live_replicas: int, age: timedelta, *, is_target: bool
 ) -> None:
     for build_id, known, found in worlds(status, is_target=is_target, live_replicas=live_replicas, age=age):
         plan = decided(found, build_id)

@@ -12,11 +12,10 @@ from tests.planning.situations import (
     NOW,
     RAMPS,
     drained,
-    live,
     mark,
     planned,
     routing,
-    situation,
+    serving,
     target_in,
     temporal,
     version,
@@ -36,16 +35,18 @@ from twgen.versioning.names import Lifetime, Mark, MarkKey, read_mark, write_mar
 
 S = VersionStatus
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Smoke")))
+OLD = version("v1", S.CURRENT)
 BAD = version("v4", S.CURRENT, created_at=ago(30 * MINUTE))
 """A newer build that is current."""
 LEFT = ago(10 * MINUTE)
+STOPS = pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
 
 
 def routed(
-    target: Version, traffic: Routing, others: tuple[Version, ...] = (), spec: Any = RAMPS
+    target: Version, traffic: Routing, others: tuple[Version, ...] = (OLD,), spec: Any = RAMPS
 ) -> RoutingPlan:
     says = temporal(*others, target, traffic=traffic)
-    return planned(situation(says, [live(one.build_id) for one in (*others, target)]), spec).routing
+    return planned(serving(says, *(one.build_id for one in (*others, target))), spec).routing
 
 
 def reverted_to(metadata: dict[str, Any], **facts: Any) -> RoutingPlan:
@@ -55,7 +56,7 @@ def reverted_to(metadata: dict[str, Any], **facts: Any) -> RoutingPlan:
     return routed(target, routing("v4", age=10 * MINUTE), (BAD,))
 
 
-@pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
+@STOPS
 @pytest.mark.parametrize("because", ["", "failures: 9 of 90 failed"])
 def test_mark_of_before_it_was_current_stops_no_revert(key: str, because: str) -> None:
     plan = reverted_to({key: mark(6 * HOUR, because=because)})
@@ -63,20 +64,15 @@ def test_mark_of_before_it_was_current_stops_no_revert(key: str, because: str) -
 
 
 def test_server_that_does_not_tell_when_it_was_current_makes_no_difference() -> None:
-    target = version(
-        "v3",
-        S.DRAINING,
-        metadata={"twgen.io/paused": mark(6 * HOUR)},
-        last_deactivated_at=LEFT,
-        created_at=ago(DAY),
-    )
+    paused = {"twgen.io/paused": mark(6 * HOUR)}
+    target = version("v3", S.DRAINING, metadata=paused, last_deactivated_at=LEFT, created_at=ago(DAY))
     says = temporal(BAD, target, traffic=routing("v4", age=10 * MINUTE), server_version="1.29.1")
-    plan = planned(situation(says, [live("v3"), live("v4")]), RAMPS).routing
+    plan = planned(serving(says, "v3", "v4"), RAMPS).routing
     assert plan.reason is Reason.ROLLBACK
 
 
 @pytest.mark.parametrize("server_version", ["1.29.1", "1.32.0"])
-@pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
+@STOPS
 def test_nor_does_a_server_that_tells_only_of_the_version_before_this_one(
     key: str, server_version: str
 ) -> None:
@@ -92,27 +88,27 @@ def test_nor_does_a_server_that_tells_only_of_the_version_before_this_one(
         created_at=ago(DAY),
     )
     says = temporal(BAD, target, traffic=routing("v4", age=10 * MINUTE), server_version=server_version)
-    plan = planned(situation(says, [live("v3"), live("v4")]), RAMPS).routing
+    plan = planned(serving(says, "v3", "v4"), RAMPS).routing
     assert plan.reason is Reason.FIRST_STEP
 
 
-@pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
+@STOPS
 def test_person_who_stops_the_revert_itself_is_heard(key: str) -> None:
     assert reverted_to({key: mark(MINUTE)}).action is RoutingAction.NONE
 
 
-@pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
+@STOPS
 def test_share_that_somebody_took_away_by_hand_does_not_come_back(key: str) -> None:
     """Paused while it ramped, then the ramp was ended with another tool: nobody wants it back."""
     target = version("v3", metadata={key: mark(20 * MINUTE)}, last_deactivated_at=LEFT)
-    assert routed(target, routing("v1"), (version("v1", S.CURRENT),)).action is RoutingAction.NONE
+    assert routed(target, routing("v1")).action is RoutingAction.NONE
 
 
-@pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
+@STOPS
 def test_version_that_got_traffic_again_since_goes_on(key: str) -> None:
     target = version("v3", S.RAMPING, metadata={key: mark(20 * MINUTE)}, last_deactivated_at=LEFT)
     ramp = routing("v1", ("v3", 5), age=5 * MINUTE)
-    assert routed(target, ramp, (version("v1", S.CURRENT),)).reason is Reason.RAMP_PAUSED
+    assert routed(target, ramp).reason is Reason.RAMP_PAUSED
 
 
 def test_gate_that_drains_its_own_version_is_not_asked_again() -> None:
@@ -121,10 +117,10 @@ def test_gate_that_drains_its_own_version_is_not_asked_again() -> None:
     run = GateRun("main", "test-shop/payments:v3-main-2", GateStatus.COMPLETED, ago(30 * MINUTE))
     target = drained(10 * MINUTE, "v3", created_at=ago(DAY), metadata=retried, gate_runs=(run,))
     target = replace(target, first_activated_at=None)
-    assert routed(target, routing("v1"), (version("v1", S.CURRENT),), GATED).reason is Reason.FIRST_STEP
+    assert routed(target, routing("v1"), spec=GATED).reason is Reason.FIRST_STEP
 
 
-@pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
+@STOPS
 def test_server_forgets_when_a_share_was_lost_and_the_mark_does_not(key: str) -> None:
     """It ramped when it was marked, lost its share, and ramps again: 1.32 forgets the end between."""
     stay = format_time(ago(DAY))
@@ -133,32 +129,30 @@ def test_server_forgets_when_a_share_was_lost_and_the_mark_does_not(key: str) ->
         "v3", S.RAMPING, metadata={key: made}, first_activated_at=ago(DAY), created_at=ago(2 * DAY)
     )
     again = routing("v1", ("v3", 5), age=5 * MINUTE)
-    assert routed(target, again, (version("v1", S.CURRENT),)).reason is Reason.RAMP_PAUSED
+    assert routed(target, again).reason is Reason.RAMP_PAUSED
     same = routing("v1", ("v3", 5), age=DAY)
-    assert routed(target, same, (version("v1", S.CURRENT),)).reason in {Reason.PAUSED, Reason.ABORTED}
+    assert routed(target, same).reason in {Reason.PAUSED, Reason.ABORTED}
 
 
-@pytest.mark.parametrize("key", ["twgen.io/paused", "twgen.io/aborted"])
+@STOPS
 def test_pause_that_races_with_the_first_share_counts(key: str) -> None:
     """A person marked the version in the moment in which its Job gave it a share."""
     made = mark(5 * MINUTE + SECOND, stay=format_time(LEFT))
     activated = ago(5 * MINUTE)
     target = version("v3", S.RAMPING, metadata={key: made}, created_at=LEFT, first_activated_at=activated)
     traffic = routing("v1", ("v3", 5), age=5 * MINUTE)
-    assert routed(target, traffic, (version("v1", S.CURRENT),)).reason in {Reason.PAUSED, Reason.ABORTED}
+    assert routed(target, traffic).reason in {Reason.PAUSED, Reason.ABORTED}
 
 
 def test_gate_of_an_earlier_stay_that_still_runs_is_not_started_beside_itself() -> None:
     run = GateRun("main", "test-shop/payments:v3-main", GateStatus.RUNNING, ago(20 * MINUTE))
     target = version("v3", last_deactivated_at=LEFT, created_at=ago(DAY), gate_runs=(run,))
-    says = temporal(version("v1", S.CURRENT), target, traffic=routing("v1"))
-    plan = planned(situation(says, [live("v1"), live("v3")]), GATED)
+    says = temporal(OLD, target, traffic=routing("v1"))
+    plan = planned(serving(says), GATED)
     assert (plan.routing.reason, plan.gates) == (Reason.GATE_RUNNING, ())
-    ended = replace(
-        says,
-        versions=(says.versions[0], replace(target, gate_runs=(replace(run, status=GateStatus.FAILED),))),
-    )
-    assert planned(situation(ended, [live("v1"), live("v3")]), GATED).gates
+    failed = replace(target, gate_runs=(replace(run, status=GateStatus.FAILED),))
+    ended = replace(says, versions=(says.versions[0], failed))
+    assert planned(serving(ended), GATED).gates
 
 
 @pytest.mark.parametrize("age", [HOUR, SECOND, -HOUR], ids=["behind", "right", "ahead"])
@@ -178,17 +172,17 @@ def test_gate_is_asked_in_each_stay_whatever_the_clock_of_the_mark(
     of_stay = {"stay": format_time(ago(stay))} if stay else {}
     moved = {"twgen.io/moved-by": mark(age, percentage=5, gates=["Smoke"], **of_stay)}
     target, traffic = version("v3", S.RAMPING, metadata=moved), routing("v1", ("v3", 5), age=MINUTE)
-    plan = routed(target, traffic, (version("v1", S.CURRENT),), GATED)
+    plan = routed(target, traffic, spec=GATED)
     assert plan.reason is (Reason.GATE_RUNNING if asks else Reason.RAMP_PAUSED)
     undated = replace(traffic, ramping=RampingVersion("v3", 5))
-    unknown = routed(target, undated, (version("v1", S.CURRENT),), GATED)
+    unknown = routed(target, undated, spec=GATED)
     assert unknown.reason is Reason.GATE_RUNNING, "an unknown stay is no proof"
 
 
 def test_what_a_command_writes_counts_in_its_stay_and_not_after_it() -> None:
     target = version("v3", S.RAMPING, created_at=ago(DAY))
-    says = temporal(version("v1", S.CURRENT), target, traffic=routing("v1", ("v3", 5)))
-    world = worker_world(RAMPS, situation(says, [live("v1"), live("v3")]))
+    says = temporal(OLD, target, traffic=routing("v1", ("v3", 5)))
+    world = worker_world(RAMPS, serving(says))
     told = pause(Target(RAMPS, world, NOW - HOUR, "me")).marks
     paused = read_mark(MarkKey.PAUSED, told["twgen.io/paused"])
     assert paused
@@ -199,13 +193,13 @@ def test_what_a_command_writes_counts_in_its_stay_and_not_after_it() -> None:
 def test_retired_worker_stays_so_until_a_version_gets_traffic() -> None:
     retired = {"twgen.io/retired": mark(20 * MINUTE)}
     target = version("v3", S.DRAINING, metadata=retired, last_deactivated_at=LEFT, last_current_at=ago(HOUR))
-    plan = routed(target, routing(None))
+    plan = routed(target, routing(None), ())
     assert (plan.reason, plan.phase) == (Reason.RETIRED, Phase.SETTLED)
     reverted = routed(replace(target, created_at=ago(DAY)), routing("v4", age=MINUTE), (BAD,))
     assert reverted.reason is Reason.ROLLBACK
     # it was current again, and somebody has sent all traffic elsewhere since
     again = replace(target, last_current_at=ago(10 * MINUTE), last_deactivated_at=ago(MINUTE))
-    assert routed(again, routing(None)).reason is not Reason.RETIRED
+    assert routed(again, routing(None), ()).reason is not Reason.RETIRED
     # another version had traffic since, and was left by hand
     for name in ("first_activated_at", "last_current_at"):
         other = version("v4", S.DRAINING, **{name: ago(10 * MINUTE)})
@@ -216,7 +210,7 @@ def test_retired_worker_stays_so_until_a_version_gets_traffic() -> None:
 
 def test_retirement_that_took_no_traffic_away_stops_nothing() -> None:
     target = version("v3", metadata={"twgen.io/retired": mark(20 * MINUTE)})
-    plan = routed(target, routing("v1"), (version("v1", S.CURRENT),))
+    plan = routed(target, routing("v1"))
     assert (plan.reason, plan.action) == (Reason.FIRST_STEP, RoutingAction.SET_RAMP)
 
 
@@ -230,10 +224,10 @@ def test_steps_edited_in_mid_ramp_give_nothing_that_their_gate_has_not_allowed(
     spec = replace(RAMPS, rollout=replace(RAMPS.rollout, steps=steps), policy=policy)
     target = version("v3", S.RAMPING, metadata={"twgen.io/moved-by": mark(percentage=live_percentage)})
     traffic = routing("v1", ("v3", live_percentage), age=age)
-    plan = routed(target, traffic, (version("v1", S.CURRENT),), spec)
+    plan = routed(target, traffic, spec=spec)
     is_early = live_percentage and age < DAY
     assert plan.reason is (Reason.RAMP_PAUSED if is_early else Reason.GATE_RUNNING)
-    found = situation(temporal(version("v1", S.CURRENT), target, traffic=traffic), [live("v1"), live("v3")])
+    found = serving(temporal(OLD, target, traffic=traffic))
     with pytest.raises(Exception, match="its gate SmokeAt50 before 50% has not passed"):
         promote(target_in(found, spec), full=False, skip_gate=False)
 
@@ -242,11 +236,11 @@ def test_share_that_somebody_else_gave_passes_the_gates_below_it_first() -> None
     policy = replace(RAMPS.policy, steps=(PolicyStep(5, gate="SmokeAt5"),))
     spec = replace(RAMPS, policy=policy)
     target = version("v3", S.RAMPING)
-    plan = routed(target, routing("v1", ("v3", 25)), (version("v1", S.CURRENT),), spec)
+    plan = routed(target, routing("v1", ("v3", 25)), spec=spec)
     assert plan.reason is Reason.GATE_RUNNING
     moved = mark(percentage=25, gates=["SmokeAt5@5"], stay=format_time(ago(DAY)))
     given = replace(target, metadata={"twgen.io/moved-by": moved})
-    plan = routed(given, routing("v1", ("v3", 25)), (version("v1", S.CURRENT),), spec)
+    plan = routed(given, routing("v1", ("v3", 25)), spec=spec)
     assert plan.action is RoutingAction.SET_CURRENT
 
 

@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    RAMPS,
-    live,
-    mark,
-    planned,
-    routing,
-    situation,
-    target_in,
-    temporal,
-    version,
-)
+from tests.planning.situations import RAMPS, mark, planned, routing, serving, target_in, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
@@ -50,7 +40,7 @@ def world_at(percentage: float, age: timedelta, **facts: Any) -> Any:
     told: dict[str, Any] = {"metadata": {}, "created_at": NOW - DAY} | facts
     target = version(status=VersionStatus.RAMPING if percentage else VersionStatus.INACTIVE, **told)
     traffic = routing("v1", ("v3", percentage) if percentage else None, age=age)
-    return situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
+    return serving(temporal(OLD, target, traffic=traffic))
 
 
 def at(percentage: float, age: timedelta, spec: WorkerSpec = GATED, **facts: Any) -> WorkerPlan:
@@ -87,9 +77,8 @@ def test_gate_of_a_step_that_fails_takes_the_ramp_back_until_a_retry_begins_it_a
     runs = (run(GateStatus.FAILED),)
     failed = at(5, HOUR, gate_runs=runs)
     assert (failed.routing.reason, failed.routing.phase) == (Reason.STEP_GATE_FAILED, Phase.MOVING)
-    assert (
-        failed.routing.because == f"the gate SmokeAt25 before 25% on task queue main ended as Failed: {AT_25}"
-    )
+    because = f"the gate SmokeAt25 before 25% on task queue main ended as Failed: {AT_25}"
+    assert failed.routing.because == because
     marks = dict(failed.routing.marks)
     assert marks.keys() == {MarkKey.ABORTED, MarkKey.GATE_ATTEMPT}
     marked = at(5, HOUR, gate_runs=runs, metadata=marks)
@@ -135,10 +124,8 @@ def test_gate_of_the_first_step_passes_beside_that_of_the_spec() -> None:
 
 def test_person_who_promotes_before_the_gate_of_the_next_step_has_passed_must_say_so() -> None:
     target = target_at(5, MINUTE)
-    with pytest.raises(
-        NegativeAnswer,
-        match="its gate SmokeAt25 before 25% has not passed; to continue without it, use --skip-gate",
-    ):
+    lacks = "its gate SmokeAt25 before 25% has not passed; to continue without it, use --skip-gate"
+    with pytest.raises(NegativeAnswer, match=lacks):
         promote(target, full=False, skip_gate=False)
     skipped = promote(target, full=False, skip_gate=True)
     assert skipped.change
@@ -146,10 +133,9 @@ def test_person_who_promotes_before_the_gate_of_the_next_step_has_passed_must_sa
     passed = mark(percentage=25, gates=["SmokeAt25@25"], stay=format_time(ago(MINUTE)))
     moved = target_at(25, MINUTE, metadata={MarkKey.MOVED_BY: passed})
     assert promote(moved, full=False, skip_gate=False).change, "it is behind that gate"
-    with pytest.raises(NegativeAnswer, match="before 25%"):
-        promote(target_at(25, MINUTE), full=False, skip_gate=False)
-    with pytest.raises(NegativeAnswer, match="before 25%"):
-        promote(target_at(0, HOUR), full=True, skip_gate=False)
+    for percentage, full in ((25, False), (0, True)):
+        with pytest.raises(NegativeAnswer, match="before 25%"):
+            promote(target_at(percentage, MINUTE), full=full, skip_gate=False)
 
 
 def test_runs_of_the_gate_of_the_next_step_are_read_before_its_pause_is_over() -> None:

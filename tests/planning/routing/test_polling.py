@@ -14,12 +14,12 @@ from tests.planning.situations import (
     planned,
     routed,
     routing,
+    serving,
     situation,
     target_in,
     temporal,
     version,
 )
-from tests.planning.situations import temporal as says_temporal
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import NOW, with_policy
 from twgen.model.plan import Phase, RoutingAction
@@ -35,7 +35,7 @@ from twgen.planning.routing.polling import may_be_called
 
 S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * 24 * HOUR))
-KNOWN = says_temporal(OLD, traffic=routing("v1"))
+KNOWN = temporal(OLD, traffic=routing("v1"))
 UNREAD, AVAILABLE = None, [live("v3")]
 NOBODY = "Temporal does not know it yet: none of its workers has polled"
 TAKES_NAME = "does the worker take its deployment name, shop/payments, from TEMPORAL_DEPLOYMENT_NAME?"
@@ -51,9 +51,7 @@ def because(
     *others: OtherWorker,
     spec: WorkerSpec = SPEC,
 ) -> str:
-    found = situation(says, deployments)
-    workers = {key: replace(one, other_workers=others) for key, one in found.workers.items()}
-    plan = routed(replace(found, workers=workers), spec)
+    plan = routed(situation(says, deployments, other_workers=others), spec)
     assert (plan.phase, plan.reason) == (Phase.WAITING, "WaitingForRegistration")
     return plan.because
 
@@ -63,10 +61,8 @@ def test_wait_without_anything_to_see_asks_nothing_of_pods_that_nobody_knows_of(
 
 
 def test_target_whose_pods_crash_between_two_moments_of_being_available_is_said_to_crash() -> None:
-    found = situation(KNOWN, AVAILABLE)
     problem = "crashes (Error, exit code 1)"
-    workers = {key: replace(one, pod_problems={"v3": problem}) for key, one in found.workers.items()}
-    plan = routed(replace(found, workers=workers), SPEC)
+    plan = routed(situation(KNOWN, AVAILABLE, pod_problems={"v3": problem}))
     assert plan.because.startswith(f"{NOBODY}, and its newest Pod {problem}: does the worker ")
 
 
@@ -119,7 +115,7 @@ def test_version_that_polls_in_place_of_the_target_is_told(
     deployments: list[dict[str, Any]] | None, age: timedelta, *, is_told: bool
 ) -> None:
     typo = version("v3-typo", created_at=ago(age))
-    text = because(says_temporal(OLD, typo, traffic=routing("v1")), deployments)
+    text = because(temporal(OLD, typo, traffic=routing("v1")), deployments)
     question = "does the worker take its build ID, v3, from TEMPORAL_WORKER_BUILD_ID?"
     assert (f"; v3-typo has polled instead: {question}" in text) is is_told
 
@@ -130,29 +126,18 @@ def test_question_names_the_variables_that_the_policy_has_for_older_workers() ->
     assert "the build ID from WORKER_BUILD_ID?" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "may_be"),
-    [
-        ("orders", True),
-        ("Orders_Worker", True),
-        ("order", True),
-        ("SHOP/Orders", True),
-        ("shop/orders", False),
-        ("shop/orders-eu", False),
-        ("staging/orders", False),
-        ("billing", False),
-        ("-", False),
-    ],
-)
-def test_worker_deployment_may_be_the_worker_when_it_is_called_alike(name: str, *, may_be: bool) -> None:
-    assert may_be_called(name, "shop/orders") is may_be
+def test_worker_deployment_may_be_the_worker_when_it_is_called_alike() -> None:
+    alike, other = (
+        {"orders", "Orders_Worker", "order", "SHOP/Orders"},
+        {"shop/orders", "shop/orders-eu", "staging/orders", "billing", "-"},
+    )
+    assert {name for name in alike | other if may_be_called(name, "shop/orders")} == alike
 
 
-def lacking(*queues: TaskQueue, age: timedelta = DAY) -> World:
+def lacking(*queues: TaskQueue, age: timedelta = DAY, **facts: Any) -> World:
     """The target polls MAIN, and the current version these queues too."""
-    current = version("v1", VersionStatus.CURRENT, created_at=ago(9 * DAY), task_queues=(MAIN, *queues))
-    says = temporal(current, version(created_at=ago(age)), traffic=routing("v1"))
-    return situation(says, [live("v3"), live("v1")])
+    current = replace(OLD, task_queues=(MAIN, *queues))
+    return serving(temporal(current, version(created_at=ago(age)), traffic=routing("v1"), **facts))
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
@@ -177,21 +162,21 @@ def test_silent_queue_of_a_process_that_is_gone_keeps_no_target_from_its_traffic
     assert routed(situation(says, None)).action is MOVES
 
 
+EARLY = 5 * MINUTE - SECOND
+
+
 @pytest.mark.parametrize(
     ("has_tasks", "age", "moves"),
     [
         (False, DAY, True),
         (False, 5 * MINUTE, True),
-        (False, 5 * MINUTE - SECOND, False),
+        (False, EARLY, False),
         (True, DAY, False),
         (None, DAY, False),
     ],
 )
 def test_queue_without_tasks_holds_the_target_up_for_its_first_minutes_alone(
-    age: timedelta,
-    *,
-    has_tasks: bool | None,
-    moves: bool,
+    age: timedelta, *, has_tasks: bool | None, moves: bool
 ) -> None:
     plan = planned(lacking(replace(REPORTS, has_tasks=has_tasks), age=age))
     assert (plan.routing.action is MOVES) == moves
@@ -202,13 +187,7 @@ def test_queue_without_tasks_holds_the_target_up_for_its_first_minutes_alone(
 
 
 def test_rollout_of_another_manager_is_not_said_to_go_on_without_a_queue() -> None:
-    world = lacking(replace(REPORTS, has_tasks=False))
-    workers = {
-        key: replace(one, temporal=replace(one.temporal, manager_identity="somebody"))
-        for key, one in world.workers.items()
-        if one.temporal
-    }
-    plan = planned(replace(world, workers=workers))
+    plan = planned(lacking(replace(REPORTS, has_tasks=False), manager_identity="somebody"))
     assert (plan.routing.reason, plan.versions.warnings) == (RoutingReason.FOREIGN_MANAGER, ())
 
 
@@ -238,9 +217,7 @@ def test_queue_beside_those_that_the_policy_names_holds_the_target_up_as_ever() 
     assert not planned(lacking(), IGNORING).routing.ignores_missing_queues
 
 
-def test_queues_are_asked_for_tasks_where_the_target_lacks_them_and_for_pollers_where_anybody_may_poll() -> (
-    None
-):
+def test_queues_that_the_target_lacks_are_asked_for_tasks_and_those_of_anybody_for_pollers() -> None:
     world = worker_world(SPEC, lacking(REPORTS, COMMANDS))
     reads = further_reads(SPEC, world, NOW, for_routing=True)
     assert reads.tasks_of == (("v1", REPORTS),)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.planning.situations import RAMPS, live, routing, situation, temporal, version
+from tests.planning.situations import RAMPS, routing, serving, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, with_policy
 from twgen.errors import NegativeAnswer
@@ -27,11 +27,16 @@ S = VersionStatus
 READY = temporal(version("v1", S.CURRENT), version("v3"), traffic=routing("v1"))
 FAILED = ReplayRun(ReplayState.FAILED, "payments-replay-1", "BackoffLimitExceeded")
 LOOK = (
-    "`kubectl logs job/payments-replay-1 -n shop --all-containers` shows which histories failed; to"
+    "payments-replay-1 (BackoffLimitExceeded);"
+    " `kubectl logs job/payments-replay-1 -n shop --all-containers` shows which histories failed; to"
     " continue, run `twgen retry` or commit a new build"
 )
 NO_JOB = "it has no Job: set rollout.image in the OperatorConfig, and apply the output of `twgen render`"
-PASSED = ReplayRun(ReplayState.PASSED, "payments-replay-1")
+UNREAD = "the cluster was not read, so its Jobs are unknown"
+PASSED, RUNNING = (ReplayRun(state, FAILED.job) for state in (ReplayState.PASSED, ReplayState.RUNNING))
+MISSING = ReplayRun(ReplayState.MISSING)
+SUSPENDED = ReplayRun(ReplayState.MISSING, FAILED.job, f"Job {FAILED.job} is suspended")
+MOVED = temporal(version("v1", S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
 
 
 def spec_of(before: ReplayBefore = ReplayBefore.RAMP) -> WorkerSpec:
@@ -40,7 +45,7 @@ def spec_of(before: ReplayBefore = ReplayBefore.RAMP) -> WorkerSpec:
 
 
 def world_of(run: ReplayRun | None, says: WorkerDeployment = READY) -> WorkerWorld:
-    return replace(worker_world(RAMPS, situation(says, [live("v1"), live("v3")])), replay=run)
+    return replace(worker_world(RAMPS, serving(says)), replay=run)
 
 
 def target(run: ReplayRun | None, says: WorkerDeployment = READY, spec: WorkerSpec | None = None) -> Target:
@@ -57,36 +62,11 @@ def routed(
     ("run", "reason", "phase", "because"),
     [
         (PASSED, Reason.FIRST_STEP, Phase.MOVING, "it can take its first share of the traffic"),
-        (
-            ReplayRun(ReplayState.RUNNING, "payments-replay-1"),
-            Reason.REPLAY_RUNNING,
-            Phase.WAITING,
-            "its replay is running: Job payments-replay-1",
-        ),
-        (
-            ReplayRun(ReplayState.MISSING),
-            Reason.REPLAY_MISSING,
-            Phase.BLOCKED,
-            f"its replay has not begun: {NO_JOB}",
-        ),
-        (
-            ReplayRun(ReplayState.MISSING, "payments-replay-1", "Job payments-replay-1 is suspended"),
-            Reason.REPLAY_MISSING,
-            Phase.BLOCKED,
-            "its replay has not begun: Job payments-replay-1 is suspended",
-        ),
-        (
-            None,
-            Reason.REPLAY_MISSING,
-            Phase.BLOCKED,
-            "its replay has not begun: the cluster was not read, so its Jobs are unknown",
-        ),
-        (
-            FAILED,
-            Reason.REPLAY_FAILED,
-            Phase.BLOCKED,
-            f"its replay failed: Job payments-replay-1 (BackoffLimitExceeded); {LOOK}",
-        ),
+        (RUNNING, Reason.REPLAY_RUNNING, Phase.WAITING, f"its replay is running: Job {PASSED.job}"),
+        (MISSING, Reason.REPLAY_MISSING, Phase.BLOCKED, f"its replay has not begun: {NO_JOB}"),
+        (SUSPENDED, Reason.REPLAY_MISSING, Phase.BLOCKED, f"its replay has not begun: {SUSPENDED.because}"),
+        (None, Reason.REPLAY_MISSING, Phase.BLOCKED, f"its replay has not begun: {UNREAD}"),
+        (FAILED, Reason.REPLAY_FAILED, Phase.BLOCKED, f"its replay failed: Job {LOOK}"),
     ],
 )
 def test_first_share_waits_for_the_replay(
@@ -98,7 +78,7 @@ def test_first_share_waits_for_the_replay(
 
 def test_job_may_come_some_minutes_after_its_version() -> None:
     young = temporal(version("v1", S.CURRENT), version("v3", created_at=ago(MINUTE)), traffic=routing("v1"))
-    plan = routed(ReplayRun(ReplayState.MISSING), young)
+    plan = routed(MISSING, young)
     due = NOW + 4 * MINUTE
     assert (plan.reason, plan.phase, plan.due_at) == (Reason.REPLAY_MISSING, Phase.WAITING, due)
 
@@ -107,21 +87,14 @@ def test_ramp_and_rollback_and_what_only_moves_wait_for_none() -> None:
     ramps = temporal(version("v1", S.CURRENT), version("v3", S.RAMPING), traffic=routing("v1", ("v3", 5)))
     assert routed(FAILED, ramps).reason is Reason.NEXT_STEP
     assert routed(FAILED, before=ReplayBefore.MOVE).reason is Reason.FIRST_STEP
-    left = version(
-        "v3",
-        S.DRAINING,
-        created_at=ago(9 * DAY),
-        last_current_at=ago(2 * DAY),
-        last_deactivated_at=ago(HOUR / 2),
-    )
+    was_current = {"last_current_at": ago(2 * DAY), "last_deactivated_at": ago(HOUR / 2)}
+    left = version("v3", S.DRAINING, created_at=ago(9 * DAY), **was_current)
     back = temporal(version("v4", S.CURRENT), left, traffic=routing("v4", age=HOUR / 2))
     assert routed(FAILED, back).reason is Reason.ROLLBACK
 
 
 def test_person_goes_on_without_it_by_name_alone() -> None:
-    with pytest.raises(
-        NegativeAnswer, match="its replay has not passed; to continue without it, use --skip-gate"
-    ):
+    with pytest.raises(NegativeAnswer, match="its replay has not passed; to continue without it, use --skip"):
         promote(target(FAILED), full=False, skip_gate=False)
     done = promote(target(FAILED), full=False, skip_gate=True)
     assert done.will == "send 5% of the new workflows to v3, without its replay"
@@ -152,9 +125,8 @@ def test_replay_that_is_older_than_another_version_tells_nothing_of_it_and_may_b
 
 
 def test_replay_before_a_move_is_begun_again_when_it_failed_though_its_target_is_current() -> None:
-    current = temporal(version("v1", S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
     for before in (ReplayBefore.MOVE, ReplayBefore.BOTH):
-        done = retry(target(FAILED, current, spec_of(before)))
+        done = retry(target(FAILED, MOVED, spec_of(before)))
         assert (done.will, done.replays) == ("replay histories on it again", True)
 
 
@@ -174,25 +146,22 @@ def test_other_code_or_other_histories_are_another_replay() -> None:
 
 
 def test_it_is_read_where_it_decides() -> None:
-    current = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
-
     def is_read(before: ReplayBefore, says: WorkerDeployment, *, for_routing: bool = True) -> bool:
         return further_reads(spec_of(before), world_of(None, says), NOW, for_routing=for_routing).replay
 
     assert is_read(ReplayBefore.RAMP, READY)
     assert not is_read(ReplayBefore.RAMP, READY, for_routing=False)
-    assert not is_read(ReplayBefore.RAMP, current)
-    assert is_read(ReplayBefore.MOVE, current)
+    assert not is_read(ReplayBefore.RAMP, MOVED)
+    assert is_read(ReplayBefore.MOVE, MOVED)
 
 
 def test_workflows_move_to_a_version_that_has_replayed_them() -> None:
-    says = temporal(version("v1", S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
     move = DrainingAction(BatchAction.MOVE)
-    assert batch_of(target(PASSED, says, spec_of(ReplayBefore.MOVE)), "v1", move).what.to_build_id == "v3"
+    assert batch_of(target(PASSED, MOVED, spec_of(ReplayBefore.MOVE)), "v1", move).what.to_build_id == "v3"
     for run, spec, why in (
         (FAILED, spec_of(ReplayBefore.BOTH), "its replay failed: Job payments-replay-1"),
         (None, spec_of(ReplayBefore.BOTH), "the cluster was not read"),
         (PASSED, spec_of(), "its policy has no replay with `when: BeforeMove`"),
     ):
         with pytest.raises(NegativeAnswer, match=f"these workflows were not replayed on v3.*{why}"):
-            batch_of(target(run, says, spec), "v1", move)
+            batch_of(target(run, MOVED, spec), "v1", move)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import (
-    NOW,
     SPEC,
     live,
     planned,
     routed,
     routing,
+    serving,
     situation,
     target_in,
     temporal,
@@ -33,12 +33,18 @@ NEWER = version("v4", S.CURRENT, created_at=ago(HOUR))
 REPLACED = {"created_at": ago(9 * DAY), "first_activated_at": ago(8 * DAY), "last_current_at": ago(8 * DAY)}
 
 
-def world(target: Version, *, replaced: timedelta, server: str = "1.32.0", **traffic: Any) -> World:
+def world(
+    target: Version,
+    *,
+    replaced: timedelta,
+    server: str = "1.32.0",
+    clocks_apart: timedelta = timedelta(),
+    **traffic: Any,
+) -> World:
     """Another version is current since the time at which the target was replaced."""
-    says = temporal(
-        target, NEWER, traffic=replace(routing("v4", age=replaced), **traffic), server_version=server
-    )
-    return situation(says, [live("v3"), live("v4")])
+    traffic_now = replace(routing("v4", age=replaced), **traffic)
+    says = temporal(target, NEWER, traffic=traffic_now, server_version=server)
+    return serving(says, "v3", "v4", clocks_apart=clocks_apart)
 
 
 def is_rollback(found: World) -> bool:
@@ -67,48 +73,39 @@ def test_person_who_promotes_a_rollback_is_asked_for_no_gate_either() -> None:
     assert change.action is RoutingAction.SET_CURRENT
 
 
-@pytest.mark.parametrize(("left", "expected"), [(HOUR, True), (HOUR + SECOND, False)])
-def test_rollback_ends_with_its_window(left: timedelta, *, expected: bool) -> None:
-    assert is_rollback(world(was_current(left), replaced=left)) is expected
+@pytest.mark.parametrize(
+    ("left", "facts", "replaced", "expected"),
+    [
+        pytest.param(HOUR, {}, HOUR, True, id="at the end of its window"),
+        pytest.param(HOUR + SECOND, {}, HOUR + SECOND, False, id="after its window"),
+        pytest.param(HOUR, {"last_current_at": ago(-5 * MINUTE)}, HOUR, True, id="by a clock that is ahead"),
+        pytest.param(HOUR, {"last_current_at": ago(-5 * MINUTE - SECOND)}, HOUR, False, id="in the future"),
+        pytest.param(9 * MINUTE, {"last_current_at": ago(10 * MINUTE)}, HOUR / 2, True, id="current lately"),
+        pytest.param(20 * MINUTE, {}, 20 * MINUTE + 5 * SECOND, True, id="it was replaced as it left"),
+        pytest.param(20 * MINUTE, {}, 20 * MINUTE + 6 * SECOND, False, id="only a ramp of it ended"),
+        pytest.param(MINUTE, {"last_current_at": None}, MINUTE, False, id="it was never current"),
+        pytest.param(MINUTE, {"created_at": ago(MINUTE)}, MINUTE, False, id="newer than the current one"),
+        pytest.param(MINUTE, {"created_at": None}, MINUTE, False, id="of unknown age"),
+        pytest.param(MINUTE, {"metadata": {"twgen.io/aborted": {"by": "ana"}}}, MINUTE, False, id="aborted"),
+        pytest.param(MINUTE, {"task_queues": (ONLY_BILLING,)}, MINUTE, True, id="it lacks a task queue"),
+    ],
+)
+def test_version_that_was_current_comes_back_at_once_or_takes_the_steps(
+    left: timedelta, facts: dict[str, Any], replaced: timedelta, *, expected: bool
+) -> None:
+    assert is_rollback(world(was_current(left, **facts), replaced=replaced)) is expected
 
 
 def test_rollback_ends_with_its_window_by_the_fastest_clock_that_was_heard() -> None:
-    found = world(was_current(30 * MINUTE), replaced=30 * MINUTE)
-    (key, known), *_ = found.workers.items()
-    for apart, expected in ((30 * MINUTE, True), (30 * MINUTE + SECOND, False)):
-        doubtful = replace(found, workers={key: replace(known, clocks_apart=apart)})
-        assert is_rollback(doubtful) is expected
-
-
-@pytest.mark.parametrize(("ahead", "expected"), [(5 * MINUTE, True), (5 * MINUTE + SECOND, False)])
-def test_version_that_was_current_in_the_future_takes_the_steps(ahead: timedelta, *, expected: bool) -> None:
-    assert is_rollback(world(was_current(HOUR, last_current_at=NOW + ahead), replaced=HOUR)) is expected
-
-
-def test_version_that_became_current_lately_comes_back_at_once() -> None:
-    lately = was_current(9 * MINUTE, last_current_at=ago(10 * MINUTE))
-    assert is_rollback(world(lately, replaced=30 * MINUTE))
-
-
-@pytest.mark.parametrize(("apart", "expected"), [(5 * SECOND, True), (6 * SECOND, False)])
-def test_only_a_replacement_counts_and_not_the_end_of_a_ramp(apart: timedelta, *, expected: bool) -> None:
-    left = 20 * MINUTE
-    assert is_rollback(world(was_current(left), replaced=left + apart)) is expected
+    for apart, expected in ((HOUR / 2, True), (HOUR / 2 + SECOND, False)):
+        found = world(was_current(HOUR / 2), replaced=HOUR / 2, clocks_apart=apart)
+        assert is_rollback(found) is expected
 
 
 def test_version_replaced_by_one_that_was_replaced_itself_comes_back_at_once() -> None:
     between = version("v2", S.DRAINING, last_current_at=ago(30 * MINUTE))
     says = temporal(was_current(30 * MINUTE), between, NEWER, traffic=routing("v4", age=10 * MINUTE))
-    assert is_rollback(situation(says, [live("v3")]))
-
-
-def test_version_that_was_never_current_takes_the_steps() -> None:
-    assert not is_rollback(world(was_current(MINUTE, last_current_at=None), replaced=MINUTE))
-
-
-def test_version_newer_than_the_current_one_takes_the_steps() -> None:
-    a_person_went_back = was_current(MINUTE, created_at=ago(MINUTE))
-    assert not is_rollback(world(a_person_went_back, replaced=MINUTE))
+    assert is_rollback(serving(says, "v3"))
 
 
 @pytest.mark.parametrize(
@@ -129,10 +126,8 @@ def test_server_that_does_not_tell_when_a_version_was_current(
 
 
 def test_rollback_does_not_wait_for_a_routing_update() -> None:
-    found = world(
-        was_current(MINUTE), replaced=MINUTE, update_state=UpdateState.IN_PROGRESS, changed_at=ago(MINUTE)
-    )
-    assert is_rollback(found)
+    update: dict[str, Any] = {"update_state": UpdateState.IN_PROGRESS, "changed_at": ago(MINUTE)}
+    assert is_rollback(world(was_current(MINUTE), replaced=MINUTE, **update))
 
 
 def test_rollback_waits_until_it_serves() -> None:
@@ -152,12 +147,7 @@ def test_rollback_waits_until_it_serves() -> None:
 def test_unknown_current_version_makes_no_rollback(current: str | None) -> None:
     ageless = version("ageless", S.CURRENT, created_at=None)
     says = temporal(was_current(5 * MINUTE), ageless, traffic=routing(current, age=5 * MINUTE))
-    found = situation(says, [live("v3"), live("ageless")])
-    assert routed(found, STEPWISE).reason != "Rollback"
-
-
-def test_target_without_an_age_is_no_rollback() -> None:
-    assert not is_rollback(world(was_current(MINUTE, created_at=None), replaced=MINUTE))
+    assert routed(serving(says, "v3", "ageless"), STEPWISE).reason != "Rollback"
 
 
 @pytest.mark.parametrize(
@@ -174,17 +164,8 @@ def test_rollback_warns_of_auto_upgrade_workflows_on_the_newer_version(
 ) -> None:
     newer = replace(NEWER, auto_upgrade_workflows=counted)
     says = temporal(was_current(5 * MINUTE), newer, traffic=routing("v4", age=5 * MINUTE))
-    warnings = planned(situation(says, [live("v3"), live("v4")]), STEPWISE).versions.warnings
+    warnings = planned(serving(says, "v3", "v4"), STEPWISE).versions.warnings
     assert bool(warnings) is bool(said)
     assert all(
         text.startswith(f"the rollback moves {said} back to the older code of v3") for text in warnings
     )
-
-
-def test_aborted_version_does_not_come_back() -> None:
-    aborted = was_current(MINUTE, metadata={"twgen.io/aborted": {"by": "a person"}})
-    assert not is_rollback(world(aborted, replaced=MINUTE))
-
-
-def test_missing_task_queue_does_not_hold_up_a_rollback() -> None:
-    assert is_rollback(world(was_current(MINUTE, task_queues=(ONLY_BILLING,)), replaced=MINUTE))

@@ -16,12 +16,14 @@ from twgen.model.temporal import RampingVersion
 from twgen.simulating.worker import SimulatedWorker
 
 
-def started(held: frozenset[str] = frozenset()) -> SimulatedWorker:
-    """A worker whose first version has been current for a day."""
+def started(*deploys: str, held: frozenset[str] = frozenset()) -> SimulatedWorker:
+    """A worker whose first version has been current for a day, with these deployed since."""
     spec = replace(a_spec(), build_id="v1", rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
     worker = a_worker(spec, held=held)
     settle(worker, MINUTE)
     wait(worker, DAY)
+    for build_id in deploys:
+        deploy(worker, build_id)
     return worker
 
 
@@ -40,8 +42,7 @@ def settle(worker: SimulatedWorker, interval: timedelta, most: int = 2000) -> li
 
 
 def test_rollout_takes_every_step_for_its_time() -> None:
-    worker = started()
-    deploy(worker, "v2")
+    worker = started("v2")
     happened = settle(worker, MINUTE)
     assert [what for _, what in happened] == ["SetRamp 5", "SetRamp 33.3", "SetRamp 75", "SetCurrent"]
     times = [when for when, _ in happened]
@@ -51,15 +52,13 @@ def test_rollout_takes_every_step_for_its_time() -> None:
 
 
 def test_rollout_that_is_looked_at_rarely_skips_no_step() -> None:
-    worker = started()
-    deploy(worker, "v2")
+    worker = started("v2")
     happened = settle(worker, timedelta(hours=5))
     assert [what for _, what in happened] == ["SetRamp 5", "SetRamp 33.3", "SetRamp 75", "SetCurrent"]
 
 
 def test_ramp_set_by_hand_goes_back_to_the_step_below() -> None:
-    worker = started()
-    deploy(worker, "v2")
+    worker = started("v2")
     act(worker)
     wait(worker, MINUTE)
     act(worker)
@@ -68,27 +67,17 @@ def test_ramp_set_by_hand_goes_back_to_the_step_below() -> None:
     assert settle(worker, MINUTE)[0][1] == "SetRamp 33.3"
 
 
-def test_revert_within_the_window_is_at_once() -> None:
-    worker = started()
-    deploy(worker, "v2")
+@pytest.mark.parametrize(("minutes", "first"), [(20, "SetCurrent"), (120, "SetRamp 5")])
+def test_revert_within_the_window_is_at_once_and_after_it_takes_the_steps(minutes: int, first: str) -> None:
+    worker = started("v2")
     settle(worker, MINUTE)
-    wait(worker, timedelta(minutes=20))
+    wait(worker, minutes * MINUTE)
     deploy(worker, "v1")
-    assert [what for _, what in settle(worker, MINUTE)] == ["SetCurrent"]
-
-
-def test_revert_after_the_window_takes_the_steps() -> None:
-    worker = started()
-    deploy(worker, "v2")
-    settle(worker, MINUTE)
-    wait(worker, timedelta(hours=2))
-    deploy(worker, "v1")
-    assert settle(worker, MINUTE)[0][1] == "SetRamp 5"
+    assert settle(worker, MINUTE)[0][1] == first
 
 
 def test_old_version_goes_in_two_steps_after_its_delays() -> None:
-    worker = started()
-    deploy(worker, "v2")
+    worker = started("v2")
     settle(worker, MINUTE)
     seen = []
     for _ in range(30):
@@ -121,7 +110,7 @@ def test_version_that_holds_workflows_never_loses_its_pods() -> None:
 def test_any_sequence_of_deploys_settles_and_strands_nothing(
     strategy: Strategy, deploys: list[str], held: frozenset[str], minutes: int
 ) -> None:
-    worker = started(held)
+    worker = started(held=held)
     worker.spec = replace(worker.spec, rollout=Rollout(strategy, STEPS))
     ever_current: set[str] = {"v1"}
     for build_id in deploys:

@@ -34,65 +34,41 @@ def condition(**status: Any) -> dict[str, Any]:
     return manifest
 
 
+UNAVAILABLE = "its Deployment is not available yet"
+SILENT = "none of its workers polls task queue main"
+UNREAD = "the cluster was not read, and Temporal lists no poller of it on task queue main"
+NOTHING_READ = "neither the cluster nor its {} were read, so it is unknown whether it serves"
+UNVERSIONED = ", but a worker without a version does: does the worker turn versioning on in its SDK?"
+PODS, BESIDE_ANOTHER = [live("v3")], silent(unversioned_pollers=True)
+
+
 @pytest.mark.parametrize(
-    ("deployments", "queues", "because"),
+    ("deployments", "queue", "because"),
     [
-        pytest.param([], (MAIN,), "it has no Deployment yet", id="gone"),
-        pytest.param([live("v3", 0)], (MAIN,), "its Deployment has zero replicas", id="at zero"),
+        pytest.param([], MAIN, "it has no Deployment yet", id="gone"),
+        pytest.param([live("v3", 0)], MAIN, "its Deployment has zero replicas", id="at zero"),
         pytest.param(
             [condition(conditions=[{"type": "Available", "status": "False"}])],
-            (MAIN,),
-            "its Deployment is not available yet",
+            MAIN,
+            UNAVAILABLE,
             id="unavailable",
         ),
+        pytest.param([condition(observedGeneration=0)], MAIN, UNAVAILABLE, id="just changed"),
+        pytest.param([condition(availableReplicas=0)], MAIN, UNAVAILABLE, id="no Pod"),
+        pytest.param(PODS, silent(), SILENT, id="silent"),
         pytest.param(
-            [condition(observedGeneration=0)],
-            (MAIN,),
-            "its Deployment is not available yet",
-            id="just changed",
+            PODS, BESIDE_ANOTHER, f"{SILENT}{UNVERSIONED}", id="silent beside one without a version"
         ),
-        pytest.param(
-            [condition(availableReplicas=0)], (MAIN,), "its Deployment is not available yet", id="no Pod"
-        ),
-        pytest.param([live("v3")], (silent(),), "none of its workers polls task queue main", id="silent"),
-        pytest.param(
-            [live("v3")],
-            (silent(unversioned_pollers=True),),
-            "none of its workers polls task queue main, but a worker without a version does: does the worker"
-            " turn versioning on in its SDK?",
-            id="silent beside one without a version",
-        ),
-        pytest.param(
-            None,
-            (silent(),),
-            "the cluster was not read, and Temporal lists no poller of it on task queue main",
-            id="silent, of an unread cluster",
-        ),
-        pytest.param(
-            None,
-            (silent(unversioned_pollers=True),),
-            "the cluster was not read, and Temporal lists no poller of it on task queue main, but a worker"
-            " without a version does: does the worker turn versioning on in its SDK?",
-            id="silent, cluster not read",
-        ),
-        pytest.param(
-            None,
-            (silent(pollers=None),),
-            "neither the cluster nor its pollers were read, so it is unknown whether it serves",
-            id="nothing read",
-        ),
-        pytest.param(
-            None,
-            None,
-            "neither the cluster nor its task queues were read, so it is unknown whether it serves",
-            id="nothing known",
-        ),
+        pytest.param(None, silent(), UNREAD, id="silent, of an unread cluster"),
+        pytest.param(None, BESIDE_ANOTHER, f"{UNREAD}{UNVERSIONED}", id="silent, cluster not read"),
+        pytest.param(None, silent(pollers=None), NOTHING_READ.format("pollers"), id="nothing read"),
+        pytest.param(None, None, NOTHING_READ.format("task queues"), id="nothing known"),
     ],
 )
 def test_target_that_does_not_serve_waits(
-    deployments: list[dict[str, Any]] | None, queues: tuple[TaskQueue, ...] | None, because: str
+    deployments: list[dict[str, Any]] | None, queue: TaskQueue | None, because: str
 ) -> None:
-    says = temporal(OLD, version(task_queues=queues), traffic=routing("v1"))
+    says = temporal(OLD, version(task_queues=queue and (queue,)), traffic=routing("v1"))
     plan = routed(situation(says, deployments))
     assert plan.phase is Phase.WAITING
     assert plan.because == because
@@ -144,10 +120,8 @@ REPLACED = condition(replicas=4, updatedReplicas=1, availableReplicas=3)
 def test_target_whose_new_pods_never_came_up_takes_no_more_traffic_by_its_older_ones() -> None:
     says = temporal(OLD, version(), traffic=routing("v1"))
     plan = routed(situation(says, [REPLACED]))
-    assert (plan.action, plan.because) == (
-        RoutingAction.NONE,
-        "its pods are being replaced, and no new pod is available yet",
-    )
+    assert plan.action is RoutingAction.NONE
+    assert plan.because == "its pods are being replaced, and no new pod is available yet"
     assert moves(situation(says, [condition(replicas=4, updatedReplicas=2, availableReplicas=3)]))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import MAIN, SPEC, live, routed, routing, situation, temporal, version
+from tests.planning.situations import MAIN, SPEC, live, routed, routing, serving, situation, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.strategies import NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
@@ -14,6 +14,7 @@ from twgen.model.policy import PolicyStep
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
+    RampingVersion,
     Routing,
     TaskQueue,
     TaskQueueType,
@@ -33,10 +34,6 @@ S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
 SAME_NAME = replace(MAIN, type=TaskQueueType.ACTIVITY)
 ABORTED = {"twgen.io/aborted": {"by": "a person"}}
-
-
-def serving(says: WorkerDeployment | None) -> World:
-    return situation(says, [live("v3"), live("v1")])
 
 
 def after(target: Version, traffic: Routing) -> World:
@@ -98,6 +95,7 @@ def test_ramp_of_an_aborted_target_is_ended_whoever_else_would_be_waited_for(
 
 
 CURRENT_TARGET = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+UNAVAILABLE = {"type": "Available", "status": "False"}
 STALLED = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
 
 
@@ -119,20 +117,20 @@ def test_current_target_without_pods_waits(deployments: list[dict[str, Any]], be
     assert plan.because == because
 
 
-def test_current_target_that_is_paused_by_hand_is_blocked() -> None:
-    paused = live("v3")
-    paused["spec"]["paused"] = True
-    plan = routed(situation(CURRENT_TARGET, [paused]))
+@pytest.mark.parametrize(
+    ("part", "facts", "because"),
+    [
+        ("spec", {"paused": True}, "`kubectl rollout resume deployment/payments-v3 -n shop`"),
+        ("status", {"conditions": [UNAVAILABLE, STALLED]}, "ProgressDeadlineExceeded"),
+    ],
+    ids=["is paused by hand", "cannot progress"],
+)
+def test_current_target_is_blocked_if_its_deployment(part: str, facts: dict[str, Any], because: str) -> None:
+    deployment = live("v3")
+    deployment[part] |= facts
+    plan = routed(situation(CURRENT_TARGET, [deployment]))
     assert plan.phase is Phase.BLOCKED
-    assert "`kubectl rollout resume deployment/payments-v3 -n shop`" in plan.because
-
-
-def test_current_target_whose_deployment_cannot_progress_is_blocked() -> None:
-    stalled = live("v3")
-    stalled["status"]["conditions"] = [{"type": "Available", "status": "False"}, STALLED]
-    plan = routed(situation(CURRENT_TARGET, [stalled]))
-    assert plan.phase is Phase.BLOCKED
-    assert "ProgressDeadlineExceeded" in plan.because
+    assert because in plan.because
 
 
 def test_current_target_at_zero_is_settled_where_its_spec_says_so() -> None:
@@ -175,23 +173,16 @@ def test_target_that_a_full_worker_deployment_refuses_is_told_so(known: int, *, 
     assert ("rejects polls of a new version" in plan.because) is is_full
 
 
-def in_namespace_of(number: int | None, says: WorkerDeployment | None = None) -> World:
-    found = serving(says)
-    return replace(
-        found,
-        workers={key: replace(one, worker_deployments=number) for key, one in found.workers.items()},
-    )
-
-
 @pytest.mark.parametrize("number", [None, 0, 99])
 def test_worker_of_a_namespace_that_has_room_is_asked_about_its_versioning(number: int | None) -> None:
-    assert routed(in_namespace_of(number)) == routed(serving(None))
-    assert "matching.maxDeployments" not in routed(in_namespace_of(number)).because
+    plan = routed(serving(None, worker_deployments=number))
+    assert plan == routed(serving(None))
+    assert "matching.maxDeployments" not in plan.because
 
 
 @pytest.mark.parametrize(("number", "told_as"), [(100, "100"), (240, "240"), (1000, "1000 or more")])
 def test_worker_that_a_full_namespace_may_refuse_is_told_what_to_do(number: int, told_as: str) -> None:
-    plan = routed(in_namespace_of(number))
+    plan = routed(serving(None, worker_deployments=number))
     assert (told(plan), plan.reason) == (WAITS, "WaitingForRegistration")
     begin = "Temporal does not know it yet, although its Deployment is available: its Temporal namespace has"
     assert plan.because.startswith(f"{begin} {told_as} Worker Deployments. At its limit (by default 100)")
@@ -201,7 +192,7 @@ def test_worker_that_a_full_namespace_may_refuse_is_told_what_to_do(number: int,
 
 def test_version_of_a_known_worker_is_kept_out_by_no_limit_of_its_namespace() -> None:
     says = temporal(OLD, traffic=routing("v1"))
-    assert routed(in_namespace_of(100, says)) == routed(serving(says))
+    assert routed(serving(says, worker_deployments=100)) == routed(serving(says))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +258,7 @@ OLD_ACTIVITY = replace(NEW_ACTIVITY, unversioned_pollers=True)
     ],
 )
 def test_first_version(queues: tuple[TaskQueue, ...] | None, expected: tuple[Any, ...]) -> None:
-    found = situation(temporal(version(task_queues=queues)), [live("v3")])
+    found = serving(temporal(version(task_queues=queues)), "v3")
     assert told(routed(found, STEPWISE)) == expected
 
 
@@ -284,14 +275,14 @@ def test_first_version_that_polls_for_activities_alone(
 ) -> None:
     """Its own workflows may be another's still, who polls for them without a version."""
     known = version(created_at=ago(age), task_queues=queues)
-    found = situation(temporal(known), [live("v3")])
+    found = serving(temporal(known), "v3")
     assert told(routed(found, STEPWISE)) == expected
 
 
 @pytest.mark.parametrize("status", [S.RAMPING, S.INACTIVE], ids=["", "although the list lags behind"])
 def test_first_version_that_ramps_already_goes_on(status: VersionStatus) -> None:
     says = temporal(version("v3", status), traffic=routing(None, ("v3", 5)))
-    assert told(routed(situation(says, [live("v3")]), STEPWISE)) == ramp(33.3)
+    assert told(routed(serving(says, "v3"), STEPWISE)) == ramp(33.3)
 
 
 @pytest.mark.parametrize("ramp", [None, ("v3", 5)], ids=["from the start", "in the middle of a ramp"])
@@ -315,26 +306,18 @@ def test_ramp_to_a_version_that_the_spec_no_longer_describes_ends_at_once(
     traffic = routing("v1", ("v2", 75))
     plan = routed(serving(temporal(*versions, traffic=traffic)), spec)
     assert told(plan) == CLEARED
-    assert (
-        plan.because == "the spec no longer describes v2: its share goes back to v1 until v3 can take traffic"
-    )
+    because = "the spec no longer describes v2: its share goes back to v1 until v3 can take traffic"
+    assert plan.because == because
 
 
 @pytest.mark.parametrize(
-    ("facts", "spec"),
-    [
-        pytest.param({"current": live("v1", 0)}, STEPWISE, id="the current one has no pods"),
-        pytest.param({"current": live("v1")}, MANUAL, id="its traffic is a person's"),
-    ],
+    ("pods", "spec"),
+    [(0, STEPWISE), (3, MANUAL)],
+    ids=["the current one has no pods", "its traffic is a person's"],
 )
-def test_ramp_to_a_version_that_the_spec_no_longer_describes_stays_where(
-    facts: dict[str, Any], spec: WorkerSpec
-) -> None:
-    target = version(metadata=facts.get("metadata", {}))
-    says = temporal(OLD, version("v2", S.RAMPING), target, traffic=routing("v1", ("v2", 75)))
-    current = facts.get("current", live("v1"))
-    plan = routed(situation(says, [live("v3", 0), current]), spec)
-    assert plan.action is NONE
+def test_ramp_to_a_version_that_the_spec_no_longer_describes_stays_where(pods: int, spec: WorkerSpec) -> None:
+    says = temporal(OLD, version("v2", S.RAMPING), version(), traffic=routing("v1", ("v2", 75)))
+    assert routed(situation(says, [live("v3", 0), live("v1", pods)]), spec).action is NONE
 
 
 @pytest.mark.parametrize("reads_cluster", [True, False])
@@ -381,20 +364,12 @@ def test_ramp_at(percentage: float, age: timedelta, expected: tuple[Any, ...]) -
     assert told(routed(after(version("v3", S.RAMPING), traffic), STEPWISE)) == expected
 
 
-@pytest.mark.parametrize(
-    "since",
-    [
-        pytest.param("percentage_changed_at", id="the last change of the percentage"),
-        pytest.param("since", id="its own ramp, where another version had the same percentage"),
-    ],
-)
-def test_pause_counts_from(since: str) -> None:
-    traffic = routing("v1", ("v3", 5), age=DAY)
-    assert traffic.ramping
-    later = replace(traffic, ramping=replace(traffic.ramping, **{since: ago(MINUTE)}))
+@pytest.mark.parametrize("times", [(DAY, MINUTE), (MINUTE, DAY)], ids=["its percentage", "its own ramp"])
+def test_pause_counts_from_the_later_change_of(times: tuple[timedelta, timedelta]) -> None:
+    """Another version may have had the same percentage."""
+    later = replace(routing("v1"), ramping=RampingVersion("v3", 5, *map(ago, times)))
     plan = routed(after(version("v3", S.RAMPING), later), STEPWISE)
-    assert told(plan) == WAITS
-    assert plan.due_at == NOW + 9 * MINUTE
+    assert (told(plan), plan.due_at) == (WAITS, NOW + 9 * MINUTE)
 
 
 @pytest.mark.parametrize("status", [S.CURRENT, S.RAMPING])
@@ -438,9 +413,7 @@ def test_share_below_the_first_step_waits_for_its_pause_and_no_person() -> None:
 
 
 def test_ramp_of_unknown_age_needs_a_person() -> None:
-    traffic = routing("v1", ("v3", 5))
-    assert traffic.ramping
-    undated = replace(traffic, ramping=replace(traffic.ramping, since=None, percentage_changed_at=None))
+    undated = replace(routing("v1"), ramping=RampingVersion("v3", 5))
     plan = routed(after(version("v3", S.RAMPING), undated), STEPWISE)
     assert told(plan) == BLOCKED
     assert "run `twgen promote` to continue" in plan.because

@@ -13,6 +13,7 @@ from tests.planning.situations import (
     planned,
     routed,
     routing,
+    serving,
     situation,
     temporal,
     version,
@@ -23,7 +24,7 @@ from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import NoPollers, WhenNoPollers
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
-from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
+from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus, WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.rollout import Claim, WriteMarks, next_write
 from twgen.versioning.names import MarkKey
@@ -36,10 +37,15 @@ def seen(length: timedelta) -> TaskQueue:
     return replace(MAIN, silent_seconds=int(length.total_seconds()))
 
 
-def ramping(*queues: TaskQueue, percentage: float = 25, age: timedelta = HOUR, **facts: Any) -> World:
-    target = version(status=VersionStatus.RAMPING, task_queues=queues, metadata={}, **facts)
-    traffic = routing("v1", ("v3", percentage), age=age)
-    return situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
+def ramps(
+    *queues: TaskQueue, percentage: float = 25, age: timedelta = HOUR, marks: Any = None, **facts: Any
+) -> WorkerDeployment:
+    target = version(status=VersionStatus.RAMPING, task_queues=queues, metadata=marks or {})
+    return temporal(OLD, target, traffic=routing("v1", ("v3", percentage), age=age), **facts)
+
+
+def ramping(*queues: TaskQueue, **facts: Any) -> World:
+    return serving(ramps(*queues, **facts))
 
 
 def by(action: WhenNoPollers = WhenNoPollers.ABORT, after: timedelta = 5 * MINUTE) -> WorkerSpec:
@@ -56,12 +62,7 @@ def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> 
     mark = {MarkKey.ABORTED: said}
     assert next_write(plan) == WriteMarks("v3", mark, because)
 
-    marked = ramping(NOBODY)
-    [worker] = marked.workers.values()
-    assert worker.temporal
-    versions = (OLD, replace(worker.temporal.versions[1], metadata=mark))
-    then = situation(replace(worker.temporal, versions=versions), [live("v3"), live("v1")])
-    plan = planned(then, by())
+    plan = planned(ramping(NOBODY, marks=mark), by())
     assert plan.routing.reason is Reason.ABORTED
     assert plan.routing.because == f"it is marked aborted ({because})"
     assert next_write(plan) == plan.routing
@@ -77,10 +78,7 @@ def test_ramp_is_paused_where_the_policy_says_so() -> None:
 
 
 def test_whoever_does_not_manage_the_worker_claims_it_before_the_mark() -> None:
-    found = ramping(NOBODY)
-    [worker] = found.workers.values()
-    assert worker.temporal
-    free = situation(replace(worker.temporal, manager_identity=""), [live("v3"), live("v1")])
+    free = ramping(NOBODY, manager_identity="")
     for action in (WhenNoPollers.ABORT, WhenNoPollers.PAUSE):
         assert isinstance(next_write(planned(free, by(action))), Claim)
 
@@ -128,23 +126,16 @@ def test_version_that_its_autoscaler_may_take_to_zero_is_left_alone_there(
     deployments: list[dict[str, Any]] | None, reason: Reason
 ) -> None:
     scaler = AttachedResource("scaler", {"kind": "ScaledObject"}, autoscales=True, scales_from_zero=True)
-    [worker] = ramping(NOBODY).workers.values()
     spec = replace(by(), attached=(scaler,), replicas=None)
-    assert routed(situation(worker.temporal, deployments), spec).reason is reason
+    assert routed(situation(ramps(NOBODY), deployments), spec).reason is reason
 
 
 def test_clocks_that_are_apart_make_a_silence_no_longer() -> None:
-    found = ramping(seen(3 * MINUTE))
-    [worker] = found.workers.values()
-    apart = replace(found, workers={worker.key: replace(worker, clocks_apart=2 * MINUTE)})
-    assert routed(found, by(after=2 * MINUTE)).reason is Reason.UNSERVED
-    assert routed(apart, by(after=2 * MINUTE)).reason is not Reason.UNSERVED
+    for apart, is_unserved in ((timedelta(), True), (2 * MINUTE, False)):
+        found = serving(ramps(seen(3 * MINUTE)), clocks_apart=apart)
+        assert (routed(found, by(after=2 * MINUTE)).reason is Reason.UNSERVED) is is_unserved
 
 
 def test_mark_of_a_person_gives_no_reason() -> None:
-    target = version(
-        status=VersionStatus.RAMPING, metadata={MarkKey.ABORTED: {"by": "somebody", "at": "then"}}
-    )
-    traffic = routing("v1", ("v3", 25))
-    found = situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
-    assert routed(found, by()).because == "it is marked aborted"
+    marks = {MarkKey.ABORTED: {"by": "somebody", "at": "then"}}
+    assert routed(ramping(MAIN, marks=marks), by()).because == "it is marked aborted"

@@ -45,10 +45,7 @@ def test_new_secret_reaches(policy: ConnectionChanges, expected: tuple[VersionAc
     assert (old.action, target.action) == expected
     changed_ones = [item.replaced_injection is not None for item in (old, target)]
     assert changed_ones == [action is UPDATE for action in expected]
-    assert (old.recorded, target.recorded) == (
-        old.live and old.live.recorded,
-        target.live and target.live.recorded,
-    )
+    assert all(item.live and item.recorded is item.live.recorded for item in (old, target))
 
 
 @pytest.mark.parametrize("policy", [ConnectionChanges.TARGET, ConnectionChanges.NEW_VERSIONS_ONLY])

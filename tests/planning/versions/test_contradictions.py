@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import decided, drained, live, planned, situation, version
+from tests.planning.situations import decided, drained, live, planned, serving, situation, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
-from tests.planning.versions.known import INACTIVE, KEEP, SCALE_DOWN, UNREGISTERED, S, knows
+from tests.planning.versions.known import INACTIVE, KEEP, SCALE_DOWN, UNREGISTERED, S, drained_v1, knows, v1
 from twgen.model.plan import VersionAction
 from twgen.model.reasons import VersionReason
 from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeployment
@@ -16,8 +16,8 @@ from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeploym
 
 @pytest.mark.parametrize("status", [S.INACTIVE, S.UNSPECIFIED, S.CURRENT, S.RAMPING])
 def test_status_that_contradicts_the_past_is_told_as_draining(status: VersionStatus) -> None:
-    says = knows(version("v1", status, last_deactivated_at=ago(DAY)))
-    plan = decided(situation(says, [live("v1")]), "v1")
+    says = v1(status, last_deactivated_at=ago(DAY))
+    plan = decided(serving(says, "v1"), "v1")
     assert plan.status is S.DRAINING
 
 
@@ -36,7 +36,7 @@ def test_status_that_contradicts_the_past_is_told_as_draining(status: VersionSta
     ],
 )
 def test_version_of_which_temporal_contradicts_itself_keeps_its_pods(known: Version) -> None:
-    plan = decided(situation(knows(known), [live("v3"), live("v1")]), "v1")
+    plan = decided(serving(knows(known)), "v1")
     assert (plan.status, plan.action, plan.replicas) == (S.DRAINING, KEEP, 3)
 
 
@@ -54,7 +54,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 )
 def test_version_that_drained_before_it_lived_keeps_its_pods(facts: dict[str, Any]) -> None:
     drainage = Drainage(S.DRAINED, facts.pop("drained_at", ago(5 * DAY)))
-    says = knows(version("v1", S.DRAINED, drainage=drainage, **{"created_at": ago(9 * DAY)} | facts))
+    says = v1(S.DRAINED, drainage=drainage, **{"created_at": ago(9 * DAY)} | facts)
     plan = decided(situation(says, [live("v1", 5)]), "v1")
     assert (plan.action, plan.replicas, plan.protected) == (KEEP, 5, True)
 
@@ -94,18 +94,13 @@ def told_to_be(build_id: str, replicas: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("replicas", "runs"), [(0, False), (1, True)])
 def test_deployment_without_pods_runs_no_other_version(replicas: int, *, runs: bool) -> None:
-    worker = planned(situation(knows(drained(9 * DAY)), [told_to_be("hotfix", replicas)])).versions
+    worker = planned(situation(drained_v1(9 * DAY), [told_to_be("hotfix", replicas)])).versions
     plan = next(item for item in worker.versions if item.build_id == "v1")
     assert (plan.reason is VersionReason.RUNS_ANOTHER_BUILD) is runs
 
 
 @pytest.mark.parametrize(
-    "says",
-    [
-        pytest.param(knows(drained(9 * DAY)), id="drained"),
-        pytest.param(INACTIVE, id="never active"),
-        pytest.param(UNREGISTERED, id="not registered"),
-    ],
+    "says", [drained_v1(9 * DAY), INACTIVE, UNREGISTERED], ids=["drained", "never active", "not registered"]
 )
 @pytest.mark.parametrize("is_in_ledger", [False, True])
 def test_pods_that_were_told_by_hand_to_be_another_version_stay(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, decided, drained, live, routing, situation, version
+from tests.planning.situations import SPEC, decided, live, routing, situation, version
 from tests.planning.times import DAY, ago
-from tests.planning.versions.known import CURRENT, TARGET, S, knows
+from tests.planning.versions.known import CURRENT, TARGET, S, drained_v1, knows, v1
 from tests.strategies import (
     AUTOSCALER,
     BUSY_AUTOSCALER,
@@ -22,7 +22,7 @@ from twgen.model.temporal import Drainage, WorkerDeployment
 from twgen.versioning.names import attached_resource_name
 
 ONE = with_policy(SPEC, draining_replicas=1)
-DRAINING = knows(version("v1", S.DRAINING, first_activated_at=ago(DAY)))
+DRAINING = v1(S.DRAINING, first_activated_at=ago(DAY))
 
 
 def attaching(*resources: AttachedResource, spec: WorkerSpec = SPEC) -> WorkerSpec:
@@ -53,20 +53,12 @@ def rendered_with(plan: VersionPlan) -> list[str]:
         pytest.param(DRAINING, 5, 1, id="draining has what the policy says"),
         pytest.param(DRAINING, 0, 1, id="draining at zero comes back with what the policy says"),
         pytest.param(
-            knows(version("v1", S.CURRENT, first_activated_at=ago(DAY))),
-            5,
-            5,
-            id="said to be current, and not routed to",
+            v1(S.CURRENT, first_activated_at=ago(DAY)), 5, 5, id="said to be current, and not routed to"
         ),
-        pytest.param(
-            knows(version("v1", S.DRAINING, drainage=Drainage(S.UNSPECIFIED))),
-            5,
-            5,
-            id="drainage is not known",
-        ),
-        pytest.param(knows(version("v1", S.UNSPECIFIED)), 5, 5, id="unspecified keeps them"),
+        pytest.param(v1(S.DRAINING, drainage=Drainage(S.UNSPECIFIED)), 5, 5, id="drainage is not known"),
+        pytest.param(v1(S.UNSPECIFIED), 5, 5, id="unspecified keeps them"),
         pytest.param(CURRENT, 5, 3, id="current has what the spec says"),
-        pytest.param(knows(drained(None)), 5, 5, id="drained keeps them"),
+        pytest.param(drained_v1(None), 5, 5, id="drained keeps them"),
         pytest.param(None, 5, 5, id="the worker is unknown"),
     ],
 )
@@ -98,11 +90,8 @@ def test_autoscaler_of_a_draining_version_decides_beside_the_policy() -> None:
 def test_autoscaler_goes_in_two_syncs_and_its_version_keeps_its_pods() -> None:
     spec = attaching(BUSY_AUTOSCALER, CURRENT_BUDGET)
     first = plan_of(spec, DRAINING, scaled("v1", 7, BUSY_AUTOSCALER, CURRENT_BUDGET))
-    assert (first.attached, [item.kind for item in first.leaving]) == (
-        (),
-        ["HorizontalPodAutoscaler", "PodDisruptionBudget"],
-    )
-    assert first.replicas is None
+    assert [item.kind for item in first.leaving] == ["HorizontalPodAutoscaler", "PodDisruptionBudget"]
+    assert (first.attached, first.replicas) == ((), None)
     goes = ", ".join(f"{item.kind} {item.name}" for item in first.leaving)
     assert f"attached objects ({goes} are removed)" in first.changed_marks
     second = plan_of(spec, DRAINING, scaled("v1", 7))
@@ -136,10 +125,10 @@ def test_second_autoscaler_waits_until_the_first_one_is_gone() -> None:
 @pytest.mark.parametrize(
     ("says", "there", "kept"),
     [
-        pytest.param(knows(version("v1", S.UNSPECIFIED)), (BUSY_AUTOSCALER,), ["cpu"], id="unspecified"),
-        pytest.param(knows(version("v1", S.CREATED)), (BUSY_AUTOSCALER,), ["cpu"], id="created"),
+        pytest.param(v1(S.UNSPECIFIED), (BUSY_AUTOSCALER,), ["cpu"], id="unspecified"),
+        pytest.param(v1(S.CREATED), (BUSY_AUTOSCALER,), ["cpu"], id="created"),
         pytest.param(None, (BUSY_AUTOSCALER,), ["cpu"], id="the worker is unknown"),
-        pytest.param(knows(version("v1", S.UNSPECIFIED)), (), ["draining"], id="nothing is there"),
+        pytest.param(v1(S.UNSPECIFIED), (), ["draining"], id="nothing is there"),
     ],
 )
 def test_version_of_which_nothing_is_known_keeps_what_it_has(
@@ -153,11 +142,9 @@ def test_version_of_which_nothing_is_known_keeps_what_it_has(
 @pytest.mark.parametrize("status", [S.INACTIVE, S.DRAINING, S.DRAINED, S.RAMPING, S.CURRENT])
 def test_target_has_what_is_for_targets_wherever_it_stands(status: S) -> None:
     spec = attaching(BUSY_AUTOSCALER, DRAINING_AUTOSCALER)
-    traffic = (
-        routing("v3") if status is S.CURRENT else routing("v2", ("v3", 5)) if status is S.RAMPING else None
-    )
-    says = knows(version("v3", status))
-    plan = plan_of(spec, replace(says, routing=traffic or says.routing), scaled("v3", 3), build_id="v3")
+    traffic = {S.CURRENT: routing("v3"), S.RAMPING: routing("v2", ("v3", 5))}.get(status, routing())
+    says = replace(knows(version("v3", status)), routing=traffic)
+    plan = plan_of(spec, says, scaled("v3", 3), build_id="v3")
     assert rendered_with(plan) == ["cpu"]
 
 

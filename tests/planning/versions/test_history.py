@@ -128,26 +128,20 @@ def test_git_is_asked_only_where_no_source_before_it_tells(
 def test_version_that_only_the_history_of_git_knows_is_created_from_it(
     order: tuple[HistorySource, ...],
 ) -> None:
-    spec = with_policy(SPEC, history=order)
-    world = situation(SAYS, [live("v3")])
-    [(key, _)] = world.workers.items()
     found = GitHistory({"v1": recorded_deployment(live("v1", replicas=9))})
-    plan = planned(world.with_history({key: found}), spec).versions.versions[0]
+    world = situation(SAYS, [live("v3")], history=found)
+    plan = planned(world, with_policy(SPEC, history=order)).versions.versions[0]
     assert (plan.action, plan.replicas) == (VersionAction.CREATE, 9)
 
 
 def test_version_that_git_does_not_tell_of_says_why() -> None:
-    world = situation(SAYS, [live("v3")])
-    [(key, _)] = world.workers.items()
-    versions = planned(world.with_history({key: GitHistory(ends="the clone is shallow")})).versions
+    world = situation(SAYS, [live("v3")], history=GitHistory(ends="the clone is shallow"))
+    versions = planned(world).versions
     assert versions.versions[0].because.endswith("no manifest for it was found anywhere")
     [told] = versions.warnings
     assert told.startswith("v1 has no manifest to render (the clone is shallow): ")
-    policy = replace(SPEC.policy, missing_template=MissingTemplate.FAIL)
     with pytest.raises(StateUnavailable, match=r"was found anywhere \(the clone is shallow\)"):
-        planned(
-            world.with_history({key: GitHistory(ends="the clone is shallow")}), replace(SPEC, policy=policy)
-        )
+        planned(world, with_policy(SPEC, missing_template=MissingTemplate.FAIL))
 
 
 def test_drained_versions_that_need_nothing_are_not_looked_for() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, decided, drained, live, routing, situation, temporal, version
+from tests.planning.situations import SPEC, decided, live, routing, serving, situation, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, SECOND, ago
 from tests.planning.versions.known import (
     CURRENT,
@@ -16,7 +16,9 @@ from tests.planning.versions.known import (
     TARGET,
     UNREGISTERED,
     S,
+    drained_v1,
     knows,
+    v1,
 )
 from tests.strategies import SIZED_BY_HPA
 from twgen.model.plan import VersionAction
@@ -25,7 +27,7 @@ from twgen.model.temporal import Drainage, WorkerDeployment
 
 AT_ZERO = live("v1", 0, protected=False)
 RAMPING = temporal(TARGET, version("v1", S.RAMPING), traffic=routing("v3", ("v1", 5)))
-DRAINING = knows(version("v1", S.DRAINING, first_activated_at=ago(DAY)))
+DRAINING = v1(S.DRAINING, first_activated_at=ago(DAY))
 
 
 @pytest.mark.parametrize(
@@ -37,37 +39,29 @@ DRAINING = knows(version("v1", S.DRAINING, first_activated_at=ago(DAY)))
         pytest.param(knows(current="v1"), live("v1", 1), KEEP, 3, id="routing alone makes it current"),
         pytest.param(DRAINING, live("v1", 5), KEEP, 5, id="draining keeps its replicas"),
         pytest.param(DRAINING, live("v1", 0), KEEP, 3, id="draining at zero comes back"),
-        pytest.param(knows(version("v1", S.CREATED)), live("v1", 5), KEEP, 5, id="created keeps them"),
+        pytest.param(v1(S.CREATED), live("v1", 5), KEEP, 5, id="created keeps them"),
+        pytest.param(v1(S.UNSPECIFIED), live("v1", 5), KEEP, 5, id="unspecified keeps them"),
+        pytest.param(v1(S.CREATED), live("v1", 0), KEEP, 3, id="created comes back"),
+        pytest.param(v1(S.UNSPECIFIED), live("v1", 0), KEEP, 3, id="unspecified comes back"),
         pytest.param(
-            knows(version("v1", S.UNSPECIFIED)), live("v1", 5), KEEP, 5, id="unspecified keeps them"
-        ),
-        pytest.param(knows(version("v1", S.CREATED)), live("v1", 0), KEEP, 3, id="created comes back"),
-        pytest.param(
-            knows(version("v1", S.UNSPECIFIED)), live("v1", 0), KEEP, 3, id="unspecified comes back"
-        ),
-        pytest.param(
-            knows(version("v1", last_deactivated_at=ago(DAY))),
+            v1(last_deactivated_at=ago(DAY)),
             live("v1", 5),
             KEEP,
             5,
             id="inactive that was active counts as draining",
         ),
         pytest.param(
-            knows(version("v1", drainage=Drainage(S.DRAINING))),
+            v1(drainage=Drainage(S.DRAINING)),
             live("v1", 5),
             KEEP,
             5,
             id="inactive whose drainage goes on counts as draining",
         ),
         pytest.param(
-            knows(version("v1", S.CURRENT)),
-            live("v1", 5),
-            KEEP,
-            5,
-            id="current that routing does not name counts as draining",
+            v1(S.CURRENT), live("v1", 5), KEEP, 5, id="current that routing does not name counts as draining"
         ),
         pytest.param(
-            knows(version("v1", S.DRAINED, drainage=Drainage(S.DRAINING, ago(9 * DAY)))),
+            v1(S.DRAINED, drainage=Drainage(S.DRAINING, ago(9 * DAY))),
             live("v1", 5),
             KEEP,
             5,
@@ -75,15 +69,9 @@ DRAINING = knows(version("v1", S.DRAINING, first_activated_at=ago(DAY)))
         ),
         pytest.param(None, live("v1", 2), KEEP, 2, id="worker unknown to Temporal keeps all"),
         pytest.param(None, AT_ZERO, KEEP, 0, id="worker unknown to Temporal drops nothing"),
+        pytest.param(v1(open_workflows=1), live("v1", 2), KEEP, 2, id="inactive with open workflows stays"),
         pytest.param(
-            knows(version("v1", open_workflows=1)),
-            live("v1", 2),
-            KEEP,
-            2,
-            id="inactive with open workflows stays",
-        ),
-        pytest.param(
-            knows(drained(9 * DAY, open_workflows=1)),
+            drained_v1(9 * DAY, open_workflows=1),
             AT_ZERO,
             KEEP,
             1,
@@ -96,51 +84,33 @@ DRAINING = knows(version("v1", S.DRAINING, first_activated_at=ago(DAY)))
         ),
         pytest.param(INACTIVE, AT_ZERO, DROP, None, id="inactive at zero goes after both delays"),
         pytest.param(
-            knows(version("v1", created_at=ago(25 * HOUR))),
-            AT_ZERO,
-            SCALE_DOWN,
-            0,
-            id="inactive exactly at both delays stays",
+            v1(created_at=ago(25 * HOUR)), AT_ZERO, SCALE_DOWN, 0, id="inactive exactly at both delays stays"
+        ),
+        pytest.param(v1(created_at=None), AT_ZERO, SCALE_DOWN, 0, id="inactive of unknown age stays"),
+        pytest.param(drained_v1(MINUTE), live("v1", 3), KEEP, 3, id="drained lately stays"),
+        pytest.param(drained_v1(HOUR), live("v1", 3), KEEP, 3, id="drained exactly at its delay stays"),
+        pytest.param(drained_v1(None), live("v1", 3), KEEP, 3, id="drained at an unknown time stays"),
+        pytest.param(
+            drained_v1(HOUR + SECOND), live("v1", 3), SCALE_DOWN, 0, id="drained past its delay goes to zero"
         ),
         pytest.param(
-            knows(version("v1", created_at=None)),
-            AT_ZERO,
-            SCALE_DOWN,
-            0,
-            id="inactive of unknown age stays",
-        ),
-        pytest.param(knows(drained(MINUTE)), live("v1", 3), KEEP, 3, id="drained lately stays"),
-        pytest.param(knows(drained(HOUR)), live("v1", 3), KEEP, 3, id="drained exactly at its delay stays"),
-        pytest.param(knows(drained(None)), live("v1", 3), KEEP, 3, id="drained at an unknown time stays"),
-        pytest.param(
-            knows(drained(HOUR + SECOND)),
-            live("v1", 3),
-            SCALE_DOWN,
-            0,
-            id="drained past its delay goes to zero",
-        ),
-        pytest.param(
-            knows(drained(HOUR + SECOND, open_workflows=0)),
+            drained_v1(HOUR + SECOND, open_workflows=0),
             live("v1", 3),
             SCALE_DOWN,
             0,
             id="drained past its delay, counted, goes to zero",
         ),
         pytest.param(
-            knows(drained(25 * HOUR)), AT_ZERO, SCALE_DOWN, 0, id="drained exactly at both delays stays"
+            drained_v1(25 * HOUR), AT_ZERO, SCALE_DOWN, 0, id="drained exactly at both delays stays"
         ),
         pytest.param(
-            knows(drained(25 * HOUR + SECOND)),
-            AT_ZERO,
-            DROP,
-            None,
-            id="drained at zero goes after both delays",
+            drained_v1(25 * HOUR + SECOND), AT_ZERO, DROP, None, id="drained at zero goes after both delays"
         ),
         pytest.param(
-            knows(drained(9 * DAY)), live("v1", 3), SCALE_DOWN, 0, id="drained for long goes to zero first"
+            drained_v1(9 * DAY), live("v1", 3), SCALE_DOWN, 0, id="drained for long goes to zero first"
         ),
         pytest.param(
-            knows(drained(9 * DAY)), live("v1", 0), SCALE_DOWN, 0, id="drained is unprotected before it goes"
+            drained_v1(9 * DAY), live("v1", 0), SCALE_DOWN, 0, id="drained is unprotected before it goes"
         ),
         pytest.param(
             UNREGISTERED,
@@ -171,12 +141,8 @@ def test_version_with_a_deployment(
 
 
 def test_version_that_drained_at_an_unknown_time_is_not_said_to_have_drained_lately() -> None:
-    undated, lately = (
-        decided(situation(knows(drained(age)), [live("v3"), live("v1")]), "v1") for age in (None, MINUTE)
-    )
-    assert undated
+    undated, lately = (decided(serving(drained_v1(age)), "v1") for age in (None, MINUTE))
     assert undated.because.startswith("it is drained, but Temporal does not report when it drained")
-    assert lately
     assert lately.because.startswith("it is drained, but scaledownDelay (1h) is not over yet")
 
 
@@ -187,16 +153,16 @@ def test_target_that_runs_as_its_spec_says_is_rendered_in_the_words_of_the_spec(
 
 
 def test_target_may_be_at_zero_when_its_spec_says_so() -> None:
-    found = situation(knows(current="v3"), [live("v3", 3)])
-    spec = replace(SPEC, replicas=0)
-    plan = decided(found, "v3", spec)
-    assert plan.replicas == 0
+    assert decided(serving(knows(current="v3"), "v3"), "v3", replace(SPEC, replicas=0)).replicas == 0
 
 
-def test_version_under_an_autoscaler_has_no_replicas_of_ours() -> None:
+@pytest.mark.parametrize(("says", "replicas"), [(CURRENT, None), (INACTIVE, 0)])
+def test_version_under_an_autoscaler_has_no_replicas_of_ours_until_it_goes(
+    says: WorkerDeployment, replicas: int | None
+) -> None:
     scaled = live("v1", 7, managedFields=SIZED_BY_HPA)
-    plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
-    assert plan.replicas is None
+    plan = decided(situation(says, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
+    assert plan.replicas == replicas
 
 
 @pytest.mark.parametrize(("before", "after"), [(7, 7), (0, 1)])
@@ -206,12 +172,6 @@ def test_autoscaled_version_whose_replicas_are_still_ours_keeps_them(before: int
     found = situation(CURRENT, [live("v3"), live("v1", before, managedFields=applied)])
     plan = decided(found, "v1", replace(SPEC, replicas=None))
     assert plan.replicas == after
-
-
-def test_autoscaled_version_goes_to_zero_all_the_same() -> None:
-    scaled = live("v1", 7, managedFields=SIZED_BY_HPA)
-    plan = decided(situation(INACTIVE, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
-    assert plan.replicas == 0
 
 
 @pytest.mark.parametrize(("from_zero", "replicas"), [(False, 1), (True, None)])

@@ -73,14 +73,12 @@ def test_changed_connection_that_would_take_a_name_of_the_team_s_own_is_not_appl
 
 
 def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
-    running = live("v1")
+    running, spec = live("v1"), secured(SPEC)
     del running["metadata"]["annotations"]["twgen.io/injected"]
-    spec = secured(SPEC)
     old = versions(plan([running, live("v3")], spec))["v1"]
     assert old.reason == "ConnectionChanged"
     names = [item["name"] for item in template(old, spec)["spec"]["containers"][0]["env"]]
-    assert names.count("TEMPORAL_ADDRESS") == 1
-    assert "TEMPORAL_TLS_CLIENT_KEY_PATH" in names
+    assert names.count("TEMPORAL_ADDRESS") == names.count("TEMPORAL_TLS_CLIENT_KEY_PATH") == 1
 
 
 def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() -> None:
@@ -92,10 +90,8 @@ def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() 
         assert item.reason == "ConnectionChanged"
         assert {"TEMPORAL_ADDRESS", "TEMPORAL_WORKER_BUILD_ID"} <= set(names)
         assert "TEMPORAL_HOST_PORT" not in names
-    assert any(
-        "environment HostPort of its policy only applies to a new version" in text
-        for text in worker.versions.warnings
-    )
+    told = "environment HostPort of its policy only applies to a new version"
+    assert any(told in text for text in worker.versions.warnings)
 
 
 def test_changed_address_that_reaches_running_versions_warns_of_the_workflows_there() -> None:
@@ -112,22 +108,18 @@ NAMED = with_policy(
 )
 
 
-def test_variable_added_by_hand_stays_when_the_connection_changes() -> None:
-    running = live("v1")
-    container(running)["env"].append(OWN_KEY)
-    old = versions(plan([running, live("v3")], NAMED))["v1"]
-    assert old.reason == "ConnectionChanged"
-    assert OWN_KEY in template(old, NAMED)["spec"]["containers"][0]["env"]
+KEY_OF_A_SECRET = {"name": OWN_KEY["name"], "valueFrom": {"secretKeyRef": {"name": "mine", "key": "key"}}}
 
 
 @pytest.mark.parametrize("annotated", [True, False])
+@pytest.mark.parametrize("key", [OWN_KEY, KEY_OF_A_SECRET], ids=["a value", "of a Secret"])
 def test_key_added_by_hand_is_told_from_an_injected_one_by_the_recorded_connection(
-    *, annotated: bool
+    key: Manifest, *, annotated: bool
 ) -> None:
     running = live("v1")
-    key = {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "key"}}}
     container(running)["env"].append(key)
     if not annotated:
         del running["metadata"]["annotations"]["twgen.io/injected"]
     old = versions(plan([running, live("v3")], NAMED))["v1"]
+    assert old.reason == "ConnectionChanged" or not annotated
     assert key in template(old, NAMED)["spec"]["containers"][0]["env"]

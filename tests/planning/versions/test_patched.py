@@ -13,12 +13,13 @@ from tests.planning.situations import (
     live,
     planned,
     routing,
+    serving,
     situation,
     temporal,
     version,
 )
 from tests.planning.times import DAY, HOUR, ago
-from tests.planning.versions.known import S, knows
+from tests.planning.versions.known import S, drained_v1, knows
 from tests.planning.versions.running import KEEP, UPDATE, container, template
 from tests.strategies import AUTOSCALER, IMAGE_PATCH, STRAY_PATCH, WHOLE_PATCH, patched, with_policy
 from twgen.model.operator import Caller
@@ -236,7 +237,7 @@ def test_patch_that_changes_nothing_restarts_nothing() -> None:
 
 def test_container_that_the_version_does_not_have_is_warned_of() -> None:
     spec = patching(VersionPatch("v1", (STRAY_PATCH, IMAGE_PATCH)))
-    worker = planned(situation(DRAINING, [live("v1"), live("v3")]), spec)
+    worker = planned(serving(DRAINING), spec)
     assert worker.versions.warnings == (
         "v1: patches of its RolloutPolicy name container 'sidecar', but it only has worker",
     )
@@ -244,18 +245,16 @@ def test_container_that_the_version_does_not_have_is_warned_of() -> None:
     assert plan.patch == (IMAGE_PATCH,)
 
 
+@pytest.mark.parametrize("of_spec", [3, None])
 @pytest.mark.parametrize(("own", "expected"), [(1, 1), (5, 5), (None, 3)])
-def test_replicas_of_a_patch_are_the_persons_word(own: int | None, expected: int) -> None:
-    spec = patching(VersionPatch("v1", replicas=own))
+def test_replicas_of_a_patch_are_the_persons_word(
+    own: int | None, expected: int, of_spec: int | None
+) -> None:
+    spec = replace(patching(VersionPatch("v1", replicas=own)), replicas=of_spec)
     plan = plan_of(spec, live("v1"), live("v3"))
     assert (plan.action, plan.replicas) == (KEEP, expected)
+    assert plan.replicas_are_external is (own is of_spec is None)
     assert own is None or f"patches of its policy give it {own} replica" in plan.because
-
-
-def test_replicas_of_a_patch_are_nobody_elses() -> None:
-    spec = replace(patching(VersionPatch("v1", replicas=3)), replicas=None)
-    plan = plan_of(spec, live("v1"), live("v3"))
-    assert (plan.replicas, plan.replicas_are_external) == (3, False)
 
 
 def test_ledger_remembers_a_target_without_its_patch() -> None:
@@ -264,7 +263,7 @@ def test_ledger_remembers_a_target_without_its_patch() -> None:
 
 def test_replicas_of_a_patch_do_not_fight_an_autoscaler() -> None:
     spec = replace(patching(VersionPatch("v1", replicas=5)), replicas=None, attached=(AUTOSCALER,))
-    worker = planned(situation(DRAINING, [live("v1"), live("v3")]), spec)
+    worker = planned(serving(DRAINING), spec)
     [plan] = [item for item in worker.versions.versions if item.build_id == "v1"]
     assert plan.replicas == 3
     assert (
@@ -280,24 +279,22 @@ def test_patch_goes_before_what_draining_versions_have() -> None:
 
 def test_sunset_of_a_patch_is_that_version_alone() -> None:
     longer = patching(VersionPatch("v1", scaledown_delay=timedelta(hours=5)))
-    says = temporal(
-        drained(2 * HOUR), drained(2 * HOUR, "v2"), version("v3", S.CURRENT), traffic=routing("v3")
-    )
-    found = situation(says, [live("v1"), live("v2"), live("v3")])
-    plans = {item.build_id: item for item in planned(found, longer).versions.versions}
-    assert (plans["v1"].reason, plans["v2"].reason) == ("Drained", "DrainedPastScaledown")
-    assert "scaledownDelay (5h)" in plans["v1"].because
+    both = drained(2 * HOUR), drained(2 * HOUR, "v2")
+    found = serving(temporal(*both, version("v3", S.CURRENT), traffic=routing("v3")), "v1", "v2", "v3")
+    first, second, _ = planned(found, longer).versions.versions
+    assert (first.reason, second.reason) == ("Drained", "DrainedPastScaledown")
+    assert "scaledownDelay (5h)" in first.because
 
 
 def test_version_on_its_way_to_zero_is_not_restarted_for_its_patch() -> None:
-    says = knows(drained(2 * HOUR))
+    says = drained_v1(2 * HOUR)
     plan = plan_of(patching(ON_V1), live("v1"), live("v3"), says=says)
     assert (plan.action, plan.reason, plan.replicas) == ("ScaleDown", "DrainedPastScaledown", 0)
 
 
 def test_patch_for_a_version_that_is_gone_is_warned_of_with_one_that_is_there() -> None:
     spec = patching(VersionPatch("v11", (IMAGE_PATCH,)), spec=SPEC)
-    [warning] = warnings(situation(DRAINING, [live("v1"), live("v3")]), spec)
+    [warning] = warnings(serving(DRAINING), spec)
     assert warning == (
         "workers of shop: version v11 does not exist or no longer exists: remove it from patches of the"
         " RolloutPolicy; did you mean v1?"
@@ -307,13 +304,13 @@ def test_patch_for_a_version_that_is_gone_is_warned_of_with_one_that_is_there() 
 def test_policy_of_many_workers_names_a_version_that_one_of_them_has() -> None:
     spec = patching(ON_V1)
     other = replace(spec, name="orders")
-    found = situation(DRAINING, [live("v1"), live("v3")])
-    beside = WorkerWorld("shop/orders", "default", temporal(version("v3")), ())
-    both = World(found.taken_at, {**found.workers, beside.key: beside})
-    assert warnings(both, spec, other) == ()
-    also = replace(beside, temporal=DRAINING)
-    told = warnings(World(found.taken_at, {**found.workers, also.key: also}), spec, other)
-    [warning] = told
+    found, beside = serving(DRAINING), WorkerWorld("shop/orders", "default", temporal(version("v3")), ())
+
+    def warned(other_world: WorkerWorld) -> tuple[str, ...]:
+        return warnings(replace(found, workers={**found.workers, beside.key: other_world}), spec, other)
+
+    assert warned(beside) == ()
+    [warning] = warned(replace(beside, temporal=DRAINING))
     assert warning.startswith(
         "workers of shop: the RolloutPolicy patches v1, a version of shop/payments and shop/orders"
     )

@@ -14,6 +14,8 @@ SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
 HPA, SCALED_OBJECT = "HorizontalPodAutoscaler", "ScaledObject"
 NAME = attached_resource_name("payments", "cpu", "v3")
 OURS = Autoscaler(HPA, NAME, "payments-v3")
+OTHER = replace(AUTOSCALER, name="other")
+NEW = Autoscaler(HPA, attached_resource_name("payments", "other", "v3"), "payments-v3")
 THEIRS = Autoscaler(SCALED_OBJECT, "by-hand", "payments-v3")
 
 
@@ -23,9 +25,8 @@ def warnings(
     manifest = live("v3", managedFields=SIZED_BY_HPA)
     manifest["metadata"]["annotations"]["twgen.io/attached"] = attached
     says = temporal(version(status=VersionStatus.CURRENT), traffic=routing("v3"))
-    world = situation(says, [manifest])
-    known = {key: replace(worker, autoscalers=autoscalers) for key, worker in world.workers.items()}
-    found, problems = parse_snapshot(write_snapshot(replace(world, workers=known)))
+    world = situation(says, [manifest], autoscalers=autoscalers)
+    found, problems = parse_snapshot(write_snapshot(world))
     assert found, problems
     return [text for text in planned(found, spec).versions.warnings if "scale the same" in text]
 
@@ -38,24 +39,17 @@ def test_autoscaler_beside_that_of_a_template_is_warned_of_and_the_other_one_is_
     )
 
 
-def test_two_that_no_template_makes_are_warned_of() -> None:
+def test_two_that_templates_make_or_no_template_makes_are_warned_of() -> None:
+    [warning] = warnings(OURS, NEW, spec=replace(SCALED, attached=(AUTOSCALER, OTHER)))
+    assert warning.endswith(": keep only one of them")
     plain = replace(RAMPS, attached=())
     [warning] = warnings(THEIRS, replace(THEIRS, name="another"), spec=plain, attached="")
     assert warning.endswith(": keep only one of them")
 
 
-def test_two_that_templates_make_are_warned_of() -> None:
-    two = replace(SCALED, attached=(AUTOSCALER, replace(AUTOSCALER, name="other")))
-    new = replace(OURS, name=attached_resource_name("payments", "other", "v3"))
-    [warning] = warnings(OURS, new, spec=two)
-    assert warning.endswith(": keep only one of them")
-
-
 def test_one_that_the_rollout_is_about_to_delete_is_warned_of_as_such() -> None:
-    renamed = replace(SCALED, attached=(replace(AUTOSCALER, name="other"),))
-    new = replace(OURS, name=attached_resource_name("payments", "other", "v3"))
-    [warning] = warnings(OURS, new, spec=renamed)
-    assert warning.endswith(f": keep only {HPA} {new.name}; its rollout deletes {HPA} {NAME}")
+    [warning] = warnings(OURS, NEW, spec=replace(SCALED, attached=(OTHER,)))
+    assert warning.endswith(f": keep only {HPA} {NEW.name}; its rollout deletes {HPA} {NAME}")
 
 
 def test_one_autoscaler_for_each_deployment_is_fine() -> None:

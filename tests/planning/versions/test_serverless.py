@@ -1,6 +1,7 @@
 """Versions without pods by design: Temporal starts their workers."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,13 @@ from tests.planning.situations import (
     live,
     planned,
     routing,
+    serving,
     situation,
     temporal,
     version,
 )
 from tests.planning.times import DAY
-from tests.strategies import NOW, live_manifest
-from twgen.cluster.deployments import recorded_deployment
+from tests.strategies import NOW
 from twgen.model.plan import VersionAction
 from twgen.model.reasons import VersionReason
 from twgen.model.temporal import Version, VersionStatus
@@ -31,11 +32,11 @@ def serverless(status: VersionStatus) -> Version:
     return replace(found, serverless=True)
 
 
-def world_of(status: VersionStatus, *, has_pods: bool = False) -> World:
+def world_of(status: VersionStatus, *, has_pods: bool = False, ledger: Any = None) -> World:
     current = "v1" if status is VersionStatus.CURRENT else "v3"
     target = version("v3") if current == "v1" else version("v3", VersionStatus.CURRENT)
     deployments = [live("v3", 2), *([live("v1", 2)] if has_pods else [])]
-    return situation(temporal(target, serverless(status), traffic=routing(current)), deployments)
+    return situation(temporal(target, serverless(status), traffic=routing(current)), deployments, ledger)
 
 
 @pytest.mark.parametrize("status", [VersionStatus.CURRENT, VersionStatus.DRAINING, VersionStatus.DRAINED])
@@ -54,10 +55,7 @@ def test_version_with_pods_keeps_them_whatever_else_serves_it() -> None:
 
 
 def test_version_that_had_pods_gets_them_back() -> None:
-    world = world_of(VersionStatus.DRAINING)
-    known = world.workers[SPEC.key]
-    ledger = {"v1": recorded_deployment(live_manifest(SPEC, "v1", 2))}
-    plan = decided(replace(world, workers={SPEC.key: replace(known, ledger=ledger)}), "v1")
+    plan = decided(world_of(VersionStatus.DRAINING, ledger={"v1": live("v1", 2)}), "v1")
     assert (plan.reason, plan.action) == (VersionReason.MAY_BE_NEEDED, VersionAction.CREATE)
 
 
@@ -67,6 +65,4 @@ def test_traffic_is_unserved_only_where_a_version_has_pods_of_its_own_to_wait_fo
     unserved = planned(situation(says, [live("v3"), live("v1", 0)])).unserved
     assert unserved == "new workflows go to v1, but none of its pods is available"
     says = temporal(version("v3"), version("v1", VersionStatus.CURRENT), traffic=routing("v1"))
-    assert (
-        planned(situation(says, [live("v3")])).unserved == "new workflows go to v1, but it has no Deployment"
-    )
+    assert planned(serving(says, "v3")).unserved == "new workflows go to v1, but it has no Deployment"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
+from tests.planning.situations import SPEC, live, planned, routing, serving, situation, temporal, version
 from tests.planning.times import DAY, ago
 from tests.strategies import with_policy
 from twgen.model.plan import Phase, VersionAction
@@ -17,15 +17,23 @@ DRAINED = Drainage(S.DRAINED, ago(2 * DAY))
 V1, V2 = version("v1", S.DRAINING), version("v2", S.CURRENT)
 
 
-def test_version_that_never_polled_waits_where_nobody_sees_its_pods() -> None:
-    says = temporal(V1, V2, traffic=routing("v2"))
-    worker = planned(situation(says, None, {"v1": live("v1"), "v2": live("v2")}), CAPPED)
-    actions = {item.build_id: item.action for item in worker.versions.versions}
-    assert actions == {"v1": VersionAction.CREATE, "v2": VersionAction.CREATE, "v3": VersionAction.NONE}
+LEDGER = {"v1": live("v1"), "v2": live("v2")}
+
+
+@pytest.mark.parametrize(
+    "polled", [(), (version("v3"),)], ids=["that never polled waits", "that polled does not"]
+)
+def test_new_version_where_nobody_sees_its_pods(polled: tuple[Version, ...]) -> None:
+    """Left out, the Deployment that it has would be pruned."""
+    worker = planned(situation(temporal(V1, V2, *polled, traffic=routing("v2")), None, LEDGER), CAPPED)
+    *others, target = (item.action for item in worker.versions.versions)
+    assert others == [VersionAction.CREATE, VersionAction.CREATE]
+    assert target is (VersionAction.CREATE if polled else VersionAction.NONE)
+    assert bool(worker.versions.not_created) is not bool(polled)
 
 
 def test_new_version_waits_and_the_others_are_rendered() -> None:
-    worker = planned(situation(temporal(V1, V2, traffic=routing("v2")), [live("v1"), live("v2")]), CAPPED)
+    worker = planned(serving(temporal(V1, V2, traffic=routing("v2")), "v1", "v2"), CAPPED)
     because = "2 versions still exist and maxVersions is 2: v3 waits until one is removed"
     actions = {item.build_id: item.action for item in worker.versions.versions}
     assert actions == {"v1": VersionAction.KEEP, "v2": VersionAction.KEEP, "v3": VersionAction.NONE}
@@ -54,24 +62,14 @@ def test_new_version_is_made_beside(versions: list[Version], deployments: list[d
 
 def test_drained_version_with_pods_counts() -> None:
     drained = version("v1", S.DRAINED, drainage=DRAINED)
-    worker = planned(
-        situation(temporal(drained, V2, traffic=routing("v2")), [live("v1"), live("v2")]), CAPPED
-    )
+    worker = planned(serving(temporal(drained, V2, traffic=routing("v2")), "v1", "v2"), CAPPED)
     assert worker.versions.not_created
 
 
 def test_target_that_exists_goes_on() -> None:
     says = temporal(V1, V2, version("v3"), traffic=routing("v2"))
-    worker = planned(situation(says, [live("v1"), live("v2"), live("v3")]), CAPPED)
+    worker = planned(serving(says, "v1", "v2", "v3"), CAPPED)
     assert worker.routing.phase is Phase.MOVING
-
-
-def test_target_that_polled_is_rendered_where_nobody_sees_its_pods() -> None:
-    """Left out, the Deployment that it has would be pruned."""
-    says = temporal(V1, V2, version("v3"), traffic=routing("v2"))
-    worker = planned(situation(says, None, {"v1": live("v1"), "v2": live("v2")}), CAPPED)
-    assert {item.action for item in worker.versions.versions} == {VersionAction.CREATE}
-    assert not worker.versions.not_created
 
 
 @pytest.mark.parametrize("cluster_read", [True, False])
@@ -88,9 +86,5 @@ def test_target_that_polled_is_rendered_where_nobody_sees_its_pods() -> None:
 def test_target_that_may_have_work_is_made_all_the_same(target: Version, *, cluster_read: bool) -> None:
     current = "v3" if target.status is S.CURRENT else "v2"
     says = temporal(V1, replace(V2, status=S.DRAINING), target, traffic=routing(current))
-    deployments = [live("v1"), live("v2")]
-    found = situation(
-        says, deployments if cluster_read else None, {"v1": deployments[0], "v2": deployments[1]}
-    )
-    worker = planned(found, CAPPED)
+    worker = planned(situation(says, [*LEDGER.values()] if cluster_read else None, LEDGER), CAPPED)
     assert {item.action for item in worker.versions.versions} <= {VersionAction.CREATE, VersionAction.KEEP}

@@ -13,6 +13,7 @@ from tests.planning.situations import (
     live,
     planned,
     routing,
+    serving,
     situation,
     temporal,
     version,
@@ -73,21 +74,21 @@ def test_what_a_ledger_has_under_its_name_is_not_rendered() -> None:
 
 def test_one_warning_tells_of_all_of_them_by_name_as_far_as_a_person_reads() -> None:
     two = [version(item, S.DRAINING) for item in BY_OTHERS[:2]]
-    [both] = planned(situation(says(*two), [live("v3")])).versions.warnings
+    [both] = planned(serving(says(*two), "v3")).versions.warnings
     assert both == (
         "twgen renders nothing for '1.4.0+build7' and '2026-11-21T05:24:15Z': such a build ID is not a valid"
         " label, so twgen did not create them; keep their workers until they have drained"
     )
-    [one] = planned(situation(says(two[0]), [live("v3")])).versions.warnings
+    [one] = planned(serving(says(two[0]), "v3")).versions.warnings
     assert one.endswith("so twgen did not create it; keep its workers until it has drained")
     many = [version(f"1.4.{number}+build", S.DRAINING) for number in range(60)]
-    [told] = planned(situation(says(*many), [live("v3")])).versions.warnings
+    [told] = planned(serving(says(*many), "v3")).versions.warnings
     assert "'1.4.17+build' and 50 more: such a build ID" in told
 
 
 def test_policy_that_wants_every_template_does_not_want_one_of_others() -> None:
     policy = replace(SPEC.policy, missing_template=MissingTemplate.FAIL)
-    found = situation(says(version(OTHERS, S.DRAINING)), [live("v3")])
+    found = serving(says(version(OTHERS, S.DRAINING)), "v3")
     assert planned(found, replace(SPEC, policy=policy)).versions.warnings
 
 
@@ -129,11 +130,9 @@ def test_its_traffic_is_not_told_to_be_served_by_nobody() -> None:
 
 def test_traffic_moves_from_it_to_the_target_as_from_any_version() -> None:
     known = version(OTHERS, S.CURRENT)
-    assert planned(situation(says(known, current=OTHERS), [live("v3")])).routing.action is (
-        RoutingAction.SET_CURRENT
-    )
+    assert planned(serving(says(known, current=OTHERS), "v3")).routing.action is (RoutingAction.SET_CURRENT)
     lacking = replace(known, task_queues=(QUEUE,))
-    waits = planned(situation(says(lacking, current=OTHERS), [live("v3")])).routing
+    waits = planned(serving(says(lacking, current=OTHERS), "v3")).routing
     assert waits.reason is RoutingReason.MISSING_TASK_QUEUE
 
 

@@ -13,6 +13,7 @@ from tests.planning.situations import (
     live,
     planned,
     routing,
+    serving,
     situation,
     temporal,
     version,
@@ -55,28 +56,27 @@ def test_version_that_may_have_work_comes_back_as_it_was_recorded(
     assert (plan.action, plan.replicas, plan.protected) == (CREATE, 2, True)
 
 
-def test_drained_or_current_version_is_not_said_to_have_old_work_where_the_cluster_was_not_read() -> None:
-    told = {}
-    for known, current in ((drained(HOUR / 2), None), (drained(None), None), (version("v1"), "v1")):
-        plan = decided(found(known, cluster_read=False, current=current), "v1")
-        assert plan.action is CREATE, "whether it has one is not known"
-        told[plan.reason] = [*told.get(plan.reason, ()), plan.because]
-    assert told == {
-        VersionReason.DRAINED: [
-            "it is drained, but scaledownDelay (1h) is not over yet; the cluster was not read",
-            "it is drained, but Temporal does not report when it drained; the cluster was not read",
-        ],
-        VersionReason.IN_USE: ["it is current: new workflows go to it; the cluster was not read"],
-    }
+@pytest.mark.parametrize(
+    ("known", "current", "reason", "because"),
+    [
+        (drained(HOUR / 2), None, "Drained", "it is drained, but scaledownDelay (1h) is not over yet"),
+        (drained(None), None, "Drained", "it is drained, but Temporal does not report when it drained"),
+        (version("v1"), "v1", "InUse", "it is current: new workflows go to it"),
+    ],
+)
+def test_drained_or_current_version_is_not_said_to_have_old_work_where_the_cluster_was_not_read(
+    known: Version, current: str | None, reason: str, because: str
+) -> None:
+    plan = decided(found(known, cluster_read=False, current=current), "v1")
+    assert (plan.action, plan.reason) == (CREATE, reason), "whether it has a Deployment is not known"
+    assert plan.because == f"{because}; the cluster was not read"
 
 
 def test_version_that_comes_back_as_recorded_for_another_place_is_warned_of() -> None:
     elsewhere = live("v1", 2)
     [container] = elsewhere["spec"]["template"]["spec"]["containers"]
-    container["env"] = [
-        {**variable, "value": "other"} if variable["name"] == "TEMPORAL_NAMESPACE" else variable
-        for variable in container["env"]
-    ]
+    [variable] = (item for item in container["env"] if item["name"] == "TEMPORAL_NAMESPACE")
+    variable["value"] = "other"
     says = temporal(version("v3"), version("v1", S.DRAINING), traffic=routing())
     for record, is_warned in ((elsewhere, True), (live("v1", 2), False)):
         plan = planned(situation(says, [live("v3")], {"v1": record}))
@@ -197,10 +197,8 @@ def test_lost_manifest_is_warned_of(advice: str, *, cluster_read: bool) -> None:
     worker = planned(situation(says, [live("v3")] if cluster_read else None))
     lost = worker.versions.versions[0]
     assert (lost.build_id, lost.action, lost.replicas) == ("v1", VersionAction.NONE, None)
-    assert any(
-        text.startswith("v1 has no manifest to render: ") and text.endswith(advice)
-        for text in worker.versions.warnings
-    )
+    [told] = (text for text in worker.versions.warnings if text.startswith("v1 has no manifest to render: "))
+    assert told.endswith(advice)
 
 
 @pytest.mark.parametrize("cluster_read", [True, False])
@@ -240,6 +238,6 @@ def test_deployment_that_nothing_protects_goes_to_zero_first_where_no_source_has
 
 def test_lost_manifest_fails_the_run_when_the_policy_says_so() -> None:
     spec = with_policy(SPEC, missing_template=MissingTemplate.FAIL)
-    world = situation(temporal(version("v3"), version("v1", S.DRAINING)), [live("v3")])
+    world = serving(temporal(version("v3"), version("v1", S.DRAINING)), "v3")
     with pytest.raises(StateUnavailable, match="shop/payments: v1: it is draining"):
         planned(world, spec)

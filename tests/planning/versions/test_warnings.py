@@ -14,12 +14,12 @@ from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction
-from twgen.model.temporal import Drainage, VersionStatus
+from twgen.model.temporal import Drainage, Routing
+from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions
 from twgen.planning.versions.warnings import ObjectName, with_lost_references
 
-S = VersionStatus
 OLD, NEW = "settings-hf678c7m2b", "settings-47668c6k28"
 CONTAINER: dict[str, Any] = {"envFrom": [{"configMapRef": {"name": OLD}}]}
 
@@ -49,26 +49,24 @@ def test_what_a_renamed_worker_left_behind_is_told_of_to_a_person() -> None:
     assert warning.startswith("no spec names shop/refunds")
 
 
-def test_attached_object_that_is_no_longer_rendered_is_told_of() -> None:
+def of_objects_without_a_template(*objects: str) -> str:
     running = live("v3")
-    running["metadata"]["annotations"]["twgen.io/attached"] = "PodDisruptionBudget/budget-v3-0a1b2c3d"
-    worker = planned(situation(temporal(version("v3")), [running]))
-    (warning,) = worker.versions.warnings
-    assert warning == (
+    running["metadata"]["annotations"]["twgen.io/attached"] = ",".join(objects)
+    (warning,) = planned(situation(temporal(version("v3")), [running])).versions.warnings
+    return warning
+
+
+def test_attached_objects_that_are_no_longer_rendered_are_told_of_together() -> None:
+    budgets = "PodDisruptionBudget/budget-v3-0a1b2c3d", "PodDisruptionBudget/other-v3-0a1b2c3e"
+    assert of_objects_without_a_template(budgets[0]) == (
         "v3: PodDisruptionBudget budget-v3-0a1b2c3d has no template any more and must be deleted: the Job of"
         " its rollout does that; without a Job, run `kubectl delete poddisruptionbudget -n shop"
         " budget-v3-0a1b2c3d && kubectl annotate deployment -n shop payments-v3 --overwrite"
         " twgen.io/gone=PodDisruptionBudget/budget-v3-0a1b2c3d` and apply a new render"
     )
-
-
-def test_several_that_are_no_longer_rendered_are_told_of_together() -> None:
-    running = live("v3")
-    budgets = "PodDisruptionBudget/budget-v3-0a1b2c3d", "PodDisruptionBudget/other-v3-0a1b2c3e"
-    running["metadata"]["annotations"]["twgen.io/attached"] = ",".join(budgets)
-    (warning,) = planned(situation(temporal(version("v3")), [running])).versions.warnings
     both = "PodDisruptionBudget budget-v3-0a1b2c3d and PodDisruptionBudget other-v3-0a1b2c3e"
-    assert warning.startswith(f"v3: {both} have no template any more and must be deleted: the Job")
+    told = f"v3: {both} have no template any more and must be deleted: the Job"
+    assert of_objects_without_a_template(*budgets).startswith(told)
 
 
 @pytest.mark.parametrize(
@@ -105,23 +103,18 @@ def test_deployment_that_the_last_worker_left_behind_is_told_of_to_a_person() ->
     )
 
 
-@pytest.mark.parametrize("identity", [None, "somebody else"])
-def test_deployment_of_no_spec_that_is_not_ours_is_none_of_our_business(identity: str | None) -> None:
-    assert orphans(identity, Caller("me")) == ()
-
-
-def test_nobody_in_particular_owns_no_stray() -> None:
-    assert orphans(None, Caller("")) == ()
+@pytest.mark.parametrize(("identity", "caller"), [(None, "me"), ("somebody else", "me"), (None, "")])
+def test_deployment_of_no_spec_that_is_not_ours_is_none_of_our_business(
+    identity: str | None, caller: str
+) -> None:
+    assert orphans(identity, Caller(caller)) == ()
 
 
 @pytest.mark.parametrize(
-    ("status", "current"), [(S.CURRENT, "v1"), (S.RAMPING, "v3")], ids=["current", "ramping"]
+    ("status", "traffic"), [(S.CURRENT, routing("v1")), (S.RAMPING, routing("v3", ("v1", 5)))]
 )
-def test_version_with_traffic_that_its_spec_holds_at_zero_is_warned_of(
-    status: VersionStatus, current: str
-) -> None:
-    ramping = ("v1", 5.0) if status is S.RAMPING else None
-    says = temporal(version("v3"), version("v1", status), traffic=routing(current, ramping))
+def test_version_with_traffic_that_its_spec_holds_at_zero_is_warned_of(status: S, traffic: Routing) -> None:
+    says = temporal(version("v3"), version("v1", status), traffic=traffic)
     worker = planned(situation(says, [live("v1"), live("v3")]), replace(SPEC, replicas=0))
     assert f"v1 is {status.lower()}, but its spec says zero replicas" in worker.versions.warnings
 
@@ -153,16 +146,11 @@ def test_version_that_goes_by_an_old_snapshot_was_counted_by_nobody(
         return rendered.warnings
 
     assert warned(recorded, NOW) == warned(found, NOW + HOUR) == ()
-    assert warned(recorded, NOW + HOUR) == (
-        (
-            (
-                "v1 loses its pods, but its pinned workflows were not counted, because that was not needed"
-                " yet when the snapshot was taken. Take a new snapshot"
-            ),
-        )
-        if said
-        else ()
+    uncounted = (
+        "v1 loses its pods, but its pinned workflows were not counted, because that was not needed yet when"
+        " the snapshot was taken. Take a new snapshot"
     )
+    assert warned(recorded, NOW + HOUR) == ((uncounted,) if said else ())
 
 
 def warned(change: Any, *rendered: ObjectName, field: str = "containers") -> list[str]:
