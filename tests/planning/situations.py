@@ -29,12 +29,8 @@ from twgen.planning.routing.target import Target
 
 SPEC = replace(a_spec(), has_custom_build_id=False)
 """Its target is v3, with three replicas, AllAtOnce; it scales down after 1 h and deletes after 24 h more."""
-RAMPS = replace(
-    SPEC,
-    rollout=Rollout(
-        Strategy.PROGRESSIVE, (RolloutStep(5, timedelta(minutes=10)), RolloutStep(25, timedelta(minutes=30)))
-    ),
-)
+_STEPS = RolloutStep(5, timedelta(minutes=10)), RolloutStep(25, timedelta(minutes=30))
+RAMPS = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, _STEPS))
 """The same, Progressive: 10 min at 5%, 30 min at 25%."""
 MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False)
 

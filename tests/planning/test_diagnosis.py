@@ -28,10 +28,11 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.diagnosis.argocd import is_looked_after, of_hooks, seconds_of, version_of
+from twgen.planning.diagnosis.argocd import is_looked_after, of_hooks, seconds_of
 from twgen.planning.diagnosis.findings import findings
 from twgen.planning.diagnosis.rights import needs_of_tick
 from twgen.planning.plan import make_plan
+from twgen.planning.version_status import release_of
 from twgen.versioning.names import MarkKey
 
 S = VersionStatus
@@ -191,7 +192,7 @@ def test_problems_come_before_advice() -> None:
 
 def test_version_and_length_are_read_as_numbers() -> None:
     versions = {"v3.6.1": (3, 6, 1), "1.29.1-rc1": (1, 29, 1), "latest": (), "2.14": (2, 14)}
-    assert {text: version_of(text) for text in versions} == versions
+    assert {text: release_of(text) for text in versions} == versions
     lengths = {"90": 90, "90s": 90, "1m30s": 90, "500ms": 0.5, "": None, "soon": None, "1m?": None}
     assert {text: seconds_of(text) for text in lengths} == lengths
 

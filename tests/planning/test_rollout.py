@@ -252,11 +252,8 @@ def test_status_whose_next_change_is_long_due_fails() -> None:
         "its next change was due at 2026-11-21T12:00:30Z: does its Job, or `twgen tick` in its place, still"
         " run?"
     )
-    for other in (
-        replace(told, failing="Temporal does not answer"),
-        replace(told, report=None),
-        told.with_details(waits_until=None),
-    ):
+    failing, unread = replace(told, failing="Temporal does not answer"), replace(told, report=None)
+    for other in (failing, unread, told.with_details(waits_until=None)):
         assert overdue(other, NOW + HOUR) == other
 
 

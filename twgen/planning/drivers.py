@@ -83,10 +83,11 @@ def driver_of_render(
     InvalidInput. It also raises without an identity.
     """
     for spec in specs if leaves_none_out else ():
-        if why := why_not_driven(spec, operator):
+        if why := _why_not_driven(spec.policy.driver, operator):
             raise InvalidInput(f"{spec.worker_deployment}: {why}")
     for spec in specs:
-        is_left_to_people = spec.policy.driver is Driver.NONE or why_not_driven(spec, operator)
+        driver = spec.policy.driver
+        is_left_to_people = driver is Driver.NONE or _why_not_driven(driver, operator)
         if not (is_left_to_people or caller.of(spec.policy)):
             raise InvalidInput(
                 f"{spec.worker_deployment}: its rollout needs a manager identity: use --identity, or"
@@ -97,16 +98,17 @@ def driver_of_render(
     return rollout_driver(specs)
 
 
-def why_not_driven(spec: WorkerSpec, operator: Operator) -> str:
+def _why_not_driven(driver: Driver, operator: Operator) -> str:
     """Why a render cannot let the cluster roll out a worker; empty: it can, or a person or CI does."""
-    if spec.policy.driver is Driver.TICK:
+    if driver is Driver.TICK:
         return "" if operator.tick.rollouts else NEEDS_TICK
-    return NEEDS_IMAGE if spec.policy.driver.has_job and not operator.rollout.image else ""
+    return NEEDS_IMAGE if driver.has_job and not operator.rollout.image else ""
 
 
 def left_out(spec: WorkerSpec, operator: Operator) -> str:
     """The warning about a worker whose driver is named but cannot roll it out; empty: there is none."""
-    why = "" if spec.policy.driver is Driver.AUTO else why_not_driven(spec, operator)
+    driver = spec.policy.driver
+    why = "" if driver is Driver.AUTO else _why_not_driven(driver, operator)
     return f"a render omits its rollout objects, and fails in Argo CD: {why}" if why else ""
 
 
@@ -134,8 +136,7 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
 
 def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
     """The drivers with which a worker gets objects for its rollout."""
-    by_job = {driver for driver in Driver if driver.has_job and operator.rollout.image}
-    return frozenset({Driver.NONE, *by_job, *([Driver.TICK] if operator.tick.rollouts else [])})
+    return frozenset(driver for driver in Driver if not _why_not_driven(driver, operator))
 
 
 def _why_no_hook(spec: WorkerSpec) -> str:

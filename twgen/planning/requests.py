@@ -14,7 +14,7 @@ from twgen.planning.rollout import needs_a_rollout
 from twgen.planning.routing.gates import failed_gate, hopeless_gates, may_replay_again
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
-from twgen.planning.version_status import ALL_TRAFFIC
+from twgen.planning.version_status import ALL_TRAFFIC, shares
 from twgen.planning.worker_status import FAILED_TESTS
 from twgen.versioning.names import MarkKey
 
@@ -126,10 +126,7 @@ def after_interruption(answer: Answer, target: Target) -> Answer | None:
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
     if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
         return None
-    share = target.live_percentage
-    if target.is_current:
-        ramping = target.other_ramp.percentage if target.other_ramp else 0
-        share = ALL_TRAFFIC - ramping
+    share = rounded_percentage(shares(target.temporal.routing).get(target.build_id, 0))
     if answer.percentage is not None and rounded_percentage(answer.percentage) == share:
         return ended(answer, AnswerState.DONE)
     why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"

@@ -5,20 +5,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from twgen.model.plan import RoutingAction
+from twgen.model.times import write_duration
 
 _UNTIL = re.compile(r"( \(at [0-9:]+ UTC); until [0-9: -]+ UTC\)")
-_UNITS = ((3600, "h"), (60, "m"), (1, "s"))
+_PART = re.compile("[0-9]+[hms]")
 
 
 def spoken(length: timedelta, units: int = 2) -> str:
     """The largest units of a length as a spec would have it, by default two: `26h30m`, `5m`, `0s`."""
-    seconds = max(0, int(length.total_seconds()))
-    parts = []
-    for size, unit in _UNITS:
-        amount, seconds = divmod(seconds, size)
-        if amount:
-            parts.append(f"{amount}{unit}")
-    return "".join(parts[:units]) or "0s"
+    parts = _PART.findall(write_duration(max(length, timedelta())))
+    return "".join(parts[:units])
 
 
 def in_days(length: timedelta) -> str:

@@ -77,9 +77,7 @@ def _was_active_since(version: Version) -> bool:
 
 def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
     """The versions that new workflows go to."""
-    routing = temporal.routing if temporal else Routing()
-    ends = (routing.current, routing.ramping)
-    return {end.build_id for end in ends if end and end.build_id}
+    return {build_id for build_id in shares(temporal.routing if temporal else Routing()) if build_id}
 
 
 def shares(routing: Routing) -> Mapping[str, float]:
@@ -91,10 +89,10 @@ def shares(routing: Routing) -> Mapping[str, float]:
     return of_ramp | {current: remaining + of_ramp.get(current, 0)}
 
 
-def release_of(server_version: str) -> tuple[int, int] | None:
-    """The major and the minor number of a server's release; None: it does not report them."""
-    match = re.match(r"(\d+)\.(\d+)(?:\.|$)", server_version)
-    return (int(match[1]), int(match[2])) if match else None
+def release_of(version: str) -> tuple[int, ...]:
+    """The numbers of a server's version: (1, 29, 1) of `v1.29.1-rc1`; empty: it does not report them."""
+    match = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    return tuple(map(int, match[1].split("."))) if match else ()
 
 
 def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
@@ -152,7 +150,7 @@ def recently_current(version: Version, temporal: WorkerDeployment, now: datetime
 def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
     """The current version took its place, on a server that does not report when a version was current."""
     release, current = release_of(temporal.server_version), temporal.routing.current
-    if release is None or release >= WITH_LAST_CURRENT or current is None:
+    if not release or release >= WITH_LAST_CURRENT or current is None:
         return False
     return _together(version.last_deactivated_at, current.since)
 

@@ -34,14 +34,8 @@ SIGNAL = DrainingAction(BatchAction.SIGNAL, ("Poller",), signal_name="stop")
 CANCEL, TERMINATE = DrainingAction(BatchAction.CANCEL), DrainingAction(BatchAction.TERMINATE)
 DEMANDS = ("Signal-62f6f903", "Cancel-0ee35f03", "Terminate-0ee35f03")
 RUNS = RolloutInCluster()
-DRAINS = with_policy(
-    SPEC,
-    draining=(
-        DrainingEntry(DAY, SIGNAL),
-        DrainingEntry(2 * DAY, CANCEL),
-        DrainingEntry(2 * DAY + HOUR, TERMINATE),
-    ),
-)
+ENTRIES = map(DrainingEntry, (DAY, 2 * DAY, 2 * DAY + HOUR), (SIGNAL, CANCEL, TERMINATE))
+DRAINS = with_policy(SPEC, draining=tuple(ENTRIES))
 
 
 def draining(age: timedelta, metadata: dict[str, Any] | None = None, build_id: str = "v1") -> Version:

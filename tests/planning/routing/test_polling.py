@@ -127,10 +127,8 @@ def test_question_names_the_variables_that_the_policy_has_for_older_workers() ->
 
 
 def test_worker_deployment_may_be_the_worker_when_it_is_called_alike() -> None:
-    alike, other = (
-        {"orders", "Orders_Worker", "order", "SHOP/Orders"},
-        {"shop/orders", "shop/orders-eu", "staging/orders", "billing", "-"},
-    )
+    alike = {"orders", "Orders_Worker", "order", "SHOP/Orders"}
+    other = {"shop/orders", "shop/orders-eu", "staging/orders", "billing", "-"}
     assert {name for name in alike | other if may_be_called(name, "shop/orders")} == alike
 
 

@@ -19,8 +19,11 @@ from twgen.model.operator import Operator
 from twgen.model.plan import Plan
 from twgen.model.problem import counted
 from twgen.model.rollout import Driver
+from twgen.model.times import parse_duration
 from twgen.planning.refresh import not_looked_at
 from twgen.planning.sentences import spoken
+from twgen.planning.version_status import release_of
+from twgen.versioning.build_ids import image_tag
 
 PLUGIN = "twgen"
 """The name of the plugin in Argo CD; a version may follow it."""
@@ -34,8 +37,6 @@ _RENDER_ENDS = 40.0
 """The seconds that the plugin may read servers, if TWGEN_TIMEOUT is not set."""
 _ARGOCD_WAITS = "60"
 """The seconds that a render may take, if `controller.repo.server.timeout.seconds` is not set."""
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
-_UNITS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
 _COSTLY = {
     "PruneLast=true": "pruning and the next commit wait until every object is healthy",
     "Replace=true": "each sync scales autoscaled Deployments back to one pod",
@@ -48,18 +49,14 @@ STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
 """The problems of a Pod that may still be starting."""
 
 
-def version_of(text: str) -> tuple[int, ...]:
-    """The numbers of a version: (1, 29, 1) of `v1.29.1-rc1`."""
-    match = re.match(r"v?(\d+(?:\.\d+)*)", text)
-    return tuple(map(int, match[1].split("."))) if match else ()
-
-
 def seconds_of(text: str) -> float | None:
     """A length as settings have it, `90`, `90s` or `1m30s`; None: it is not valid."""
-    parts = _LENGTH.findall(text.strip())
-    if not parts or "".join(number + unit for number, unit in parts) != text.strip():
+    try:
+        return parse_duration(
+            f"{text.strip()}s" if text.strip().isdecimal() else text.strip()
+        ).total_seconds()
+    except ValueError:
         return None
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def is_looked_after(namespace: str, argocd: ArgoInstallation) -> bool:
@@ -81,7 +78,7 @@ def _fits(namespace: str, pattern: str) -> bool:
 
 def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Iterator[Finding]:
     """The findings about an Argo CD."""
-    if (numbers := version_of(argocd.version)) and numbers < OLDEST_ARGOCD:
+    if (numbers := release_of(argocd.version)) and numbers < OLDEST_ARGOCD:
         oldest = ".".join(map(str, OLDEST_ARGOCD))
         why = "it starts plugins differently, and prunes objects that twgen protects"
         yield _FINDING(f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
@@ -175,7 +172,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
 def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None) -> Iterator[Finding]:
     """Advice about hooks that this Argo CD may skip, unless tick would take over their rollouts."""
     hooks = [worker for worker in plan.workers if worker.spec.policy.driver is Driver.HOOK]
-    numbers = version_of(argocd.version)
+    numbers = release_of(argocd.version)
     runs_all = numbers and (numbers < _SKIPS_HOOKS_FROM or numbers in _SKIPS_NO_HOOKS)
     if hooks and not (tick and tick.takes_over) and not runs_all:
         yield _FINDING(
@@ -198,20 +195,14 @@ def _set_parameter(argocd: ArgoInstallation, name: str, value: int) -> str:
 
 def are_the_same(image: str, other: str) -> bool:
     """By repository, and by the digest or the tag if both have one; True if they have neither in common."""
-    (name, tag, digest), (other_name, other_tag, other_digest) = map(_parts_of, (image, other))
-    if name != other_name:
+    both = (image, other)
+    tags, digests = [*map(image_tag, both)], [text.partition("@")[2] for text in both]
+    names = {text.partition("@")[0].removesuffix(f":{tag}") for text, tag in zip(both, tags, strict=True)}
+    if len(names) > 1:
         return False
-    if digest and other_digest:
-        return digest == other_digest
-    return not tag or not other_tag or tag == other_tag
-
-
-def _parts_of(image: str) -> tuple[str, str, str]:
-    """Its repository, tag and digest; empty: it has none."""
-    repository_and_tag, _, digest = image.partition("@")
-    folder, slash, last = repository_and_tag.rpartition("/")
-    name, _, tag = last.partition(":")
-    return f"{folder}{slash}{name}", tag, digest
+    if all(digests):
+        return digests[0] == digests[1]
+    return not all(tags) or tags[0] == tags[1]
 
 
 def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterator[Finding]:

@@ -16,12 +16,14 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.diagnosis.argocd import not_running, of_argocd, of_hooks, of_tick, version_of
+from twgen.planning.diagnosis.argocd import not_running, of_argocd, of_hooks, of_tick
 from twgen.planning.diagnosis.rights import of_rights
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.polling import DEFAULT_LIMIT, polls_instead
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, spoken
+from twgen.planning.version_status import release_of
+from twgen.versioning.build_ids import image_tag
 from twgen.versioning.names import MarkKey
 
 _CLOCKS_APART = timedelta(seconds=30)
@@ -78,8 +80,7 @@ def _of_settings(installation: Installation, operator: Operator) -> Iterator[Fin
             "synchronize both with NTP or chrony",
         )
     image = operator.rollout.image
-    tag = re.search(r":([^:/@]+)(@|$)", image)
-    if image and "@" not in image and (not tag or tag[1] == "latest"):
+    if image and "@" not in image and image_tag(image) in {"", "latest"}:
         yield Finding(
             "rollout.image",
             f"{image} can be a different image tomorrow",
@@ -177,7 +178,7 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
                 Severity.PROBLEM if number >= MOST_VERSIONS else Severity.ADVICE,
             )
     for address, version in sorted(servers.items()):
-        if (numbers := version_of(version)) and numbers < OLDEST_TEMPORAL:
+        if (numbers := release_of(version)) and numbers < OLDEST_TEMPORAL:
             remedy = f"upgrade it to {'.'.join(map(str, OLDEST_TEMPORAL))} or newer"
             why = "its Worker Deployments lack fields that twgen reads for rollouts and drainage"
             yield Finding(f"Temporal {address}", f"its version is {version}", why, remedy)

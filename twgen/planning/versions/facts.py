@@ -251,7 +251,8 @@ def version_facts(
     newest = _newest(versions) if world.deployments is None else versions.keys()
     for build_id in sorted(build_ids if among is None else build_ids & among):
         version = versions.get(build_id)
-        source = next((source for source in sources if build_id in memories[source]), HistorySource.GIT)
+        known = ((memories[source][build_id], source) for source in sources if build_id in memories[source])
+        remembered, remembered_by = next(known, (None, HistorySource.GIT))
         several = live.get(build_id, [])
         deployment = several[0] if several else None
         is_going = deployment is not None and deployment.terminating
@@ -264,8 +265,8 @@ def version_facts(
             version=version,
             live=None if is_going else deployment,
             terminating=deployment if is_going else None,
-            remembered=memories[source].get(build_id) if source in sources else None,
-            remembered_by=source,
+            remembered=remembered,
+            remembered_by=remembered_by,
             twins=tuple(twin for twin in several[1:] if not twin.terminating),
             is_among_newest=build_id in newest,
             namesake=names.get(deployment.name, "") if deployment else "",

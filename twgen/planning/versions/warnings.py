@@ -30,7 +30,6 @@ _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCusto
 _MOST_NAMED = 10
 _APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
 _UNREAD = "if its Deployment exists, prune protection keeps it"
-_GONE = {VersionAction.DROP, VersionAction.NONE}
 
 
 def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
@@ -326,10 +325,9 @@ def _lost_references(
     worker: WorkerVersions, rendered: Collection[ObjectName], new_names: Mapping[ObjectName, str]
 ) -> Iterator[str]:
     for version in worker.versions:
-        manifest = version.recorded.manifest if version.recorded and version.action not in _GONE else {}
-        for kind, name in dict.fromkeys(
-            referenced_objects(value_at(manifest, "spec", "template", "spec") or {})
-        ):
+        manifest = version.recorded.manifest if version.recorded and version.is_rendered else {}
+        pod = value_at(manifest, "spec", "template", "spec") or {}
+        for kind, name in dict.fromkeys(referenced_objects(pod)):
             referenced = ObjectName(kind, worker.spec.namespace, name)
             replacement = new_names.get(referenced._replace(name=name_without_hash(name)), "")
             if replacement and referenced not in rendered:
