@@ -22,8 +22,10 @@ def test_specs_are_valid_and_recorded_and_another_import_changes_nothing(run: Ru
     first = run("import", OBJECTS, "--folder", "workers")
     assert (first.returncode, first.stdout) == (0, ""), first
     assert "wrote workers/connection-temporal.yaml and workers/payments.yaml" in first.stderr
-    assert "recorded their targets in workers/twgen.lock" in first.stderr
+    assert "turn versioning on in the code (docs/workers.md), write its image" in first.stderr
+    assert not (objects / "workers" / "twgen.lock").exists(), "the image never ran with versioning"
     assert run("validate", "workers").returncode == 0
+    assert run("lock", "workers", "-q").returncode == 0
     assert run("lock", "workers", "--check", "-q").returncode == 0
     before = {file: file.read_text() for file in (objects / "workers").rglob("*.yaml")}
     assert len(before) == 3
@@ -93,11 +95,12 @@ def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_p
     assert ledger.read_text() == before
 
 
-def test_worker_that_is_recorded_elsewhere_below_the_folder_goes_on_there(run: Run, objects: Path) -> None:
+def test_worker_that_people_have_elsewhere_below_the_folder_goes_on_there(run: Run, objects: Path) -> None:
     run("import", OBJECTS, "--folder", "all/workers")
+    run("lock", "all/workers")
     ended = run("import", OBJECTS, "--folder", "all")
     assert ended.returncode == 0, ended
-    assert "recorded their targets in all/workers/twgen.lock; `twgen plan all`" in ended.stderr
+    assert ended.stderr.endswith("`twgen plan all` shows what would change\n")
     assert not (objects / "all" / "twgen.lock").exists()
 
 

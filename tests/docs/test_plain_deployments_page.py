@@ -44,7 +44,6 @@ def test_import_writes_the_files_and_the_spec_of_the_page(repository: Path) -> N
     assert {file.name for file in repository.iterdir()} == {
         "payments.yaml",
         "connection-temporal.yaml",
-        "twgen.lock",
     }
     [named] = re.findall(r"^You should now see `payments.yaml`.*$", PAGE, re.MULTILINE)
     assert all(f"`{file.name}`" in named for file in repository.iterdir())

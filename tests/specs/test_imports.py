@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from twgen.model.problem import Document
-from twgen.specs.imports import Imported, imported
+from twgen.specs.imported_workers import Imported
+from twgen.specs.imports import imported
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.editing import commented
@@ -108,7 +109,7 @@ def test_plain_deployment_becomes_a_worker_and_its_connection() -> None:
 def test_what_a_deployment_does_not_tell_is_to_be_filled_in() -> None:
     found, _ = imported(documents(deployment(env=[])), "")
     assert [place for one in found for place in one.missing] == [
-        "payments.yaml: spec.workerOptions.temporalNamespace, if it is not default",
+        "payments.yaml: spec.workerOptions.temporalNamespace",
         "connection-temporal.yaml: spec.hostPort",
     ]
 
@@ -130,15 +131,18 @@ def test_pods_keep_what_twgen_does_not_set_and_the_worker_has_their_task_queue_a
     assert spec["workerOptions"]["taskQueue"] == "payments"
     pods = spec["deployment"]["template"]
     assert pods["metadata"]["annotations"] == {"vault.hashicorp.com/role": "pay"}
-    assert [one["name"] for one in pods["spec"]["containers"][0]["env"]] == ["LOG"]
+    assert [one["name"] for one in pods["spec"]["containers"][0]["env"]] == ["TEMPORAL_TLS", "LOG"]
     assert (spec["deployment"]["minReadySeconds"], spec["deployment"]["strategy"]) == (
         10,
         {"type": "Recreate"},
     )
     assert connection.document["spec"]["apiKeySecretRef"] == {"name": "keys", "key": "own"}
-    assert "payments.yaml: TEMPORAL_TLS is left out: the Connection sets it" in worker.missing
+    assert not any("TEMPORAL_TLS" in place for place in worker.missing)
     specs = parsed([worker, connection])
-    assert specs.problems == ()
+    assert [problem.message for problem in specs.problems] == [
+        "is not filled in yet: write the namespace that the program polls",
+        "is not filled in yet: write the address of Temporal",
+    ]
 
 
 def test_worker_beside_a_sidecar_stands_first_and_is_named() -> None:
@@ -202,8 +206,9 @@ def test_key_in_a_variable_is_not_written_into_another_one() -> None:
     env = [{"name": "TEMPORAL_API_KEY", "value": "secret"}, {"name": "A", "value": "$(TEMPORAL_API_KEY)"}]
     [worker, *_], _ = imported(documents(deployment(env=[*CONTAINER["env"], *env])), "")
     assert "secret" not in json.dumps(worker.document)
+    instead = "put it into a Secret, and name that in apiKeySecretRef (Connection)"
     assert worker.missing == (
-        "payments.yaml: TEMPORAL_API_KEY is left out: the Connection sets it",
+        f"payments.yaml: TEMPORAL_API_KEY is left out: {instead}",
         "payments.yaml: A refers to TEMPORAL_API_KEY, which is left out: write the value itself",
     )
 
@@ -299,15 +304,32 @@ def test_versions_and_other_objects_are_left_and_told() -> None:
     )
 
 
-def test_second_object_of_a_file_is_left_and_told() -> None:
+def test_workers_of_two_namespaces_have_files_and_a_connection_of_their_own() -> None:
     other = deployment()
     other["metadata"] = {**other["metadata"], "namespace": "mail"}
     found, left = imported(documents(deployment(), other), "")
-    assert len(found) == 2
-    assert (
-        "payments.yaml is the file of another object as well" in left[0]
-        or "connection-temporal.yaml is" in left[0]
-    )
+    assert left == []
+    assert [one.file for one in found] == [
+        "shop.payments.yaml",
+        "shop.connection-temporal.yaml",
+        "mail.payments.yaml",
+        "mail.connection-temporal.yaml",
+    ]
+    assert parse_specs(documents(*(dict(one.document) for one in found)), NamespaceRule()).problems == ()
+
+
+def test_second_object_of_a_file_is_left_and_told() -> None:
+    connection = {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "Connection",
+        "metadata": {"name": "temporal", "namespace": "shop"},
+        "spec": {"hostPort": "temporal.example.com:7233"},
+    }
+    found, left = imported(documents(connection, {**connection, "kind": "ClusterConnection"}), "")
+    assert len(found) == 1
+    [told] = left
+    assert told.startswith("live.yaml: ClusterConnection temporal is not imported: ")
+    assert told.endswith("connection-temporal.yaml is the file of another object as well: rename one")
 
 
 @pytest.mark.parametrize(

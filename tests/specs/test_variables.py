@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.specs.parsing import CONNECTION, parsed, told, worker
-from twgen.specs.imports import imported_pods
+from twgen.specs.imported_pods import imported_pods
 from twgen.versioning.injection import Injection, with_injection, with_task_queue
 
 NAMES = ["A", "B", "TEMPORAL_ADDRESS", "TEMPORAL_TASK_QUEUE", "TEMPORAL_TLS"]
@@ -48,11 +48,11 @@ def as_kubernetes_fills_in(env: list[dict[str, Any]]) -> dict[str, str]:
 @example(variables(("A", "$(TEMPORAL_ADDRESS)"), ("TEMPORAL_ADDRESS", "x")))
 def test_import_changes_no_variable_of_the_pods_own_without_a_note(env: list[dict[str, Any]]) -> None:
     before = as_kubernetes_fills_in(env)
-    found = imported_pods({"containers": [{"name": "worker", "env": env}]})
+    found = imported_pods({"containers": [{"name": "worker", "env": env}]}, {})
     template: dict[str, Any] = {"spec": found.spec}
     if found.task_queue:
         template = with_task_queue(template, found.task_queue)
-    added = Injection(tuple(variables(("TEMPORAL_ADDRESS", found.place.address))))
+    added = Injection(tuple(variables(("TEMPORAL_ADDRESS", found.address.value))))
     [container] = with_injection(template["spec"], added)["containers"]
     after = as_kubernetes_fills_in(container["env"])
     told_of = {name for note in found.notes for name in note.split()}
@@ -143,7 +143,7 @@ def test_worker_of_several_containers_is_the_one_that_polls_else_one_that_knows_
     )
     for least, most in pairwise((plain, knowing, polling)):
         for containers in ([least, most], [most, least]):
-            found = imported_pods({"containers": containers})
+            found = imported_pods({"containers": containers}, {})
             assert found.worker == found.spec["containers"][0]["name"] == most["name"]
-    assert imported_pods({"containers": [plain]}).worker == ""
-    assert imported_pods({"containers": [plain, {**plain, "name": "other"}]}).worker == "plain"
+    assert imported_pods({"containers": [plain]}, {}).worker == ""
+    assert imported_pods({"containers": [plain, {**plain, "name": "other"}]}, {}).worker == "plain"

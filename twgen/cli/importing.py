@@ -9,7 +9,7 @@ import click
 
 from twgen.cli.options import Grouped, options, paths_argument
 from twgen.cli.output import say, warn
-from twgen.cli.recording import record_targets
+from twgen.cli.recording import Recorded, record_targets
 from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
@@ -18,7 +18,9 @@ from twgen.model.problem import Document, counted
 from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.objects import objects_to_import
-from twgen.specs.imports import Imported, identity_of, imported, live_versions
+from twgen.specs.imported_workers import Imported, identity_of
+from twgen.specs.imports import imported, live_versions
+from twgen.specs.kinds import WORKER
 from twgen.versioning.names import CONTROLLER_API
 from twgen.yaml.editing import commented, edited
 from twgen.yaml.reader import read_documents
@@ -80,7 +82,20 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         for line in (f"fill in the missing values, then {again}:", *missing):
             say(line)
         return
-    recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
+    workers = [spec.identity for spec in specs if not spec.is_whole and spec.identity[0] == WORKER]
+    if texts and workers and not live:
+        say(
+            "turn versioning on in the code (docs/workers.md), write its image into the spec, then run"
+            f" `twgen lock {folder}`"
+        )
+        return
+    # an image that never ran with versioning is no version: nothing may bring it back
+    plain = {f"{namespace}/{name}" for _, namespace, name in workers}
+    recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live, without=plain)
+    _say_what_is_recorded(recorded, folder)
+
+
+def _say_what_is_recorded(recorded: Recorded, folder: str) -> None:
     more = f" and {counted(recorded.older, 'older version')}" if recorded.older else ""
     ledgers = listed(sorted({str(file.parent) for file in recorded.files}))
     summary = f"recorded their targets{more} in {ledgers}; " if ledgers else ""

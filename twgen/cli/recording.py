@@ -66,11 +66,16 @@ def lock(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes fla
 
 
 def record_targets(
-    settings: Settings, *, check: bool, live: Mapping[str, Sequence[LiveDeployment]] | None = None
+    settings: Settings,
+    *,
+    check: bool,
+    live: Mapping[str, Sequence[LiveDeployment]] | None = None,
+    without: Collection[str] = (),
 ) -> Recorded:
     """Record the target of every worker in its ledger; with `check`, raise NegativeAnswer if one is missing.
 
-    Versions of `live` Deployments, by namespace, that the ledger lacks are recorded too.
+    Versions of `live` Deployments, by namespace, that the ledger lacks are recorded too. The targets of the
+    workers `without` are not.
     """
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
@@ -98,6 +103,7 @@ def record_targets(
     entries = [
         LedgerEntry(spec.worker_deployment, spec.build_id, target_deployment(spec), now)
         for spec in specs.workers
+        if spec.worker_deployment not in without
     ]
     older = [
         entry for spec in specs.workers for entry in _older(settings, spec, live or {}, set(recorded), now)

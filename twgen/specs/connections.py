@@ -15,8 +15,14 @@ https://docs.temporal.io/cloud/namespaces."""
 _REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
 
+FILL_IN = "fill-in"
+"""What `twgen import` writes for a name that only a person knows."""
+NO_ADDRESS = f"{FILL_IN}:7233"
+
 
 def _check(spec: Fields, connection: Connection) -> None:
+    if connection.host_port == NO_ADDRESS:
+        spec.problem("hostPort", "is not filled in yet: write the address of Temporal")
     if spec.has("mutualTLSSecretRef") and spec.has("apiKeySecretRef"):
         spec.problem("apiKeySecretRef", "a connection has mutualTLSSecretRef or apiKeySecretRef, not both")
     if spec.mapping("tls").has("caCertSecretRef") and spec.has("mutualTLSSecretRef"):

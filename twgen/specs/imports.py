@@ -1,86 +1,52 @@
 """Make specs of running workers: of the controller's own objects, and of Deployments without versions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, METADATA, live_deployment
-from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.policy import EnvironmentNames
-from twgen.model.problem import Document, quoted
+from twgen.model.problem import Document
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import Findings, mapping
-from twgen.model.spec import Connection, SecretKey
 from twgen.model.world import LiveDeployment
 from twgen.specs.attached import KINDS
+from twgen.specs.imported_pods import Configurations, knows_temporal
+from twgen.specs.imported_workers import (
+    ROLLOUT,
+    Imported,
+    Manifest,
+    Running,
+    is_of,
+    metadata_of_people,
+    specs_of,
+)
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.spec_document import STORED_DEFAULTS
-from twgen.specs.templates import CHART, Values, known_value, references, with_references
-from twgen.versioning.injection import (
-    ADDRESS,
-    NAMESPACE,
-    TASK_QUEUE,
-    Identity,
-    Place,
-    injection,
-    is_ever_injected,
-    place_of,
-)
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     CONTROLLER_API,
     DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
-    RESTARTED_AT,
     selector_labels,
 )
 
-_OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
-_OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", CHART, RESTARTED_AT}
-"""Labels and annotations by which a tool recognizes its objects. The next tool sets its own."""
-_POD_HASH = "pod-template-hash"
 _PREFIXES = {WORKER: "", CONNECTION: "connection-", CLUSTER_CONNECTION: "connection-", ATTACHED: "template-"}
-_PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
-_SCHEDULING = ("affinity", "topologySpreadConstraints")
-_NO_ADDRESS = "temporal.example.com:7233"
-
-_Field = tuple[str, ...]
-"""A field of a document, by the names that lead to it."""
-_KEY = "TEMPORAL_API_KEY"
-_OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
-"""Prefixes of the variables that hold credentials: a Connection names a Secret in their place."""
-
 _OBJECT = excerpt(Field("metadata", METADATA, required=True), Field("spec", mapping(), required=True))
-
-Container = Mapping[str, Any]
-
-
-class Imported(NamedTuple):
-    """One spec, and the file for it."""
-
-    file: str
-    document: Mapping[str, Any]
-    comments: Mapping[_Field, str] = {}
-    """Comments for some of its fields."""
-    missing: tuple[str, ...] = ()
-    """Sentences for a person: what to fill in or to check."""
-    is_whole: bool = True
-    """The spec is complete. False: a person must decide much of it, so a file that exists stays."""
-
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """Kind, namespace and name."""
-        return identity_of(self.document)
-
-
-def identity_of(document: Any) -> tuple[str, str, str]:
-    """Kind, namespace and name of a document; empty where it lacks one."""
-    kind, *rest = (
-        str(value_at(document, *path) or "")
-        for path in (("kind",), ("metadata", "namespace"), ("metadata", "name"))
-    )
-    return kind, rest[0], rest[1]
+_DEPLOYMENT = GroupKind("apps", "Deployment")
+_STATEFUL = GroupKind("apps", "StatefulSet")
+_RBAC = "rbac.authorization.k8s.io"
+_NO_NEWS = {
+    *(GroupKind("", kind) for kind in ("ConfigMap", "Namespace", "Pod", "Secret", "ServiceAccount")),
+    *(GroupKind(_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+    GroupKind("apps", "ReplicaSet"),
+}
+"""Kinds that stay as they are, also beside the new worker."""
+_OF_TEMPORAL = re.compile(
+    r"(.*/)?temporalio/(admin-tools|auto-setup|cli|server|tctl|ui|web|base-[a-z-]+)([:@].*)?"
+)
+"""The images of Temporal's own programs, which have variables like those of workers."""
 
 
 def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Imported], list[str]]:
@@ -88,55 +54,151 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
 
     `namespace` is for documents without one.
     """
-    plain = [document for document in documents if _is_plain(document.value) and _is_sound(document.value)]
-    ours = [
-        document
-        for document in plain
-        if len(plain) == 1
-        or any(map(_knows_temporal, document.value["spec"]["template"]["spec"]["containers"]))
-    ]
-    pods = (imported_pods(document.value["spec"]["template"]["spec"]) for document in ours)
-    addresses = {pod.place.address for pod in pods} - {""}
-    specs_by_file: dict[str, Imported] = {}
-    left: list[str] = []
+    running, used = _running(documents, namespace)
+    addresses: dict[str, set[str]] = {}
+    for worker in running.values():
+        addresses.setdefault(_namespace(worker.value, namespace), set()).add(worker.pods.address.value)
     workers = {
         selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
         for document in documents
         if (kind := kind_of(document.value)) and kind.name == WORKER
         if isinstance(name := value_at(document.value, "metadata", "name"), str)
     }
+    found: list[tuple[Document, Imported]] = []
+    left: list[str] = []
     for document in documents:
-        label = value_at(document.value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
-        if is_of_a_version(document.value) and label in workers:
-            continue  # it is not the spec that tells of it, but the ledger
-        why = _why_not(document.value, is_one_of_ours=any(document is own for own in ours))
-        specs = [] if why else list(_specs(document.value, namespace, addresses))
-        for spec in specs:
-            known = specs_by_file.setdefault(spec.file, spec)
-            if known.identity != spec.identity:
-                why = f"{spec.file} is the file of another object as well: import one namespace at a time"
-            elif known.missing and not spec.missing:
-                specs_by_file[spec.file] = spec
-        if why:
-            named = f"{value_at(document.value, 'kind')} {value_at(document.value, 'metadata', 'name')}"
-            left.append(f"{document.source}: {named} is not imported: {why}")
-    return list(specs_by_file.values()), left
+        value = document.value
+        label = value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
+        if id(document) in used or (is_of_a_version(value) and label in workers):
+            continue  # another spec tells of it, or the ledger
+        if plain := running.get(id(document)):
+            own = addresses[_namespace(plain.value, namespace)] - {""}
+            found += [(document, spec) for spec in specs_of(plain, namespace, own)]
+        elif not (why := _why_not(value)):
+            found.append((document, _of_controller(value)))
+        elif GroupKind.of(value) not in _NO_NEWS:
+            left.append(_not_imported(document, why))
+    return _files(found, namespace, left), left
 
 
-def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
-    """Why a document gives no spec; empty: it gives one."""
-    kind = kind_of(value)
+def _not_imported(document: Document, why: str) -> str:
+    named = f"{value_at(document.value, 'kind')} {value_at(document.value, 'metadata', 'name')}"
+    return f"{document.source}: {named} is not imported: {why}"
+
+
+def _files(found: Iterable[tuple[Document, Imported]], namespace: str, left: list[str]) -> list[Imported]:
+    """One spec for each file; the files of several namespaces begin with their names."""
+    found = list(found)
+    several = len({_namespace(spec.document, namespace) for _, spec in found}) > 1
+    by_file: dict[str, Imported] = {}
+    for document, spec in found:
+        own = _namespace(spec.document, namespace)
+        file = f"{own}.{spec.file}" if several and own else spec.file
+        renamed = spec._replace(
+            file=file, missing=tuple(item.replace(spec.file, file, 1) for item in spec.missing)
+        )
+        known = by_file.setdefault(file, renamed)
+        if known.identity != spec.identity:
+            left.append(_not_imported(document, f"{file} is the file of another object as well: rename one"))
+        elif known.missing and not spec.missing:
+            by_file[file] = renamed
+    return list(by_file.values())
+
+
+def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, Running], set[int]]:
+    """The workers without versions, by the `id` of their documents, and the documents that go with them."""
+    sound = [document for document in documents if _is_sound(document.value)]
+    beside: dict[str, list[Document]] = {}
+    configurations: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for document in documents:
+        kind, own = GroupKind.of(document.value), _namespace(document.value, namespace)
+        name, data = (value_at(document.value, *path) for path in (("metadata", "name"), ("data",)))
+        if kind == GroupKind("", "ConfigMap") and isinstance(name, str) and isinstance(data, dict):
+            configurations.setdefault(own, {})[name] = data
+        elif isinstance(value_at(document.value, "spec"), dict) and isinstance(name, str):
+            beside.setdefault(own, []).append(document)
+    plain: dict[tuple[str, str], tuple[Document, Running]] = {}
+    used: set[int] = set()
+    # Rollouts come last: one may only refer to a Deployment
+    for document in sorted(sound, key=lambda item: GroupKind.of(item.value) == ROLLOUT):
+        value, own = document.value, _namespace(document.value, namespace)
+        others = [item.value for item in beside.get(own, ())]
+        steps = value_at(value, "spec", "strategy", "canary", "steps") or ()
+        if GroupKind.of(value) == ROLLOUT:
+            referred = value_at(value, "spec", "workloadRef", "name")
+            if (key := (own, str(referred))) in plain:
+                first, worker = plain[key]
+                size = {"replicas": value["spec"].get("replicas", 1)}
+                body = {**worker.value, "spec": {**worker.value["spec"], **size}}
+                plain[key] = first, worker._replace(value=body, steps=steps)
+                used.add(id(document))
+                continue
+            value = _as_deployment(value)
+        if _is_plain(value) and _is_sound(value):
+            worker = Running(value, others, configurations.get(own, {}), steps)
+            plain[own, value["metadata"]["name"]] = document, worker
+    workers = {
+        id(document): worker
+        for document, worker in plain.values()
+        if not _own_program(worker.value)
+        and (len(plain) == 1 or _knows_temporal(worker.value, worker.configurations))
+    }
+    for own, items in beside.items():
+        values = [item.value for item in workers.values() if _namespace(item.value, namespace) == own]
+        used |= {id(item) for item in items if any(is_of(item.value, value) for value in values)}
+    return workers, used
+
+
+def _as_deployment(rollout: Manifest) -> dict[str, Any]:
+    """A Deployment with the pods of an Argo Rollout."""
+    kept = ("replicas", "selector", "template", "minReadySeconds", "revisionHistoryLimit")
+    spec = {field: item for field, item in rollout["spec"].items() if field in kept}
+    head = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": rollout["metadata"]}
+    return {**head, "spec": spec}
+
+
+def _namespace(value: Any, namespace: str) -> str:
+    return str(value_at(value, "metadata", "namespace") or namespace)
+
+
+def _containers(value: Any) -> list[Any]:
+    containers = value_at(value, "spec", "template", "spec", "containers")
+    return containers if isinstance(containers, list) else []
+
+
+def _knows_temporal(deployment: Manifest, configurations: Configurations) -> bool:
+    return any(knows_temporal(container, configurations) for container in _containers(deployment))
+
+
+def _own_program(value: Any) -> str:
+    """The image of Temporal's own program in the pods; empty: there is none."""
+    images = (str(value_at(container, "image")) for container in _containers(value))
+    return next((image for image in images if _OF_TEMPORAL.fullmatch(image)), "")
+
+
+def _why_not(value: Any) -> str:
+    """Why a document gives no spec by itself; empty: it gives one."""
+    kind, group_kind = kind_of(value), GroupKind.of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
-    if not is_ours and GroupKind.of(value) in KINDS:
+    if not is_ours and group_kind in KINDS:
         return f"each version needs one of its own: put a copy into a {ATTACHED}"
-    if not is_ours and not _is_deployment(value):
+    if group_kind == _STATEFUL:
+        return (
+            "its pods have names and claims (volumeClaimTemplates) of their own, which pods of versions"
+            f" cannot have: if the worker needs neither, copy its spec.template into a {WORKER}"
+        )
+    if not is_ours and group_kind not in {_DEPLOYMENT, ROLLOUT}:
         return "it is neither an object of the controller nor a Deployment"
     if not _is_sound(value):
         return "it is not a valid Kubernetes object"
-    if is_ours or is_one_of_ours:
+    if is_ours:
         return ""
     if is_of_a_version(value):
         return "it belongs to a version, but its worker is missing"
+    if image := _own_program(value):
+        return f"{image} is a program of Temporal itself, and no worker"
+    if value_at(value, "spec", "workloadRef"):
+        return "the Deployment that its workloadRef names is missing"
     return "it has no Temporal variables"
 
 
@@ -177,244 +239,11 @@ def _is_sound(value: Any) -> bool:
     return not findings.problems
 
 
-def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
-    if not _is_deployment(value):
-        kind = kind_of(value)
-        name = value["metadata"]["name"]
-        essence = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": _metadata(value)}
-        prefix = _PREFIXES[kind.name] if kind else ""
-        spec = value["spec"]
-        if "deployment" in spec:
-            spec = {
-                field: item for field, item in spec.items() if (field, item) not in STORED_DEFAULTS.items()
-            }
-        yield Imported(f"{prefix}{name}.yaml", essence | {"spec": spec})
-        return
-    yield from _of_deployment(value, namespace, addresses)
-
-
-def _metadata(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Name, namespace, and the labels and annotations that no tool has set."""
-    metadata = value["metadata"]
-    kept: dict[str, Any] = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
-    for name in ("labels", "annotations"):
-        if texts := _of_people(metadata.get(name)):
-            kept[name] = texts
-    return kept
-
-
-def _of_people(texts: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {
-        key: text
-        for key, text in (texts or {}).items()
-        if not key.startswith(_OF_TOOLS) and key not in _OF_OTHERS
-    }
-
-
-def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
-    """A worker and its Connection. A person fills in what the Deployment does not say."""
-    metadata, pod_template = _metadata(value), value["spec"]["template"]
-    name = metadata["name"]
-    where = {"namespace": text} if (text := metadata.get("namespace") or namespace) else {}
-    spec = without_server_fields({"metadata": {"annotations": {}}, "spec": dict(value["spec"])})["spec"]
-    pods = imported_pods(spec["template"]["spec"])
-    place, key = pods.place, pods.key
-    # workers on several servers have a Connection each
-    connection = "temporal" if len(addresses) <= 1 else name
-    address = place.address or (next(iter(addresses)) if len(addresses) == 1 else "")
-    labels = {
-        key: text
-        for key, text in _of_people(value_at(pod_template, "metadata", "labels")).items()
-        # the old Deployment, its autoscaler and its budget would take the new pods for its own
-        if key not in (value_at(value, "spec", "selector", "matchLabels") or {}) and key != _POD_HASH
-    }
-    marks = {"labels": labels, "annotations": _of_people(value_at(pod_template, "metadata", "annotations"))}
-    of_pods = {field: texts for field, texts in marks.items() if texts}
-    pace = _pace(spec)
-    size = {"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}
-    template = {**({"metadata": of_pods} if of_pods else {}), "spec": pods.spec}
-    body = {**size, **pace, "template": template}
-    worker: dict[str, Any] = {
-        "workerOptions": {
-            "connectionRef": {"name": connection},
-            "temporalNamespace": place.temporal_namespace or "default",
-            **({"taskQueue": pods.task_queue} if pods.task_queue else {}),
-        },
-        "rollout": {"strategy": "AllAtOnce"},
-        **({"deployment": body} if pace else body),
-    }
-    comments: dict[_Field, str] = {("spec", "rollout", "strategy"): "or Progressive, with steps and a gate"}
-    comments["spec", "deployment" if pace else "template"] = "enable versioning in its code: docs/workers.md"
-    if pods.worker:
-        containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
-        first = quoted(pods.worker)
-        comments[containers] = (
-            f"the first, {first}, is taken as the worker: the build ID comes from its image"
-        )
-    missing = [f"{name}.yaml: {note}" for note in pods.notes]
-    left_out = (value_at(pod_template, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
-    for label in sorted(left_out & _selecting_labels([pods.spec.get(field) for field in _SCHEDULING])):
-        instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
-        why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
-        missing.append(f"{name}.yaml: label {label} {why}: {instead}")
-    if not place.temporal_namespace:
-        comments["spec", "workerOptions", "temporalNamespace"] = "fill in: the Deployment does not contain it"
-        missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace, if it is not default")
-    head = {"apiVersion": CONTROLLER_API, "kind": WORKER, "metadata": {"name": name, **where}}
-    yield Imported(f"{name}.yaml", {**head, "spec": worker}, comments, tuple(missing), is_whole=False)
-    file = f"connection-{connection}.yaml"
-    beside = "and apiKeySecretRef or mutualTLSSecretRef, if it needs credentials"
-    if not address:
-        beside = f"fill in: the Deployment does not contain it; {beside}"
-    reached = {"hostPort": address or _NO_ADDRESS, **({"apiKeySecretRef": key} if key else {})}
-    head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": connection, **where}}
-    unknown = () if address else (f"{file}: spec.hostPort",)
-    place_of_comment: dict[_Field, str] = {} if key and address else {("spec", "hostPort"): beside}
-    yield Imported(file, {**head, "spec": reached}, place_of_comment, unknown, is_whole=False)
-
-
-def _pace(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say how the pods of a version are replaced."""
-    pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
-    if isinstance(strategy := pace.get("strategy"), dict):
-        # the type is a default and was left out, but the controller ignores a strategy without a type
-        pace["strategy"] = {"type": "RollingUpdate", **strategy}
-    return pace
-
-
-def _selecting_labels(rules: Any) -> set[str]:
-    """The labels by which scheduling rules select pods, at any depth below this value."""
-    if isinstance(rules, list):
-        return {name for rule in rules for name in _selecting_labels(rule)}
-    if not isinstance(rules, dict):
-        return set()
-    selector = rules.get("labelSelector")
-    expressions = value_at(selector, "matchExpressions")
-    labels = value_at(selector, "matchLabels")
-    names = [*labels] if isinstance(labels, dict) else []
-    names += (
-        [value_at(expression, "key") for expression in expressions] if isinstance(expressions, list) else []
-    )
-    return {str(name) for name in names}.union(*(_selecting_labels(rule) for rule in rules.values()))
-
-
-class ImportedPods(NamedTuple):
-    """The `spec` of a pod template, and the settings that its variables had."""
-
-    spec: Mapping[str, Any]
-    place: Place
-    task_queue: str
-    """Empty: no variable names it, or the variable stays in the pods."""
-    key: Mapping[str, str]
-    """The key of the Secret that holds the API key; empty: there is none."""
-    notes: tuple[str, ...]
-    """Sentences for the person who imports: what to check."""
-    worker: str
-    """The container in the first place, since it seems to be the worker. Empty: there is no other."""
-
-
-def _knows_temporal(container: Container) -> bool:
-    """One of its variables has the prefix TEMPORAL_."""
-    return any(str(variable.get("name")).startswith("TEMPORAL_") for variable in container.get("env") or ())
-
-
-def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
-    """Import a pod template. If containers disagree on a variable of Temporal, the first container counts."""
-    containers: list[Container] = list(pod["containers"])
-    # the worker's container becomes the first, since the image of the first one names the version; a
-    # sidecar may be listed before it, or have variables of Temporal too
-    containers.sort(
-        key=lambda container: (TASK_QUEUE not in _told(container), not _knows_temporal(container))
-    )
-    all_values = [_told(container) for container in containers]
-    plain = ({name: text for name, text in values.items() if text} for values in all_values)
-    place = place_of(
-        {
-            "containers": [
-                {"env": [{"name": name, "value": text} for name, text in values.items()]} for values in plain
-            ]
-        }
-    )
-    variables = [variable for container in containers for variable in container.get("env") or ()]
-    keys = (
-        value_at(variable, "valueFrom", "secretKeyRef")
-        for variable in variables
-        if variable.get("name") == _KEY
-    )
-    key: Mapping[str, Any] = next(
-        (reference for reference in keys if value_at(reference, "name") and value_at(reference, "key")), {}
-    )
-    queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
-    is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
-    # a task queue that other variables refer to, or on which containers differ, stays a variable of the pods
-    queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
-    secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
-    connection = Connection("", place.address, api_key_secret=secret)
-    injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
-    gone = injected | ({TASK_QUEUE} if queue else set())
-    gone |= {name for values in all_values for name in values if name.startswith(_OF_CONNECTION)}
-    gone = frozenset(name for name in gone if is_ever_injected(name))
-    notes = [
-        note for pair in zip(containers, all_values, strict=True) for note in _notes(*pair, place, gone, key)
-    ]
-    return ImportedPods(
-        spec={**pod, "containers": [_without(container, gone) for container in containers]},
-        place=place,
-        task_queue=queue,
-        key={"name": secret.name, "key": secret.key} if secret else {},
-        notes=tuple(dict.fromkeys(notes)),
-        worker=str(containers[0].get("name")) if len(containers) > 1 else "",
-    )
-
-
-def _told(container: Container) -> dict[str, str | None]:
-    """The variables of a container by name; None: the value comes from a Secret, a field or the like."""
-    values: dict[str, str | None] = {}
-    for variable in container.get("env") or ():
-        values[str(variable.get("name"))] = known_value(variable, values)
-    return values
-
-
-def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
-    """The container without these variables; references to them are replaced by their values."""
-    kept, before = [], dict[str, str | None]()
-    for variable in container.get("env") or ():
-        name, text = str(variable.get("name")), variable.get("value")
-        if name not in gone:
-            # twgen sets its variables after those of the pods, and Kubernetes fills in only earlier ones
-            known = {name: value for name, value in before.items() if name in gone and name != _KEY}
-            filled = isinstance(text, str) and with_references(text, known.get)
-            kept.append({**variable, "value": filled} if filled else variable)
-        before[name] = known_value(variable, before)
-    rest = {field: item for field, item in container.items() if field != "env"}
-    return {**rest, **({"env": kept} if kept else {})}
-
-
-def _notes(
-    container: Container, values: Values, place: Place, gone: frozenset[str], key: Mapping[str, Any]
-) -> Iterator[str]:
-    places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
-    before = dict[str, str | None]()
-    for variable in container.get("env") or ():
-        name = str(variable.get("name"))
-        is_key = name == _KEY and key and value_at(variable, "valueFrom", "secretKeyRef") == key
-        if name in gone and name.startswith(_OF_CONNECTION) and not is_key:
-            yield f"{name} is left out: the Connection sets it"
-        elif name in places and values[name] is None:
-            is_for = "the Connection" if name == ADDRESS else "temporalNamespace"
-            yield f"{name} is left out: {is_for} sets it"
-        elif name in places and values[name] != places[name]:
-            whose = f"{name} of container {quoted(str(container.get('name')))}"
-            yield (
-                f"{whose} is left out: it is {quoted(str(values[name]))} here, but all containers get"
-                " the same value"
-            )
-        elif name not in gone:
-            for reference in references(str(variable.get("value") or "")):
-                if (
-                    reference in gone
-                    and reference in before
-                    and (before[reference] is None or reference == _KEY)
-                ):
-                    yield f"{name} refers to {reference}, which is left out: write the value itself"
-        before[name] = known_value(variable, before)
+def _of_controller(value: Manifest) -> Imported:
+    """The spec of one of the controller's objects."""
+    kind, name, spec = kind_of(value), value["metadata"]["name"], value["spec"]
+    head = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": metadata_of_people(value)}
+    prefix = _PREFIXES[kind.name] if kind else ""
+    if "deployment" in spec:
+        spec = {field: item for field, item in spec.items() if (field, item) not in STORED_DEFAULTS.items()}
+    return Imported(f"{prefix}{name}.yaml", head | {"spec": spec})

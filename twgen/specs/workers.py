@@ -27,7 +27,7 @@ from twgen.model.spec import (
     WorkerSpec,
 )
 from twgen.model.values import dataclass
-from twgen.specs.connections import SECRET_KEY, why_not_of_cloud
+from twgen.specs.connections import FILL_IN, SECRET_KEY, why_not_of_cloud
 from twgen.specs.deployments import DEPLOYMENT_FIELDS, DeploymentFields, pace
 from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
@@ -167,6 +167,10 @@ def parse_worker(
     if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a valid label value: {cleaned}")
+    if worker.temporal_namespace == FILL_IN:
+        options.problem(
+            "temporalNamespace", "is not filled in yet: write the namespace that the program polls"
+        )
     is_sound = all(finding.path != options.at("temporalNamespace") for finding in spec.findings.problems)
     address, name = worker.connection.host_port, worker.connection.tls_server_name
     if is_sound and (warning := why_not_of_cloud(address, name, worker.temporal_namespace)):

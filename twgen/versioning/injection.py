@@ -12,7 +12,7 @@ from twgen.model.values import dataclass
 from twgen.versioning.build_ids import connection_hash
 
 TLS_VOLUME = "temporal-tls"
-_TLS_FOLDER = "/etc/temporal/tls"
+TLS_FOLDER = "/etc/temporal/tls"
 _CA_VOLUME = "temporal-tls-ca"
 _CA_FOLDER = "/etc/temporal/tls-ca"
 
@@ -108,14 +108,14 @@ def injection(connection: Connection, identity: Identity, names: EnvironmentName
     secured = {variable.tls: "true"} if variable.tls else {}
     if connection.mutual_tls_secret:
         plain |= secured
-        plain[variable.client_key] = f"{_TLS_FOLDER}/tls.key"
-        plain[variable.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
+        plain[variable.client_key] = f"{TLS_FOLDER}/tls.key"
+        plain[variable.client_certificate] = f"{TLS_FOLDER}/tls.crt"
     variables = _variables(plain)
     if connection.api_key_secret:
         selector = {"name": connection.api_key_secret.name, "key": connection.api_key_secret.key}
         variables += ({"name": _API_KEY, "valueFrom": {"secretKeyRef": selector}},)
     if connection.mutual_tls_secret:
-        return _with_secret(variables, TLS_VOLUME, _TLS_FOLDER, connection.mutual_tls_secret)
+        return _with_secret(variables, TLS_VOLUME, TLS_FOLDER, connection.mutual_tls_secret)
     if connection.ca_secret:
         variables += _variables({**secured, TRUSTED: f"{_CA_FOLDER}/ca.crt"})
         return _with_secret(variables, _CA_VOLUME, _CA_FOLDER, connection.ca_secret)

@@ -1,0 +1,328 @@
+"""What comes along with a worker that runs: its address, its credentials, what scales it, and its canary."""
+
+from typing import Any
+
+import pytest
+
+from tests.specs.test_imports import CONTAINER, deployment, documents, parsed
+from twgen.model.spec import Strategy
+from twgen.specs.imported_workers import Imported
+from twgen.specs.imports import imported
+
+NAMESPACE = {"name": "TEMPORAL_NAMESPACE", "value": "pay"}
+ADDRESS = "temporal-frontend.temporal:7233"
+
+
+def of_kind(found: list[Imported], kind: str) -> Imported:
+    [one] = [spec for spec in found if spec.document["kind"] == kind]
+    return one
+
+
+def manifest(api_version: str, kind: str, spec: dict[str, Any], name: str = "payments") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def config_map(**data: str) -> dict[str, Any]:
+    metadata = {"name": "settings", "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def with_env(*variables: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return deployment(env=[NAMESPACE, *variables], **more)
+
+
+@pytest.mark.parametrize(
+    ("variables", "origin"),
+    [
+        ({"TEMPORAL_HOST": ADDRESS}, "TEMPORAL_HOST"),
+        ({"WMS_TEMPORAL_HOST_URL": f"dns:///{ADDRESS}"}, "WMS_TEMPORAL_HOST_URL"),
+        ({"TEMPORAL_HOST": "temporal-frontend.temporal", "TEMPORAL_PORT": "7233"}, "TEMPORAL_HOST"),
+        ({"TEMPORAL_SERVER_URL": f"http://{ADDRESS}"}, "TEMPORAL_SERVER_URL"),
+        ({"TEMPORAL_UI_URL": "http://temporal-ui:8080", "TEMPORAL_ENDPOINT": ADDRESS}, "TEMPORAL_ENDPOINT"),
+    ],
+)
+def test_address_comes_from_a_variable_of_another_name_which_is_named(
+    variables: dict[str, str], origin: str
+) -> None:
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    found, _ = imported(documents(with_env(*env)), "")
+    connection = of_kind(found, "Connection")
+    assert connection.document["spec"] == {"hostPort": ADDRESS}
+    told = f"from {origin}, which stays in the pods: a change here does not reach it"
+    assert connection.comments["spec", "hostPort"].startswith(told)
+    assert connection.missing == ()
+    kept = of_kind(found, "WorkerDeployment").document["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert [item["name"] for item in kept] == list(variables)
+    assert parsed(found).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("variables", "hint"),
+    [
+        ({"TEMPORAL_HOST": "temporal"}, "fill in: TEMPORAL_HOST says 'temporal', without a port"),
+        (
+            {"TEMPORAL_HOST": "a:7233", "OLD_TEMPORAL_HOST": "b:7233"},
+            "fill in: TEMPORAL_HOST says a:7233 and OLD_TEMPORAL_HOST says b:7233",
+        ),
+        ({"TEMPORAL_UI_URL": "http://temporal-ui:8080"}, "fill in: the pods do not say it"),
+        ({"TEMPORAL_DB_HOST": "postgres:5432"}, "fill in: the pods do not say it"),
+        ({"DATABASE_HOST": "postgres:5432"}, "fill in: the pods do not say it"),
+    ],
+)
+def test_address_that_is_not_plain_is_left_to_a_person(variables: dict[str, str], hint: str) -> None:
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    found, _ = imported(documents(with_env(*env)), "")
+    connection = of_kind(found, "Connection")
+    assert connection.comments["spec", "hostPort"].startswith(hint)
+    assert connection.missing == ("connection-temporal.yaml: spec.hostPort",)
+    [problem] = parsed(found).problems
+    assert problem.message == "is not filled in yet: write the address of Temporal"
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"envFrom": [{"configMapRef": {"name": "settings"}}]},
+        {
+            "env": [
+                {
+                    "name": name,
+                    "valueFrom": {"configMapKeyRef": {"name": "settings", "key": name}},
+                }
+                for name in ("TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE")
+            ]
+        },
+    ],
+)
+def test_config_map_beside_the_pods_tells_what_their_variables_say(container: dict[str, Any]) -> None:
+    settings = config_map(TEMPORAL_ADDRESS=ADDRESS, TEMPORAL_NAMESPACE="pay")
+    found, left = imported(documents(deployment(**{"env": [], **container}), settings), "")
+    [worker] = parsed(found).workers
+    assert (worker.connection.host_port, worker.temporal_namespace, left) == (ADDRESS, "pay", [])
+
+
+def test_config_map_that_is_mounted_as_a_file_tells_the_address_too() -> None:
+    settings = config_map(**{"temporal.host": ADDRESS, "temporal.namespace": "pay"})
+    found, _ = imported(documents(deployment(env=[]), settings), "")
+    [worker] = parsed(found).workers
+    assert (worker.connection.host_port, worker.temporal_namespace) == (ADDRESS, "pay")
+    comment = of_kind(found, "Connection").comments["spec", "hostPort"]
+    assert comment.startswith("from temporal.host of ConfigMap settings, which stays")
+
+
+def test_default_that_nobody_wrote_does_not_override_a_namespace_of_the_program() -> None:
+    found, _ = imported(documents(deployment(env=[{"name": "TEMPORAL_ADDRESS", "value": ADDRESS}])), "")
+    worker = of_kind(found, "WorkerDeployment")
+    assert worker.missing == ("payments.yaml: spec.workerOptions.temporalNamespace",)
+    [problem] = parsed(found).problems
+    assert problem.path == "spec.workerOptions.temporalNamespace"
+    assert problem.message.startswith("is not filled in yet")
+
+
+def mounting(secret: str, folder: str = "/certs", volume: str = "certs") -> dict[str, Any]:
+    value = deployment(
+        env=[
+            *CONTAINER["env"],
+            {"name": "TEMPORAL_TLS_CLIENT_CERT_PATH", "value": f"{folder}/tls.crt"},
+            {"name": "TEMPORAL_TLS_CLIENT_KEY_PATH", "value": f"{folder}/tls.key"},
+        ],
+        volumeMounts=[{"name": volume, "mountPath": folder}],
+    )
+    value["spec"]["template"]["spec"]["volumes"] = [{"name": volume, "secret": {"secretName": secret}}]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("folder", "volume"),
+    [("/certs", "certs"), ("/etc/temporal/tls", "certs"), ("/certs", "temporal-tls")],
+)
+def test_secret_of_a_client_certificate_becomes_that_of_the_connection(folder: str, volume: str) -> None:
+    found, _ = imported(documents(mounting("pay-tls", folder, volume)), "")
+    assert of_kind(found, "Connection").document["spec"]["mutualTLSSecretRef"] == {"name": "pay-tls"}
+    worker = of_kind(found, "WorkerDeployment")
+    assert worker.missing == ()
+    [container] = worker.document["spec"]["template"]["spec"]["containers"]
+    assert [item["name"] for item in container["env"]] == ["LOG"]
+    assert parsed(found).problems == ()
+
+
+def test_credentials_that_the_connection_does_not_have_stay_in_the_pods_and_are_told() -> None:
+    value = mounting("pay-tls")
+    value["spec"]["template"]["spec"]["volumes"][0]["secret"]["items"] = [{"key": "a", "path": "tls.crt"}]
+    found, _ = imported(documents(value), "")
+    assert "mutualTLSSecretRef" not in of_kind(found, "Connection").document["spec"]
+    worker = of_kind(found, "WorkerDeployment")
+    [container] = worker.document["spec"]["template"]["spec"]["containers"]
+    names = [item["name"] for item in container["env"]]
+    assert names == ["LOG", "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_KEY_PATH"]
+    assert len(worker.missing) == 2
+    assert all("stays in the pods, but the Connection does not have it" in note for note in worker.missing)
+
+
+HPA = manifest(
+    "autoscaling/v2",
+    "HorizontalPodAutoscaler",
+    {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "payments"},
+        "minReplicas": 2,
+        "maxReplicas": 9,
+    },
+)
+BUDGET = manifest(
+    "policy/v1",
+    "PodDisruptionBudget",
+    {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "payments"}}},
+    "budget",
+)
+SCALED = manifest(
+    "keda.sh/v1alpha1",
+    "ScaledObject",
+    {
+        "scaleTargetRef": {"name": "payments"},
+        "minReplicaCount": 1,
+        "maxReplicaCount": 9,
+        "triggers": [
+            {
+                "type": "temporal",
+                "metadata": {
+                    "endpoint": "temporal.example.com:7233",
+                    "namespace": "pay",
+                    "taskQueue": "payments",
+                    "buildId": "1",
+                },
+            }
+        ],
+    },
+)
+
+
+@pytest.mark.parametrize("autoscaler", [HPA, SCALED], ids=["HPA", "ScaledObject"])
+def test_what_scales_and_protects_the_pods_becomes_attached_templates(autoscaler: dict[str, Any]) -> None:
+    found, left = imported(documents(deployment(), autoscaler, BUDGET), "")
+    assert left == []
+    assert [one.file for one in found[2:]] == ["template-payments.yaml", "template-budget.yaml"]
+    specs = parsed(found)
+    assert (specs.problems, specs.warnings, specs.unknown_fields) == ((), (), ())
+    [worker] = specs.workers
+    assert {item.kind for item in worker.attached} == {autoscaler["kind"], "PodDisruptionBudget"}
+    assert worker.replicas is None, "the autoscaler sets them"
+
+
+def test_autoscaler_of_another_deployment_is_left_and_told() -> None:
+    other = {**HPA, "spec": {**HPA["spec"], "scaleTargetRef": {"kind": "Deployment", "name": "web"}}}
+    found, left = imported(documents(deployment(), other), "")
+    assert len(found) == 2
+    assert "each version needs one of its own" in left[0]
+
+
+def rollout(**spec: Any) -> dict[str, Any]:
+    value = deployment()
+    return manifest("argoproj.io/v1alpha1", "Rollout", {**value["spec"], **spec})
+
+
+STEPS = [
+    {"setWeight": 20},
+    {"pause": {"duration": "20m"}},
+    {"setWeight": 60},
+    {"pause": {}},
+    {"analysis": {"templates": []}},
+    {"setWeight": 100},
+]
+
+
+def test_canary_of_an_argo_rollout_becomes_steps_and_its_open_pause_a_promotion() -> None:
+    value = rollout(strategy={"canary": {"steps": STEPS}})
+    found, left = imported(documents(value), "")
+    assert left == []
+    [worker] = parsed(found).workers
+    assert worker.rollout.strategy is Strategy.PROGRESSIVE
+    assert [(step.percentage, step.pause.total_seconds()) for step in worker.rollout.steps] == [
+        (20, 1200),
+        (60, 30),
+    ]
+    assert of_kind(found, "RolloutPolicy").document["spec"]["steps"] == [
+        {"rampPercentage": 60, "until": "Promoted"}
+    ]
+    assert of_kind(found, "WorkerDeployment").missing == (
+        "payments.yaml: step 5 of the Rollout (analysis) is left out: see gates and analysis of twgen",
+    )
+
+
+def test_rollout_that_refers_to_a_deployment_gives_it_its_steps() -> None:
+    value = manifest(
+        "argoproj.io/v1alpha1",
+        "Rollout",
+        {
+            "replicas": 4,
+            "workloadRef": {"kind": "Deployment", "name": "payments"},
+            "strategy": {"canary": {"steps": STEPS[:2]}},
+        },
+    )
+    found, left = imported(documents(value, deployment()), "")
+    assert left == []
+    [worker] = parsed(found).workers
+    assert (worker.replicas, len(worker.rollout.steps)) == (4, 1)
+    _, [told] = imported(documents(value), "")
+    assert told.endswith("the Deployment that its workloadRef names is missing")
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["temporalio/ui:2.39.0", "docker.io/temporalio/auto-setup@sha256:1", "temporalio/admin-tools"],
+)
+def test_program_of_temporal_itself_is_no_worker(image: str) -> None:
+    found, [told] = imported(documents(deployment(image=image)), "")
+    assert found == []
+    assert told.endswith(f"{image} is a program of Temporal itself, and no worker")
+
+
+def test_image_that_only_sounds_like_temporals_is_a_worker() -> None:
+    assert len(imported(documents(deployment(image="shop/temporalio-ui:1")), "")[0]) == 2
+
+
+def test_stateful_set_is_told_what_versions_cannot_have() -> None:
+    value = {**deployment(), "kind": "StatefulSet"}
+    _, [told] = imported(documents(value), "")
+    assert "names and claims (volumeClaimTemplates) of their own" in told
+
+
+@pytest.mark.parametrize(
+    ("value", "is_told"),
+    [
+        (manifest("v1", "Service", {"selector": {"app": "payments"}}), True),
+        (manifest("v1", "Service", {"selector": {"team": "pay"}}), False),
+        (manifest("v1", "Service", {"selector": {"app": "web"}}), False),
+        (manifest("v1", "Service", {}), False),
+        (
+            manifest(
+                "networking.k8s.io/v1", "NetworkPolicy", {"podSelector": {"matchLabels": {"app": "payments"}}}
+            ),
+            True,
+        ),
+        (manifest("networking.k8s.io/v1", "NetworkPolicy", {"podSelector": {}}), False),
+        (
+            manifest(
+                "monitoring.coreos.com/v1",
+                "PodMonitor",
+                {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
+            ),
+            True,
+        ),
+    ],
+)
+def test_what_selects_the_old_pods_by_a_label_that_the_new_ones_lack_is_told(
+    value: dict[str, Any],
+    is_told: bool,  # noqa: FBT001 - what pytest is given
+) -> None:
+    found, _ = imported(documents(deployment(), value), "")
+    missing = of_kind(found, "WorkerDeployment").missing
+    why = "selects the pods by app, which the new ones do not have"
+    told = f"{value['kind']} payments {why}: write temporal.io/deployment-name: payments there"
+    assert missing == ((told,) if is_told else ())
+
+
+def test_account_and_its_rights_are_no_news() -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "pay", "namespace": "shop"}}
+    binding = {**account, "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
+    assert imported(documents(deployment(), account, binding), "")[1] == []

@@ -1,0 +1,285 @@
+"""Import a pod template: what its variables say of Temporal goes into the worker and its Connection."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from twgen.model.forms import HOST_PORT
+from twgen.model.paths import value_at
+from twgen.model.policy import EnvironmentNames
+from twgen.model.problem import quoted
+from twgen.model.shapes import fits
+from twgen.model.spec import Connection, SecretKey
+from twgen.specs.templates import Values, known_value, references, with_references
+from twgen.versioning.injection import (
+    ADDRESS,
+    NAMESPACE,
+    TASK_QUEUE,
+    TLS_FOLDER,
+    TLS_VOLUME,
+    Identity,
+    Place,
+    injection,
+    is_ever_injected,
+    place_of,
+)
+
+_KEY = "TEMPORAL_API_KEY"
+_OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
+"""Prefixes of the variables that hold credentials: a Connection names a Secret in their place."""
+_NO_FRONTEND = re.compile("UI|WEB|CODEC|METRIC|PROMETHEUS|HTTP_|DB|SQL|TLS|SERVER_NAME|NAMESPACE")
+_OF_FRONTEND = re.compile("HOST|ADDR|URL|ENDPOINT|SERVER|TARGET|FRONTEND")
+_WRITTEN_ADDRESS = re.compile(r"([a-z]+:/{2,3})?([^\s:/]+)(?::([0-9]{1,5}))?/?")
+_GRPC = "7233"
+_FILES = ("tls.crt", "tls.key")
+"""The keys of a Secret of the type kubernetes.io/tls."""
+
+Container = Mapping[str, Any]
+Configurations = Mapping[str, Mapping[str, Any]]
+"""The data of the ConfigMaps beside the pods, by name."""
+
+
+class Origin(NamedTuple):
+    """A value, and the variable or key that says it; empty: nothing says it plainly."""
+
+    value: str = ""
+    name: str = ""
+    """`TEMPORAL_HOST`, or `TEMPORAL_HOST of ConfigMap settings`. Empty: the variable that twgen sets."""
+    hint: str = ""
+    """If there is no value: what nearly says it, for the person who fills it in."""
+
+
+class ImportedPods(NamedTuple):
+    """The `spec` of a pod template, and the settings that its variables had."""
+
+    spec: Mapping[str, Any]
+    address: Origin
+    temporal_namespace: Origin
+    task_queue: str
+    """Empty: no variable names it, or the variable stays in the pods."""
+    key: Mapping[str, str]
+    """The key of the Secret that holds the API key; empty: there is none."""
+    certificate: str
+    """The Secret with the client certificate; empty: there is none, or it has other keys."""
+    notes: tuple[str, ...]
+    """Sentences for the person who imports: what to check."""
+    worker: str
+    """The container in the first place, since it seems to be the worker. Empty: there is no other."""
+
+
+def knows_temporal(container: Container, configurations: Configurations) -> bool:
+    """The name of one of its variables contains TEMPORAL."""
+    return any("TEMPORAL" in name.upper() for name in _told(container, configurations))
+
+
+def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> ImportedPods:
+    """Import a pod template. If containers disagree on a variable of Temporal, the first container counts."""
+    containers: list[Container] = list(pod["containers"])
+    # the worker's container becomes the first, since the image of the first one names the version; a
+    # sidecar may be listed before it, or have variables of Temporal too
+    containers.sort(
+        key=lambda container: (
+            TASK_QUEUE not in _told(container, configurations),
+            not knows_temporal(container, configurations),
+        )
+    )
+    all_values = [_told(container, configurations) for container in containers]
+    place = _place(all_values)
+    variables = [variable for container in containers for variable in container.get("env") or ()]
+    keys = (value_at(item, "valueFrom", "secretKeyRef") for item in variables if item.get("name") == _KEY)
+    key: Mapping[str, Any] = next((one for one in keys if value_at(one, "name") and value_at(one, "key")), {})
+    queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
+    is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
+    # a task queue that other variables refer to, or on which containers differ, stays a variable of the pods
+    queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
+    secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
+    certificate = "" if key else _certificate(pod, containers[0], all_values[0])
+    connection = Connection("", place.address, mutual_tls_secret=certificate, api_key_secret=secret)
+    injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
+    # a key in plain text does not belong into Git
+    gone = frozenset(filter(is_ever_injected, injected | {_KEY} | ({TASK_QUEUE} if queue else set())))
+    notes = [
+        note
+        for container, values in zip(containers, all_values, strict=True)
+        for note in _notes(container, values, place, gone, injected)
+    ]
+    own = {**pod, "containers": [_without(container, gone) for container in containers]}
+    return ImportedPods(
+        spec=_without_volume(own) if certificate else own,
+        address=Origin(place.address) if place.address else _address(all_values, configurations),
+        temporal_namespace=(
+            Origin(place.temporal_namespace)
+            if place.temporal_namespace
+            else _temporal_namespace(all_values, configurations)
+        ),
+        task_queue=queue,
+        key={"name": secret.name, "key": secret.key} if secret else {},
+        certificate=certificate,
+        notes=tuple(dict.fromkeys(notes)),
+        worker=str(containers[0].get("name")) if len(containers) > 1 else "",
+    )
+
+
+def _place(all_values: Sequence[Values]) -> Place:
+    plain = ({name: text for name, text in values.items() if text} for values in all_values)
+    named = [[{"name": name, "value": text} for name, text in values.items()] for values in plain]
+    return place_of({"containers": [{"env": env} for env in named]})
+
+
+def _told(container: Container, configurations: Configurations) -> dict[str, str | None]:
+    """The variables of a container by name; None: the value comes from a Secret, a field or the like."""
+    values: dict[str, str | None] = {}
+    for source in container.get("envFrom") or ():
+        data = configurations.get(str(value_at(source, "configMapRef", "name")), {})
+        values |= {f"{source.get('prefix') or ''}{key}": str(text) for key, text in data.items()}
+    for variable in container.get("env") or ():
+        reference = value_at(variable, "valueFrom", "configMapKeyRef")
+        data = configurations.get(str(value_at(reference, "name")), {})
+        text = data.get(str(value_at(reference, "key")))
+        values[str(variable.get("name"))] = known_value(variable, values) if text is None else str(text)
+    return values
+
+
+def _address(all_values: Iterable[Values], configurations: Configurations) -> Origin:
+    """The address that variables of another name say, or ConfigMaps."""
+    found: dict[str, str] = {}
+    hints = []
+    for name, text, values in _spoken(all_values, configurations):
+        match = _WRITTEN_ADDRESS.fullmatch(text)
+        bare = _plain_name(name.partition(" of ")[0])
+        if not match or not _OF_FRONTEND.search(bare) or _NO_FRONTEND.search(bare):
+            continue
+        scheme, host, port = match.groups()
+        ports = [item for other, item in values.items() if _is_port(other) and str(item).isdecimal()]
+        port = port or (str(ports[0]) if len(set(ports)) == 1 else "")
+        if scheme in {"http://", "https://"} and port != _GRPC:
+            continue
+        if port and fits(HOST_PORT, f"{host}:{port}"):
+            found.setdefault(f"{host}:{port}", name)
+        else:
+            hints.append(f"{name} says {quoted(text)}, without a port")
+    if len(found) == 1:
+        [(address, name)] = found.items()
+        return Origin(address, name)
+    hints = [f"{name} says {address}" for address, name in found.items()] or hints
+    return Origin(hint=" and ".join(dict.fromkeys(hints)))
+
+
+def _is_port(name: str) -> bool:
+    bare = _plain_name(name)
+    return "TEMPORAL" in bare and bare.endswith("PORT") and not _NO_FRONTEND.search(bare)
+
+
+def _temporal_namespace(all_values: Iterable[Values], configurations: Configurations) -> Origin:
+    """The Temporal namespace that variables of another name say, or ConfigMaps."""
+    found = {
+        text: name
+        for name, text, _ in _spoken(all_values, configurations)
+        if _plain_name(name.partition(" of ")[0]).endswith("NAMESPACE") and not re.search(r"\s", text)
+    }
+    if len(found) == 1:
+        [(namespace, name)] = found.items()
+        return Origin(namespace, name)
+    return Origin(hint=" and ".join(f"{name} says {quoted(text)}" for text, name in found.items()))
+
+
+def _spoken(
+    all_values: Iterable[Values], configurations: Configurations
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Each name with TEMPORAL in it, its value, and all that is said beside it: variables come first."""
+    of_maps = ((f" of ConfigMap {name}", data) for name, data in configurations.items())
+    for place, values in chain((("", values) for values in all_values), of_maps):
+        for name, text in values.items():
+            if "TEMPORAL" in _plain_name(name) and isinstance(text, str) and text:
+                yield f"{name}{place}", text, values
+
+
+def _plain_name(name: str) -> str:
+    return re.sub("[-.]", "_", name).upper()
+
+
+def _certificate(pod: Mapping[str, Any], container: Container, values: Values) -> str:
+    """The Secret from which a client certificate is mounted, if its keys are those that twgen expects."""
+    mounts = {str(item.get("mountPath")).rstrip("/"): item for item in container.get("volumeMounts") or ()}
+    volumes = {item.get("name"): item for item in pod.get("volumes") or ()}
+    folders: dict[str, set[str]] = {}
+    for name, text in values.items():
+        if "TEMPORAL" in name.upper() and isinstance(text, str) and text.startswith("/"):
+            folder, _, file = text.rpartition("/")
+            folders.setdefault(folder, set()).add(file)
+    for folder, files in folders.items():
+        mount = mounts.get(folder, {})
+        secret = value_at(volumes.get(mount.get("name")), "secret")
+        name = value_at(secret, "secretName")
+        if isinstance(name, str) and files.issuperset(_FILES) and not (secret or {}).get("items"):
+            return "" if mount.get("subPath") else name
+    return ""
+
+
+def _without_volume(pod: dict[str, Any]) -> dict[str, Any]:
+    """The pods without a mount where twgen mounts the certificate, and without a volume of that name."""
+    containers, removed = [], set()
+    for container in pod["containers"]:
+        mounts = container.get("volumeMounts") or ()
+        ours = [item for item in mounts if _is_ours(item)]
+        removed |= {item.get("name") for item in ours}
+        rest = {name: item for name, item in container.items() if name != "volumeMounts"}
+        others = [item for item in mounts if not _is_ours(item)]
+        containers.append({**rest, **({"volumeMounts": others} if others else {})})
+    mounting = (*containers, *(pod.get("initContainers") or ()))
+    removed -= {item.get("name") for container in mounting for item in container.get("volumeMounts") or ()}
+    volumes = [volume for volume in pod.get("volumes") or () if volume.get("name") not in removed]
+    rest = {name: item for name, item in pod.items() if name != "volumes"}
+    return {**rest, "containers": containers, **({"volumes": volumes} if volumes else {})}
+
+
+def _is_ours(mount: Mapping[str, Any]) -> bool:
+    return str(mount.get("mountPath")).rstrip("/") == TLS_FOLDER or mount.get("name") == TLS_VOLUME
+
+
+def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
+    """The container without these variables; references to them are replaced by their values."""
+    kept, before = [], dict[str, str | None]()
+    for variable in container.get("env") or ():
+        name, text = str(variable.get("name")), variable.get("value")
+        if name not in gone:
+            # twgen sets its variables after those of the pods, and Kubernetes fills in only earlier ones
+            known = {name: value for name, value in before.items() if name in gone and name != _KEY}
+            filled = isinstance(text, str) and with_references(text, known.get)
+            kept.append({**variable, "value": filled} if filled else variable)
+        before[name] = known_value(variable, before)
+    rest = {field: item for field, item in container.items() if field != "env"}
+    return {**rest, **({"env": kept} if kept else {})}
+
+
+def _notes(
+    container: Container, values: Values, place: Place, gone: frozenset[str], injected: frozenset[str]
+) -> Iterator[str]:
+    places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
+    is_bare = injected.isdisjoint({_KEY, TLS_VOLUME})
+    before = dict[str, str | None]()
+    for variable in container.get("env") or ():
+        name = str(variable.get("name"))
+        if name in places and values[name] is None:
+            is_for = "the Connection" if name == ADDRESS else "temporalNamespace"
+            yield f"{name} is left out: fill in {is_for}, which sets it"
+        elif name in places and values[name] != places[name]:
+            whose = f"{name} of container {quoted(str(container.get('name')))}"
+            yield (
+                f"{whose} is left out: it is {quoted(str(values[name]))} here, but all containers get"
+                " the same value"
+            )
+        elif name == _KEY and name not in injected:
+            yield f"{name} is left out: put it into a Secret, and name that in apiKeySecretRef (Connection)"
+        elif name not in gone and name.startswith(_OF_CONNECTION) and (is_bare or "SERVER" in name):
+            yield (
+                f"{name} stays in the pods, but the Connection does not have it: twgen and its rollouts need"
+                " apiKeySecretRef, mutualTLSSecretRef or tls there"
+            )
+        elif name not in gone:
+            for reference in references(str(variable.get("value") or "")):
+                is_unknown = reference in before and (before[reference] is None or reference == _KEY)
+                if reference in gone and is_unknown:
+                    yield f"{name} refers to {reference}, which is left out: write the value itself"
+        before[name] = known_value(variable, before)
