@@ -24,7 +24,7 @@ from twgen.reporting.phrases import folded_warnings, replicas_cell
 from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.lines import head_phrases, outlook_phrase, pods_phrase, state_phrase
 from twgen.reporting.status.trees import Layout, status_text
-from twgen.reporting.timeline.phrases import offset, summary
+from twgen.reporting.timeline.summary import offset, summary
 from twgen.reporting.timeline.text import timeline_text
 
 WIDTHS = (40, 60, 80)

@@ -24,7 +24,6 @@ DIAGNOSIS = document_of(
 _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 _STYLES = {Severity.PROBLEM: "bold red", Severity.ADVICE: "yellow"}
 _INDENT = "    "
-_MOST_NAMED = 3
 
 
 def diagnosis_lines(diagnosis: Diagnosis, checked: str) -> list[str]:
@@ -61,7 +60,7 @@ def _together(findings: Sequence[Finding]) -> list[Finding]:
     alike: defaultdict[Finding, list[str]] = defaultdict(list)
     for finding in findings:
         alike[replace(finding, about="")].append(finding.about)
-    return [replace(finding, about=listed(names, _MOST_NAMED)) for finding, names in alike.items()]
+    return [replace(finding, about=listed(names, 3)) for finding, names in alike.items()]
 
 
 def _head(finding: Finding) -> str:

@@ -16,7 +16,6 @@ from twgen.versioning.names import TWGEN_API
 
 DRAIN_REPORT = document_of(TWGEN_API, "DrainReport", DrainReport, is_printed=True)
 _MOST_GROUPS = 10
-"""The most groups of workflows that a person is shown for one version."""
 _COLUMNS = ("version", "status", "workflows", "oldest", "pods", "drained within")
 
 

@@ -27,7 +27,6 @@ ALARM = ("✗", "bold red")
 
 _GAP = "  "
 _CUT = " …"
-"""The end of a line that was cut."""
 _NARROWEST = 20
 """If the last column has fewer characters, a table becomes blocks."""
 
@@ -96,13 +95,19 @@ def table(
         yield from _blocks(columns, cells, width, indent)
         return
     for row in ([Text(name, "dim") for name in columns], *cells):
-        head = Text(indent)
-        for cell, item in zip(row, widths, strict=False):
-            blank, is_number = " " * (item - cell_len(cell.plain)), cell.justify == "right"
-            head.append(blank if is_number else "").append_text(cell)
-            head.append(_GAP if is_number else blank + _GAP)
+        head = Text(indent).append_text(in_columns(row[:-1], widths))
         for index, line in enumerate(wrapped(row[-1], width, " " * hanging)):
             yield line if index else head.append_text(line[hanging:])
+
+
+def in_columns(row: Sequence[Text], widths: Sequence[int]) -> Text:
+    """The cells of a row in columns of these widths, each with a gap after it."""
+    line = Text()
+    for cell, width in zip(row, widths, strict=True):
+        blank, is_number = " " * (width - cell_len(cell.plain)), cell.justify == "right"
+        line.append(blank if is_number else "").append_text(cell)
+        line.append(_GAP if is_number else blank + _GAP)
+    return line
 
 
 def phase_counts(phases: Sequence[Phase]) -> str:
@@ -125,24 +130,17 @@ def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
     """A line for each row: its cells in columns; the last cell is cut at the end of the line."""
     widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
-        line = Text()
-        for cell, column in zip(row, widths, strict=True):
-            line.append_text(cell).append(" " * (column - cell_len(cell.plain)) + _GAP)
+        line = in_columns(row, widths)
         line.rstrip()
-        yield _cut(line, width)
-
-
-def _cut(line: Text, width: int) -> Text:
-    """The line, cut after the last word that fits."""
-    if cell_len(line.plain) <= width:
-        return line
-    room = line.copy()
-    room.truncate(width - len(_CUT))
-    # a word that ends exactly at the limit is whole
-    is_whole = line.plain[len(room) :].startswith(" ")
-    words = room.plain if is_whole else room.plain.rpartition(" ")[0]
-    # a single word that is longer than the line is cut all the same
-    return line[: len(words.rstrip()) or len(room)].append(_CUT)
+        if cell_len(line.plain) > width:
+            room = line.copy()
+            room.truncate(width - len(_CUT))
+            # a word that ends exactly at the limit is whole
+            is_whole = line.plain[len(room) :].startswith(" ")
+            words = room.plain if is_whole else room.plain.rpartition(" ")[0]
+            # a single word that is longer than the line is cut all the same
+            line = line[: len(words.rstrip()) or len(room)].append(_CUT)
+        yield line
 
 
 def _blocks(

@@ -55,25 +55,17 @@ def _action_phrase(scheduled: ScheduledAction, now: datetime) -> str:
     types = scheduled.what.workflow_types
     does = in_words(scheduled.what, f"workflows of type {listed(types)}" if types else "all workflows")
     if scheduled.is_begun:
-        number = "" if scheduled.workflows is None else f", {counted(scheduled.workflows, 'workflow')}"
-        return f"{does} (started {spoken(now - scheduled.at)} ago{number}{_again(scheduled)})"
+        more = "" if scheduled.workflows is None else f", {counted(scheduled.workflows, 'workflow')}"
+        if repeats := scheduled.repeats:
+            more += f"; repeated {counted(repeats, 'time')} for workflows that started later"
+        if repeats >= MOST_REPEATS:
+            more += ", the maximum: stop whatever starts them"
+        return f"{does} (started {spoken(now - scheduled.at)} ago{more})"
     obstacle = f"not possible yet: {scheduled.held_by}; " if scheduled.held_by else ""
-    when = (
-        f"overdue by {spoken(now - scheduled.at)}"
-        if scheduled.at <= now
-        else f"in {spoken(scheduled.at - now)}"
-    )
+    when = f"overdue by {spoken(now - scheduled.at)}"
+    if scheduled.at > now:
+        when = f"in {spoken(scheduled.at - now)}"
     return f"{does} ({obstacle}{when})"
-
-
-def _again(scheduled: ScheduledAction) -> str:
-    """How often it was repeated, as the end of a sentence."""
-    if not scheduled.repeats:
-        return ""
-    often = f"; repeated {counted(scheduled.repeats, 'time')} for workflows that started later"
-    if scheduled.repeats < MOST_REPEATS:
-        return often
-    return f"{often}, the maximum: stop whatever starts them"
 
 
 def _drain_command(scheduled: ScheduledAction) -> str:

@@ -157,10 +157,8 @@ def validation_sarif(validation: Validation) -> str:
     ]
     driver = {"name": "twgen", "version": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "results": results[:_RESULTS]}
-    return json_text({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
-
-
-_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+    schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+    return json_text({"$schema": schema, "version": "2.1.0", "runs": [run]})
 
 
 def _result(rule: str, source: str, line: int, path: str, message: str) -> dict[str, Any]:

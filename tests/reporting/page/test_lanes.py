@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.schemas.printed import STATUS, reported
 from tests.strategies import NOW
 from twgen.model.times import format_time
-from twgen.reporting.page.lanes import Lane, Lanes, Stretch, lanes_of
+from twgen.reporting.page.lanes import Lanes, Stretch, VersionLane, lanes_of
 
 HOUR = timedelta(hours=1)
 PODS = {**STATUS["workers"][0]["versions"][0]["pods"], "available": 1, "wanted": 2}
@@ -56,7 +56,7 @@ def test_lane_has_what_is_and_what_comes_and_nothing_that_nobody_knows() -> None
     assert found.columns == ("3h ago", "2h ago", "1h ago", "now", "in 1h", "in 5h")
     held = "Current, 75%, 1/2 pods, 3 open workflows, the oldest 2d 2h old"
     assert found.lanes == (
-        Lane(
+        VersionLane(
             "v2",
             is_target=True,
             stretches=(
@@ -66,7 +66,7 @@ def test_lane_has_what_is_and_what_comes_and_nothing_that_nobody_knows() -> None
                 Stretch("Ramping, 50%", "ramping", 2, is_to_come=True),
             ),
         ),
-        Lane(
+        VersionLane(
             "v1",
             is_target=False,
             stretches=(
@@ -76,7 +76,7 @@ def test_lane_has_what_is_and_what_comes_and_nothing_that_nobody_knows() -> None
                 Stretch("Current, 50%", "current", 2, is_to_come=True),
             ),
         ),
-        Lane(
+        VersionLane(
             "v0",
             is_target=False,
             stretches=(

@@ -6,18 +6,15 @@ from itertools import groupby
 from typing import NamedTuple
 
 from twgen.model.plan import RoutingAction, VersionAction
-from twgen.model.problem import counted
 from twgen.model.status import VersionReport, WorkerReport
 from twgen.model.temporal import VersionStatus
 from twgen.planning.sentences import in_days, plain_percentage, version_name
+from twgen.reporting.status.lines import workflows_phrase
 
 _ACTIONS = {VersionAction.SCALE_DOWN: "no pods", VersionAction.DROP: "gone"}
 """The change of a version's Deployment, by the next action of its sunset."""
 _UNVERSIONED = version_name(None)
 _MOST_MOMENTS = 12
-_NOW = "now"
-_ALL = 100.0
-"""Percent."""
 
 
 class Stretch(NamedTuple):
@@ -31,7 +28,7 @@ class Stretch(NamedTuple):
     is_to_come: bool
 
 
-class Lane(NamedTuple):
+class VersionLane(NamedTuple):
     """One version over time, or the workers without a version."""
 
     build_id: str
@@ -44,7 +41,7 @@ class Lanes(NamedTuple):
 
     columns: tuple[str, ...]
     """When each column begins, in words. The first column begins with the oldest known moment."""
-    lanes: tuple[Lane, ...]
+    lanes: tuple[VersionLane, ...]
 
 
 _Event = tuple[datetime, str]
@@ -75,7 +72,7 @@ def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
     to_come = sorted(moment for moment in moments if moment > now)[: _MOST_MOMENTS // 2]
     shown = [*past, now, *to_come]
     lanes = [
-        Lane(
+        VersionLane(
             version.build_id,
             version.is_target,
             _stretches([_cell(version, events[version.build_id], traffic, at, now) for at in shown]),
@@ -88,7 +85,7 @@ def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
             share = _share(_UNVERSIONED, traffic, moment)
             says = f"{plain_percentage(share)}%" if share is not None else ""
             cells.append(Stretch(says, "ramping" if says else "unknown", 1, moment >= now))
-        lanes.append(Lane(_UNVERSIONED, is_target=False, stretches=_stretches(cells)))
+        lanes.append(VersionLane(_UNVERSIONED, is_target=False, stretches=_stretches(cells)))
     return Lanes(tuple(_when(moment, now) for moment in shown), tuple(lanes))
 
 
@@ -106,8 +103,8 @@ def _traffic(worker: WorkerReport, now: datetime) -> list[_Traffic]:
     change = worker.next
     if change and change.at and _whole(change.at) > now:
         current = [version.build_id for version in taking if version.status is VersionStatus.CURRENT]
-        share = _ALL if change.action is RoutingAction.SET_CURRENT else change.percentage or 0.0
-        after = {(current or [_UNVERSIONED])[0]: _ALL - share, change.build_id or _UNVERSIONED: share}
+        share = 100.0 if change.action is RoutingAction.SET_CURRENT else change.percentage or 0.0
+        after = {(current or [_UNVERSIONED])[0]: 100.0 - share, change.build_id or _UNVERSIONED: share}
         taken = {build_id: part for build_id, part in after.items() if part}
         known.append(_Traffic(_whole(change.at), taken))
     return known
@@ -125,7 +122,6 @@ def _events(worker: WorkerReport, version: VersionReport, now: datetime) -> Iter
 def _cell(
     version: VersionReport, events: list[_Event], traffic: list[_Traffic], at: datetime, now: datetime
 ) -> Stretch:
-    """A version from one moment to the next."""
     is_to_come = at >= now
     if at < now and not (version.since and _whole(version.since) <= at):
         return Stretch("", "unknown", 1, is_to_come)
@@ -137,18 +133,17 @@ def _cell(
         status = _status_after(version, traffic)
     words = [status.value, *([f"{plain_percentage(share)}%"] if share is not None else [])]
     if at == now:
-        words += _what_it_has(version, now)
-    if happens:
-        words.append(happens)
-    return Stretch(", ".join(words), status.lower(), 1, is_to_come)
+        words += [f"{version.pods.available}/{version.pods.wanted} pods"] if version.pods else []
+        words.append(workflows_phrase(version, now))
+    words.append(happens)
+    return Stretch(", ".join(filter(None, words)), status.lower(), 1, is_to_come)
 
 
 def _status_after(version: VersionReport, traffic: list[_Traffic]) -> VersionStatus:
-    """The status of a version after the next change of traffic."""
     after = traffic[-1].shares.get(version.build_id)
     if after is None:
         return version.status if version.percentage is None else VersionStatus.DRAINING
-    if version.status is VersionStatus.CURRENT or after == _ALL:
+    if version.status is VersionStatus.CURRENT or after == 100.0:
         return VersionStatus.CURRENT
     return VersionStatus.RAMPING
 
@@ -158,26 +153,17 @@ def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None
     return known[-1].shares.get(build_id) if known else None
 
 
-def _what_it_has(version: VersionReport, now: datetime) -> Iterator[str]:
-    if version.pods:
-        yield f"{version.pods.available}/{version.pods.wanted} pods"
-    if version.open_workflows:
-        workflows, oldest = counted(version.open_workflows, "open workflow"), version.oldest_open_at
-        yield f"{workflows}, the oldest {in_days(now - oldest)} old" if oldest else workflows
-
-
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """Join neighbouring cells with the same text into one stretch."""
     return tuple(same._replace(columns=sum(cell.columns for cell in cells)) for same, cells in groupby(cells))
 
 
 def _whole(moment: datetime) -> datetime:
-    """The moment in whole seconds."""
     return moment.replace(microsecond=0)
 
 
 def _when(moment: datetime, now: datetime) -> str:
     if moment == now:
-        return _NOW
+        return "now"
     length = in_days(abs(now - moment))
     return f"{length} ago" if moment < now else f"in {length}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
-from operator import attrgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -24,8 +24,8 @@ from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.phrases import SIGNS
 from twgen.reporting.printable import printable
 from twgen.reporting.status.lines import command_of, request_phrase, trouble_phrases
-from twgen.reporting.timeline.phrases import OUTCOMES, offset, route
 from twgen.reporting.timeline.picture import timeline_svg
+from twgen.reporting.timeline.summary import OUTCOMES, offset, route
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 Offers = Callable[[RolloutStatus], Collection[Verb]]
 """The buttons of a worker, by its status."""
 _NO_LINKS = Links()
-_MOST_ROWS = 200
-"""With more workers, the settled ones are behind one line."""
 _COLUMNS = {
     "Phase": "Settled: nothing is left to do. Moving: a change is due. Waiting: for time or a person."
     " Blocked: a person must act.",
@@ -76,7 +74,7 @@ class Step(NamedTuple):
     """What it waits for before it begins or ends, in addition to its pause; empty: nothing."""
 
 
-class Steps(NamedTuple):
+class RampSteps(NamedTuple):
     """The steps of a target that ramps."""
 
     says: str
@@ -138,34 +136,16 @@ def _page(**values: Any) -> str:
 def _fleet(
     statuses: Sequence[RolloutStatus], now: datetime, offers: Offers, links: Links
 ) -> Mapping[str, Any]:
-    rows = sorted((_row(status, now, offers(status), links) for status in statuses), key=attrgetter("order"))
+    rows = sorted((_row(status, now, offers(status), links) for status in statuses), key=itemgetter("order"))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
-    shown, folded = [row for row in rows if not row.is_quiet], [row for row in rows if row.is_quiet]
-    if len(rows) <= _MOST_ROWS:
-        shown, folded = rows, []
-    html = {"rows": [row.html for row in shown], "folded": [row.html for row in folded]}
-    return {**html, "numbers": numbers, "columns": _COLUMNS.items()}
+    # with many workers, the settled ones are behind one line
+    folded = [row for row in rows if row["look"] == "quiet"] if len(rows) > 200 else []
+    shown = [row for row in rows if row["look"] != "quiet"] if folded else rows
+    return {"rows": shown, "folded": folded, "numbers": numbers, "columns": _COLUMNS.items()}
 
 
-class _Row(NamedTuple):
-    """The row of a worker."""
-
-    order: tuple[object, ...]
-    is_quiet: bool
-    html: Any
-
-
-def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> _Row:
-    from markupsafe import Markup
-
-    row = _values(status, now, verbs, links)
-    html = _environment().get_template("row.html").render(row=row)
-    order = (*urgency(status.phase, is_alarm=bool(row["alarms"])), status.since, status.worker)
-    return _Row(order, row["look"] == "quiet", Markup(html))  # noqa: S704 - rendered here
-
-
-def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
+def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
     """What `row.html` shows of a worker."""
     worker = status.details
     # if the intent cannot be read, its traffic is unknown
@@ -174,6 +154,7 @@ def _values(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links
     is_failing = any(alarms) or has_failed(status.phase, status.reason)
     is_quiet = status.phase is Phase.SETTLED and not is_failing
     return {
+        "order": (*urgency(status.phase, is_alarm=any(alarms)), status.since, status.worker),
         "look": "failing" if is_failing else "quiet" if is_quiet else "",
         "worker": status.worker,
         "phase": status.phase,
@@ -231,18 +212,18 @@ def _troubles(worker: WorkerReport) -> Iterator[str]:
                 yield f"{version.build_id}: {trouble}"
 
 
-def _steps(worker: WorkerReport, reason: str) -> Steps | None:
+def _steps(worker: WorkerReport, reason: str) -> RampSteps | None:
     """The steps of the target; None: it does not ramp."""
     steps = tuple(
         Step(f"{step.percentage:g}", step.place.lower(), _word(step, reason)) for step in worker.steps
     )
     places = [step.place for step in worker.steps]
     if StepPlace.PRESENT not in places:
-        return Steps(f"before step 1 of {len(steps)}", steps) if steps else None
+        return RampSteps(f"before step 1 of {len(steps)}", steps) if steps else None
     number = places.index(StepPlace.PRESENT) + 1
     present = steps[number - 1]
     word = f", {present.word}" if present.word else ""
-    return Steps(f"step {number} of {len(steps)}: {present.share}%{word}", steps)
+    return RampSteps(f"step {number} of {len(steps)}: {present.share}%{word}", steps)
 
 
 def _word(step: StepView, reason: str) -> str:

@@ -46,15 +46,11 @@ from twgen.reporting.phrases import (
 )
 from twgen.reporting.printable import printable, printable_copy
 
-_NO_REASON = "its status gives no reason"
-_RECENT = timedelta(hours=1)
-"""How long after a request reports show its answer."""
 _STATES: Mapping[VersionStatus, str] = {
     VersionStatus.DRAINED: "Drained {age} ago",
     VersionStatus.CREATED: "Created {age} ago",
     VersionStatus.NOT_REGISTERED: "Not registered, deployed {age} ago",
 }
-_AGELESS: Mapping[VersionStatus, str] = {VersionStatus.NOT_REGISTERED: "Not registered"}
 _OWNERS: Mapping[Ownership, str] = {
     Ownership.OURS: "ours",
     Ownership.ADOPTED: "to be taken over",
@@ -74,19 +70,14 @@ _GATES: Mapping[str, str] = {
 
 def fleet_status(statuses: Sequence[RolloutStatus], now: datetime, warnings: Sequence[str] = ()) -> Status:
     """The status of all rollouts, each as its rollout wrote it."""
-    return Status(now, tuple(map(_worker_of, statuses)), tuple(warnings))
-
-
-def _worker_of(status: RolloutStatus) -> WorkerReport:
-    worker = status.details or WorkerReport(
-        worker=status.worker,
-        temporal_namespace="",
-        target=status.target,
-        phase=status.phase,
-        reason=status.reason,
-        because=status.message or _NO_REASON,
-    )
-    return replace(worker, request=_request(status), rollout=replace(status, report=None))
+    workers = []
+    for status in statuses:
+        because = status.message or "its status gives no reason"
+        worker = status.details or WorkerReport(
+            status.worker, "", status.target, status.phase, status.reason, because
+        )
+        workers.append(replace(worker, request=_request(status), rollout=replace(status, report=None)))
+    return Status(now, tuple(workers), tuple(warnings))
 
 
 def lines_without_details(statuses: Sequence[RolloutStatus]) -> list[str]:
@@ -96,16 +87,6 @@ def lines_without_details(statuses: Sequence[RolloutStatus]) -> list[str]:
 
 def request_phrase(status: RolloutStatus, now: datetime) -> str:
     """What people requested of a rollout, and how that was answered; empty: nothing, or long ago."""
-    phrases = _waiting_phrases(status, now) or [
-        f"{answer.request}: {answer.state}: {answer.message}"
-        for answer in status.answers
-        if abs(now - answer.request.at) < _RECENT
-    ]
-    return "; ".join(phrases)
-
-
-def _waiting_phrases(status: RolloutStatus, now: datetime) -> list[str]:
-    """What is requested and not answered yet, and what is no request."""
     phrases = []
     for pending in status.pending:
         if request := pending.waiting:
@@ -114,7 +95,8 @@ def _waiting_phrases(status: RolloutStatus, now: datetime) -> list[str]:
             phrases.append(f"{request} {spoken(now - request.at)} ago: {state}")
         elif not pending.request:
             phrases.append(pending.wrong)
-    return phrases
+    recent = (answer for answer in status.answers if abs(now - answer.request.at) < timedelta(hours=1))
+    return "; ".join(phrases or (f"{answer.request}: {answer.state}: {answer.message}" for answer in recent))
 
 
 def when_answered(status: RolloutStatus, verb: Verb) -> str:
@@ -137,21 +119,13 @@ def command_of(verb: Verb, worker: str) -> str:
 
 
 def _request(status: RolloutStatus) -> ReportedRequest | None:
-    """The last request, and its answer."""
     pending = next((each for each in status.pending if each.waiting), None)
     answer = pending.answer_to_it if pending else next(iter(status.answers), None)
     request = pending.request if pending else answer.request if answer else None
     if not request:
         return None
-    return ReportedRequest(
-        id=request.id,
-        verb=request.verb,
-        target=request.target,
-        by=request.by,
-        at=request.at,
-        state=answer.state if answer else Unstarted.PENDING,
-        message=answer.message if answer else "",
-    )
+    state, message = (answer.state, answer.message) if answer else (Unstarted.PENDING, "")
+    return ReportedRequest(request.id, request.verb, request.target, request.by, request.at, state, message)
 
 
 def orphan_lines(orphans: Mapping[str, Sequence[str]]) -> list[str]:
@@ -181,7 +155,7 @@ def urgency_of(worker: WorkerReport) -> tuple[bool, int]:
 
 def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
     """What a report says about a worker above its versions: labels with their texts, in their order."""
-    cluster_was_read = all(version.cluster_was_read for version in worker.versions)
+    was_read = all(version.cluster_was_read for version in worker.versions)
     phrases = (
         ("target", target_phrase(worker)),
         ("next", next_phrase(worker, now)),
@@ -191,7 +165,7 @@ def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
         ("prunes", records_phrase(worker)),
         ("owner", owner_phrase(worker)),
         ("request", asked_phrase(worker, now)),
-        ("pods", "" if cluster_was_read else "the cluster was not read"),
+        ("pods", "" if was_read else "the cluster was not read"),
     )
     return [(label, text) for label, text in phrases if text]
 
@@ -248,17 +222,24 @@ def gate_phrase(worker: WorkerReport) -> str:
 def state_phrase(version: VersionReport, now: datetime) -> str:
     """The status of a version, for how long, its open workflows, and who gave it its share of the traffic."""
     if version.since is None:
-        state = _AGELESS.get(version.status, version.status.value)
+        is_known = version.status is not VersionStatus.NOT_REGISTERED
+        state = version.status.value if is_known else "Not registered"
     else:
         words = _STATES.get(version.status, f"{version.status.value} for {{age}}")
         state = words.format(age=spoken(now - version.since))
-    if workflows := version.open_workflows:
-        state = f"{state}, {counted(workflows, 'open workflow')}"
-    if workflows and version.oldest_open_at:
-        state = f"{state}, the oldest {in_days(now - version.oldest_open_at)} old"
-    moved = version.moved_by
-    cause = f", moved by {moved.application or moved.identity}" if moved else ""
-    return state + (f"{cause} (intent {moved.intent[:8]})" if moved and moved.intent else cause)
+    if workflows := workflows_phrase(version, now):
+        state = f"{state}, {workflows}"
+    if moved := version.moved_by:
+        state = f"{state}, moved by {moved.application or moved.identity}"
+    return f"{state} (intent {moved.intent[:8]})" if moved and moved.intent else state
+
+
+def workflows_phrase(version: VersionReport, now: datetime) -> str:
+    """The open workflows of a version, and the age of the oldest; empty: none is known."""
+    if not version.open_workflows:
+        return ""
+    number, oldest = counted(version.open_workflows, "open workflow"), version.oldest_open_at
+    return f"{number}, the oldest {in_days(now - oldest)} old" if oldest else number
 
 
 def pods_phrase(version: VersionReport) -> str:

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from twgen.model.analysis import Verdict
 from twgen.model.plan import Phase
-from twgen.model.status import RolloutStatus, WorkerReport
+from twgen.model.status import RolloutStatus
 from twgen.planning.drivers import ALL, Shard
 from twgen.reporting.printable import printable
 
@@ -28,13 +29,10 @@ _GAUGES: Mapping[str, Sequence[str]] = {
     "rollout_analysis_value": ("The value that a metric measures for the target.", "metric"),
     "rollout_analysis_bound": ("The limit for that value, in the same unit.", "metric"),
     "rollout_analysis_verdict": (
-        "1 for the verdict of a metric on the target, 0 for the other verdicts.",
-        "metric",
-        "verdict",
+        *("1 for the verdict of a metric on the target, 0 for the other verdicts.", "metric", "verdict"),
     ),
 }
 """Each gauge: its text, and its labels after those of the worker."""
-_OF_ANALYSES = {"rollout_analysis_value", "rollout_analysis_bound", "rollout_analysis_verdict"}
 _Sample = tuple[str, Sequence[str], float]
 """The name of a gauge, its labels after those of the worker, and a value."""
 
@@ -51,18 +49,11 @@ def openmetrics(
     Without `now`, the time since their last change is unknown and left out. `look_seconds` is the duration of
     the last check.
     """
-    from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
     collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts, look_seconds, shard)]
-
-    class Collected:
-        def collect(self) -> Iterable["Metric"]:
-            return collected
-
-    registry = CollectorRegistry()
-    registry.register(Collected())
-    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    # it needs no more of a registry
+    text: bytes = generate_latest(SimpleNamespace(collect=lambda: collected))  # type: ignore[no-untyped-call]
     return text
 
 
@@ -78,7 +69,9 @@ def _of_rollouts(statuses: Sequence[RolloutStatus], now: datetime | None) -> Ite
         for name, labels, value in _samples(status, now):
             gauges[name].add_metric([*worker, *labels], value)
     # without measurements there are no metrics of an analysis at all
-    yield from (gauge for name, gauge in gauges.items() if gauge.samples or name not in _OF_ANALYSES)
+    yield from (
+        gauge for name, gauge in gauges.items() if gauge.samples or not name.startswith("rollout_analysis_")
+    )
 
 
 def _samples(status: RolloutStatus, now: datetime | None) -> Iterator[_Sample]:
@@ -90,11 +83,8 @@ def _samples(status: RolloutStatus, now: datetime | None) -> Iterator[_Sample]:
     yield "rollout_failing", [], int(bool(status.failing))
     if now:
         yield "rollout_unchanged_seconds", [], max(0.0, (now - status.since).total_seconds())
-    if status.details:
-        yield from _samples_of(status.details)
-
-
-def _samples_of(worker: WorkerReport) -> Iterator[_Sample]:
+    if not (worker := status.details):
+        return
     yield "rollout_unserved", [], int(bool(worker.unserved))
     versions = Counter(version.status.value for version in worker.versions)
     for name, number in sorted(versions.items()):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -18,6 +18,7 @@ from twgen.reporting.layout import (
     ALARM,
     STYLES,
     heading,
+    in_columns,
     labelled,
     lines_of_rows,
     name_cell,
@@ -85,14 +86,6 @@ def status_text(status: Status, layout: Layout) -> str:
 def in_ascii(text: str) -> str:
     """The text for a terminal that may support only ASCII."""
     return text.translate(_ASCII).encode("ascii", "replace").decode()
-
-
-def in_columns(rows: Sequence[Sequence[Text]], width: int) -> list[Text]:
-    """The cells of each row in columns, percentages flush right; an empty column takes no room."""
-    widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
-    if len(_LAST_BRANCH[0]) + sum(item + 2 for item in widths if item) - 2 > width:
-        widths = [0] * len(widths)
-    return [_aligned(row, widths) for row in rows]
 
 
 def worst_first(
@@ -210,18 +203,6 @@ def _branch(block: Block, width: int, guides: tuple[str, str]) -> list[Text]:
     return lines
 
 
-def _aligned(row: Sequence[Text], widths: Sequence[int]) -> Text:
-    """The cells in columns of these widths."""
-    line = Text()
-    for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        blank = " " * (width - cell_len(cell.plain))
-        if width or cell.plain:
-            line.append(blank if index == 1 else "").append_text(cell)
-            line.append("" if index == 1 else blank).append("  ")
-    line.rstrip()
-    return line
-
-
 _STATES: Mapping[VersionStatus, str] = {
     VersionStatus.CURRENT: "green",
     VersionStatus.RAMPING: "cyan",
@@ -249,20 +230,29 @@ def head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
 
 
 def _version_blocks(worker: WorkerReport, now: datetime, width: int) -> list[Block]:
-    groups = folded(worker.versions, _likeness)
+    groups = folded(
+        worker.versions,
+        lambda version: (
+            None
+            if version.is_target or version.percentage is not None
+            else (version.status, version.action, version.reason, pods_phrase(version))
+        ),
+    )
     rows = [_cells(group, now) for group in groups]
     if worker.unversioned_percentage is not None:
-        share = Text(percentage_text(worker.unversioned_percentage))
+        share = Text(percentage_text(worker.unversioned_percentage), justify="right")
         rows.append([Text(version_name(None)), share, Text(), Text(), Text()])
-    namespace = worker.worker.partition("/")[0]
-    below: list[Block] = [[*_below(group[0], namespace, now)] for group in groups]
-    return [[line, *lines] for line, lines in zip(in_columns(rows, width), [*below, []], strict=False)]
-
-
-def _likeness(version: VersionReport) -> object:
-    if version.is_target or version.percentage is not None:
-        return None
-    return (version.status, version.action, version.reason, pods_phrase(version))
+    widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
+    if len(_LAST_BRANCH[0]) + sum(item + 2 for item in widths if item) - 2 > width:
+        widths = [0] * len(widths)
+    blocks = []
+    for row, group in zip_longest(rows, groups, fillvalue=()):
+        # an empty column takes no room
+        shown = [index for index, cell in enumerate(row) if widths[index] or cell.plain]
+        line = in_columns([row[index] for index in shown], [widths[index] for index in shown])
+        line.rstrip()
+        blocks.append([line, *(_below(group[0], worker, now) if group else ())])
+    return blocks
 
 
 def _cells(group: Sequence[VersionReport], now: datetime) -> list[Text]:
@@ -272,15 +262,15 @@ def _cells(group: Sequence[VersionReport], now: datetime) -> list[Text]:
     style = ("red" if pods and not pods.available else "yellow") if missing else "" if pods else "dim"
     return [
         Text(several([item.build_id for item in group]), "bold" if version.is_target else ""),
-        Text(percentage_text(version.percentage)),
+        Text(percentage_text(version.percentage), justify="right"),
         Text(state_phrase(version, now) if len(group) == 1 else status.value, _STATES.get(status, "dim")),
         Text(pods_phrase(version) if version.cluster_was_read else "", style),
         Text("◀ target" if version.is_target else "", "bold"),
     ]
 
 
-def _below(version: VersionReport, namespace: str, now: datetime) -> Iterator[Text]:
-    for trouble in trouble_phrases(version, namespace):
+def _below(version: VersionReport, worker: WorkerReport, now: datetime) -> Iterator[Text]:
+    for trouble in trouble_phrases(version, worker.worker.partition("/")[0]):
         yield Text(trouble, "red")
     if outlook := outlook_phrase(version, now):
         yield Text(outlook, _ACTIONS.get(version.action, "yellow"))

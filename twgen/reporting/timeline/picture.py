@@ -1,9 +1,8 @@
 """Draw a simulation: a panel for each worker, with the shares of new workflows above its versions."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import groupby, pairwise
 from statistics import median_low
 from textwrap import wrap
@@ -11,10 +10,10 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from twgen.model.problem import counted
-from twgen.model.timeline import Happening, Lane, Span, Stage, Timeline, WorkerTimeline
+from twgen.model.timeline import Happening, Lane, Stage, Timeline, WorkerTimeline
 from twgen.planning.sentences import spoken, version_name
 from twgen.reporting.printable import printable_copy
-from twgen.reporting.timeline.phrases import (
+from twgen.reporting.timeline.summary import (
     OUTCOMES,
     assumptions,
     offset,
@@ -84,16 +83,25 @@ def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
     legend = _MARGIN + (_TITLE_HEIGHT if titled else 0)
     panels, top = [], legend + 32
     for worker, scale in zip(timeline.workers, scales, strict=True):
-        panels.append(_panel_of(worker, timeline, scale, top, width))
-        top = panels[-1].bottom + 16
-    described = " ".join(sentence for worker in timeline.workers for sentence in summary(worker))
+        panels.append(_Panel(worker, timeline, scale, top, width))
+        top = panels[-1].bottom
+    size = {"width": _number(width), "height": _number(top)}
+    box = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {size['width']} {size['height']}"}
+    root = Element("svg", {**box, **size, "font-family": _FONT, "role": "img"})
     names = ", ".join(worker.worker for worker in timeline.workers)
-    root = _picture(width, top, f"Simulated rollout of {names}", described)
+    SubElement(root, "title").text = f"Simulated rollout of {names}"
+    described = (sentence for worker in timeline.workers for sentence in summary(worker))
+    SubElement(root, "desc").text = " ".join(described)
+    _draw(root, "rect", width=width, height=top, fill="#ffffff", rx=8)
     if titled:
         _write_text(root, "Simulated rollout", _MARGIN, _MARGIN + 12, 18, font_weight="bold")
-    _legend(root, legend)
+    x = _MARGIN
+    for stage in Stage:
+        _bar(root, (x, legend), (14, 14), stage)
+        _write_text(root, stage.value, x + 20, legend + 11, 11)
+        x += 32 + _width_of(stage.value, 11)
     for panel in panels:
-        _draw_panel(root, panel)
+        panel.draw(root)
     indent(root)
     return tostring(root, encoding="unicode") + "\n"
 
@@ -122,7 +130,11 @@ class Scale(NamedTuple):
 
 def scale_of(worker: WorkerTimeline) -> Scale:
     """Distances in proportion to time. Too long ones are cut, too short ones are widened."""
-    moments = _moments(worker)
+    # an event that changes no bar needs no mark on the axis
+    spans = [span for lane in worker.lanes for span in lane.spans]
+    changes = {span.begin for span in spans} | {span.end for span in spans if span.end is not None}
+    marked = {event.at for event in worker.events if event.happening is Happening.TAKEN_BACK}
+    moments = sorted({timedelta()} | changes | marked)
     longest = _reference(worker, moments)
     pixels = _LONGEST / longest.total_seconds()
     positions, breaks = {moments[0]: 0.0}, []
@@ -137,14 +149,6 @@ def scale_of(worker: WorkerTimeline) -> Scale:
     return Scale(positions, breaks, longest * _TOLERANCE)
 
 
-def _moments(worker: WorkerTimeline) -> list[timedelta]:
-    """The moments at which the picture changes: an event that changes no bar needs no mark on the axis."""
-    begins = {span.begin for lane in worker.lanes for span in lane.spans}
-    ends = {span.end for lane in worker.lanes for span in lane.spans if span.end is not None}
-    marked = {event.at for event in worker.events if event.happening is Happening.TAKEN_BACK}
-    return sorted({timedelta()} | begins | ends | marked)
-
-
 def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelta:
     """The longest wait of the rollout itself; if it has no long wait, a typical one of all."""
     gaps = [after - before for before, after in pairwise(moments)]
@@ -152,61 +156,6 @@ def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelt
     is_over = worker.ends if current is None else current
     in_rollout = [after - before for before, after in pairwise(moments) if after <= is_over]
     return max([*in_rollout, median_low(gaps) if gaps else timedelta(), timedelta(seconds=1)])
-
-
-class _Panel(NamedTuple):
-    """One worker in the picture, and the position of each part, in pixels from the top."""
-
-    worker: WorkerTimeline
-    begins: datetime | None
-    scale: Scale
-    width: float
-    top: float
-    head: Sequence[str]
-    """The lines of words above the drawing."""
-    share_top: float
-    lanes_top: float
-    axis_top: float
-    foot: Sequence[str]
-    """The lines of words below the drawing."""
-    foot_top: float
-    """The baseline of the first line below."""
-    bottom: float
-    """Where the next panel may begin."""
-
-
-def _panel_of(worker: WorkerTimeline, timeline: Timeline, scale: Scale, top: float, width: float) -> _Panel:
-    columns = max(20, int((width - 2 * _MARGIN) / _width_of("m")))
-    head = wrap(f"{rollout_phrase(worker.rollout)}. Sunset: {sunset_phrase(worker)}.", columns)
-    assumed = "; ".join(words for words, _ in assumptions(worker, timeline))
-    sentences = [
-        *summary(worker),
-        *(f"Note: {note}." for note in worker.notes),
-        f"Assumed: {assumed}.",
-        (
-            f"Times of up to about {spoken(scale.to_scale_up_to, 1)} between two marks are to scale. Longer"
-            " ones are cut (//), ones that are too short for their label are widened."
-        ),
-    ]
-    foot = [line for sentence in sentences for line in wrap(sentence, columns)]
-    share_top = top + 44 + _LINE * len(head)
-    lanes_top = share_top + _SHARE_HEIGHT + 14
-    axis_top = lanes_top + _LANE_HEIGHT * len(worker.lanes) + 4
-    foot_top = axis_top + (70 if timeline.begins else 42)
-    return _Panel(
-        worker=worker,
-        begins=timeline.begins,
-        scale=scale,
-        width=width,
-        top=top,
-        head=head,
-        share_top=share_top,
-        lanes_top=lanes_top,
-        axis_top=axis_top,
-        foot=foot,
-        foot_top=foot_top,
-        bottom=foot_top + _LINE * len(foot) + 12,
-    )
 
 
 def _width_of(words: str, size: float = 12) -> float:
@@ -219,176 +168,160 @@ def _x_of(position: float) -> float:
     return _MARGIN + _NAMES + position
 
 
-def _legend(root: Element, top: float) -> None:
-    x = _MARGIN
-    for stage in Stage:
-        fill, _ = _FILLS[stage]
-        _bar(root, (x, top), (14, 14), stage, fill)
-        _write_text(root, stage.value, x + 20, top + 11, 11)
-        x += 32 + _width_of(stage.value, 11)
+def _share_at(lane: Lane, moment: timedelta) -> float:
+    return sum(span.percentage for span in lane.spans if span.covers(moment))
 
 
-def _draw_panel(root: Element, panel: _Panel) -> None:
-    worker = panel.worker
-    _draw(root, "line", x1=_MARGIN, x2=panel.width - _MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
-    title = f"{worker.worker}: {route(worker)}"
-    outcome = f"{OUTCOMES[worker.outcome][0]} {worker.outcome}"
-    _write_text(root, f"{title}  {outcome}", _MARGIN, panel.top + 26, 16, font_weight="bold")
-    _lines(root, panel.head, panel.top + 46, _FAINT)
-    for x in map(_x_of, panel.scale.positions.values()):
-        _draw(root, "line", x1=x, x2=x, y1=panel.share_top, y2=panel.axis_top, stroke="#e2e8f0")
-    _shares(root, panel)
-    for index, lane in enumerate(worker.lanes):
-        _lane(root, panel, lane, panel.lanes_top + index * _LANE_HEIGHT)
-    _taken_back(root, panel)
-    _axis(root, panel)
-    _lines(root, panel.foot, panel.foot_top, _INK)
+class _Panel:
+    """One worker in the picture."""
 
+    def __init__(
+        self, worker: WorkerTimeline, timeline: Timeline, scale: Scale, top: float, width: float
+    ) -> None:
+        """Place each part, in pixels from the top."""
+        self.worker, self.begins, self.scale = worker, timeline.begins, scale
+        self.top, self.width = top, width
+        columns = max(20, int((width - 2 * _MARGIN) / _width_of("m")))
+        self.head = wrap(f"{rollout_phrase(worker.rollout)}. Sunset: {sunset_phrase(worker)}.", columns)
+        assumed = "; ".join(words for words, _ in assumptions(worker, timeline))
+        sentences = [
+            *summary(worker),
+            *(f"Note: {note}." for note in worker.notes),
+            f"Assumed: {assumed}.",
+            (
+                f"Times of up to about {spoken(scale.to_scale_up_to, 1)} between two marks are to scale."
+                " Longer ones are cut (//), ones that are too short for their label are widened."
+            ),
+        ]
+        self.foot = [line for sentence in sentences for line in wrap(sentence, columns)]
+        self.share_top = top + 44 + _LINE * len(self.head)
+        self.lanes_top = self.share_top + _SHARE_HEIGHT + 14
+        self.axis_top = self.lanes_top + _LANE_HEIGHT * len(worker.lanes) + 4
+        self.foot_top = self.axis_top + (70 if timeline.begins else 42)
+        self.bottom = self.foot_top + _LINE * len(self.foot) + 28
+        target = worker.target_build_id
+        others = [lane.build_id for lane in reversed(worker.lanes) if lane.build_id != target]
+        # the target has the first colour, and neighbours never have the same
+        self.colours: dict[str | None, tuple[str, str]] = {target: _VERSIONS[0]}
+        self.colours.update((build_id, _VERSIONS[1 + index % 3]) for index, build_id in enumerate(others))
 
-def _lines(root: Element, lines: Sequence[str], top: float, fill: str) -> None:
-    for index, line in enumerate(lines):
-        _write_text(root, line, _MARGIN, top + index * _LINE, fill=fill)
+    def _x(self, moment: timedelta | None) -> float:
+        return _x_of(self.scale.of(moment))
 
+    def draw(self, root: Element) -> None:
+        """Draw it into a picture."""
+        worker, top = self.worker, self.top
+        _draw(root, "line", x1=_MARGIN, x2=self.width - _MARGIN, y1=top, y2=top, stroke=_RULE)
+        outcome = f"{OUTCOMES[worker.outcome][0]} {worker.outcome}"
+        title = f"{worker.worker}: {route(worker)}  {outcome}"
+        _write_text(root, title, _MARGIN, top + 26, 16, font_weight="bold")
+        for index, line in enumerate(self.head):
+            _write_text(root, line, _MARGIN, top + 46 + index * _LINE, fill=_FAINT)
+        for x in map(_x_of, self.scale.positions.values()):
+            _draw(root, "line", x1=x, x2=x, y1=self.share_top, y2=self.axis_top, stroke="#e2e8f0")
+        self._draw_shares(root)
+        for index, lane in enumerate(worker.lanes):
+            self._draw_lane(root, lane, self.lanes_top + index * _LANE_HEIGHT)
+        # the rest of a ramp that is taken back looks like the end of any version
+        for event in worker.events:
+            if event.happening is Happening.TAKEN_BACK:
+                x, says = self._x(event.at), f"{version_name(event.build_id)}: {event.says}"
+                place = {"x1": x, "x2": x, "y1": self.share_top, "y2": self.axis_top}
+                mark = _draw(root, "line", stroke=_WRONG, stroke_width=2, **place)
+                SubElement(mark, "title").text = f"{says}, at {offset(event.at)}"
+                y = self.lanes_top - 4
+                _write_text(root, "✗ taken back", x + 4, y, 11, font_weight="bold", fill=_WRONG)
+        self._draw_axis(root)
+        for index, line in enumerate(self.foot):
+            _write_text(root, line, _MARGIN, self.foot_top + index * _LINE)
 
-def _shares(root: Element, panel: _Panel) -> None:
-    """Draw the target's share at the bottom and the others above it, each version in its colour."""
-    _write_text(root, "share of", _MARGIN, panel.share_top + 12, 12, fill=_FAINT)
-    _write_text(root, "new workflows", _MARGIN, panel.share_top + 27, 12, fill=_FAINT)
-    for percentage in (0, 50, 100):
-        y = _height_of(panel, percentage)
-        _write_text(root, f"{percentage}%", _x_of(-8), y + 4, _LABEL_SIZE, text_anchor="end", fill=_FAINT)
-    target, colours = panel.worker.target_build_id, _colours(panel.worker)
-    lanes = sorted(panel.worker.lanes, key=lambda lane: lane.build_id != target)
-    labels = []
-    for index, lane in enumerate(lanes):
-        fill, ink = colours[lane.build_id]
-        for percentage, group in groupby(lane.spans, key=lambda span: span.percentage):
+    def _draw_shares(self, root: Element) -> None:
+        """Draw the target's share at the bottom and the others above it, each version in its colour."""
+        _write_text(root, "share of", _MARGIN, self.share_top + 12, 12, fill=_FAINT)
+        _write_text(root, "new workflows", _MARGIN, self.share_top + 27, 12, fill=_FAINT)
+        for percentage in (0, 50, 100):
+            y, look = self._y(percentage) + 4, {"text_anchor": "end", "fill": _FAINT}
+            _write_text(root, f"{percentage}%", _x_of(-8), y, _LABEL_SIZE, **look)
+        target = self.worker.target_build_id
+        lanes = sorted(self.worker.lanes, key=lambda lane: lane.build_id != target)
+        labels = []
+        for index, lane in enumerate(lanes):
+            fill, ink = self.colours[lane.build_id]
+            for percentage, group in groupby(lane.spans, key=lambda span: span.percentage):
+                spans = list(group)
+                if percentage:
+                    begin, end = spans[0].begin, spans[-1].end
+                    base = sum(_share_at(other, begin) for other in lanes[:index])
+                    above = [other.build_id for other in lanes[index + 1 :] if _share_at(other, begin)]
+                    left, top, bottom = self._x(begin), self._y(base + percentage), self._y(base)
+                    place = {"x": left, "y": top, "width": self._x(end) - left, "height": bottom - top}
+                    _draw(root, "rect", fill=fill, stroke="#ffffff", **place)
+                    inks = (ink, self.colours[above[0]][1] if above else _INK)
+                    labels.append((version_name(lane.build_id), f"{percentage:g}%", place, inks))
+        for label in labels:  # above every band, also where one is written above its own
+            _share_label(root, *label)
+
+    def _y(self, percentage: float) -> float:
+        return self.share_top + _SHARE_HEIGHT * (1 - percentage / 100)
+
+    def _draw_axis(self, root: Element) -> None:
+        y, day = self.axis_top, None
+        _draw(root, "line", x1=_x_of(0), x2=_x_of(self.scale.width), y1=y, y2=y, stroke=_FAINT)
+        for begin, end in self.scale.breaks:
+            middle = _x_of((begin + end) / 2)
+            _draw(root, "rect", x=middle - 5, y=y - 4, width=10, height=8, fill="#ffffff")
+            for x in (middle - 5, middle + 1):
+                _draw(root, "line", x1=x, x2=x + 4, y1=y + 5, y2=y - 5, stroke=_FAINT, stroke_width=1.5)
+        for moment, position in self.scale.positions.items():
+            x = _x_of(position)
+            _draw(root, "line", x1=x, x2=x, y1=y, y2=y + 4, stroke=_FAINT)
+            _write_text(root, offset(moment), x, y + 16, _LABEL_SIZE, text_anchor="middle")
+        look = {"text_anchor": "middle", "fill": _FAINT}
+        for moment, position in self.scale.positions.items():
+            if not self.begins:
+                break
+            # the time of day under every mark, and the day where it begins
+            time, x = self.begins + moment, _x_of(position)
+            _write_text(root, f"{time:%H:%M}", x, y + 30, _LABEL_SIZE, **look)
+            if time.date() != day:
+                _write_text(root, f"{time:%Y-%m-%d}", x, y + 43, _LABEL_SIZE, **look)
+            day = time.date()
+
+    def _draw_lane(self, root: Element, lane: Lane, top: float) -> None:
+        name, longest = version_name(lane.build_id), int((_NAMES - 26) / _width_of("m"))
+        shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
+        weight = "bold" if lane.build_id == self.worker.target_build_id else "normal"
+        fill, _ = self.colours[lane.build_id]
+        _draw(root, "rect", x=_MARGIN, y=top + 6, width=_SWATCH, height=_SWATCH, rx=2, fill=fill)
+        _write_text(root, shown, _MARGIN + _SWATCH + 6, top + 16, 12, font_weight=weight)
+        for (stage, replicas), group in groupby(lane.spans, key=lambda span: (span.stage, span.replicas)):
             spans = list(group)
-            if percentage:
-                begin, end = spans[0].begin, spans[-1].end
-                base = sum(span.percentage for span in _at(lanes[:index], begin))
-                above = [
-                    colours[other.build_id][1]
-                    for other in lanes[index + 1 :]
-                    for span in _at([other], begin)
-                    if span.percentage
-                ]
-                left, right = _x_of(panel.scale.of(begin)), _x_of(panel.scale.of(end))
-                top, bottom = (_height_of(panel, share) for share in (base + percentage, base))
-                place = {"x": left, "y": top, "width": right - left, "height": bottom - top}
-                _draw(root, "rect", fill=fill, stroke="#ffffff", **place)
-                inks = (ink, above[0] if above else _INK)
-                labels.append(((version_name(lane.build_id), f"{percentage:g}%"), place, inks))
-    for label in labels:  # above every band, also where one is written above its own
-        _share_label(root, *label)
-
-
-def _colours(worker: WorkerTimeline) -> Mapping[str | None, tuple[str, str]]:
-    """The colour of each version: the target has the first, and neighbours never have the same."""
-    target = worker.target_build_id
-    others = [lane.build_id for lane in reversed(worker.lanes) if lane.build_id != target]
-    colours: dict[str | None, tuple[str, str]] = {target: _VERSIONS[0]}
-    colours.update((build_id, _VERSIONS[1 + index % 3]) for index, build_id in enumerate(others))
-    return colours
-
-
-def _at(lanes: Iterable[Lane], moment: timedelta) -> list[Span]:
-    return [span for lane in lanes for span in lane.spans if span.covers(moment)]
+            begin, end = spans[0].begin, spans[-1].end
+            left, right = self._x(begin), self._x(end)
+            bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), stage)
+            says = f"{stage}, {counted(replicas, 'replica')}" if replicas else stage.value
+            period = f"from {offset(begin)} to {'the end' if end is None else offset(end)}"
+            # a viewer shows it next to the pointer
+            SubElement(bar, "title").text = f"{name}: {says}, {period}"
+            for words in (says, stage.value):
+                if _width_of(words, 11) <= right - left - 6:
+                    _write_text(root, words, left + 5, top + 15, 11, fill=_FILLS[stage][1])
+                    break
 
 
 def _share_label(
-    root: Element, words: tuple[str, str], place: Mapping[str, float], inks: tuple[str, str]
+    root: Element, name: str, share: str, place: Mapping[str, float], inks: tuple[str, str]
 ) -> None:
     """The version and its percentage, as far as there is room: in the share, or above it if it is low."""
     fits = place["height"] >= _SHARE_LINE
     y = place["y"] + (_SHARE_LINE if fits else -4)
-    for text in (" ".join(words), words[1]):
+    for text in (f"{name} {share}", share):
         if _width_of(text) <= place["width"] - 8 and y - _SHARE_LINE >= 0:
             _write_text(root, text, place["x"] + 6, y, font_weight="bold", fill=inks[not fits])
             return
 
 
-def _height_of(panel: _Panel, percentage: float) -> float:
-    return panel.share_top + _SHARE_HEIGHT * (1 - percentage / 100)
-
-
-def _taken_back(root: Element, panel: _Panel) -> None:
-    """Draw a line where a ramp is taken back: the rest looks like the end of any version."""
-    for event in panel.worker.events:
-        if event.happening is Happening.TAKEN_BACK:
-            x = _x_of(panel.scale.of(event.at))
-            place = {"x1": x, "x2": x, "y1": panel.share_top, "y2": panel.axis_top}
-            line = _draw(root, "line", stroke=_WRONG, stroke_width=2, **place)
-            says = f"{version_name(event.build_id)}: {event.says}, at {offset(event.at)}"
-            SubElement(line, "title").text = says
-            _write_text(root, "✗ taken back", x + 4, panel.lanes_top - 4, 11, font_weight="bold", fill=_WRONG)
-
-
-def _axis(root: Element, panel: _Panel) -> None:
-    y = panel.axis_top
-    _draw(root, "line", x1=_x_of(0), x2=_x_of(panel.scale.width), y1=y, y2=y, stroke=_FAINT)
-    for begin, end in panel.scale.breaks:
-        middle = _x_of((begin + end) / 2)
-        _draw(root, "rect", x=middle - 5, y=y - 4, width=10, height=8, fill="#ffffff")
-        for x in (middle - 5, middle + 1):
-            _draw(root, "line", x1=x, x2=x + 4, y1=y + 5, y2=y - 5, stroke=_FAINT, stroke_width=1.5)
-    for moment, position in panel.scale.positions.items():
-        x = _x_of(position)
-        _draw(root, "line", x1=x, x2=x, y1=y, y2=y + 4, stroke=_FAINT)
-        _write_text(root, offset(moment), x, y + 16, _LABEL_SIZE, text_anchor="middle")
-    for position, below, words in _wall_times(panel):
-        _write_text(root, words, _x_of(position), y + below, _LABEL_SIZE, text_anchor="middle", fill=_FAINT)
-
-
-def _wall_times(panel: _Panel) -> Iterator[tuple[float, float, str]]:
-    """Time of day under every mark, and the day where it begins."""
-    day = None
-    for moment, position in panel.scale.positions.items():
-        if panel.begins:
-            time = panel.begins + moment
-            yield position, 30, f"{time:%H:%M}"
-            if time.date() != day:
-                yield position, 43, f"{time:%Y-%m-%d}"
-            day = time.date()
-
-
-def _lane(root: Element, panel: _Panel, lane: Lane, top: float) -> None:
-    is_target = lane.build_id == panel.worker.target_build_id
-    name = version_name(lane.build_id)
-    longest = int((_NAMES - 26) / (12 * 0.6))
-    shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
-    weight = "bold" if is_target else "normal"
-    fill, _ = _colours(panel.worker)[lane.build_id]
-    _draw(root, "rect", x=_MARGIN, y=top + 6, width=_SWATCH, height=_SWATCH, rx=2, fill=fill)
-    _write_text(root, shown, _MARGIN + _SWATCH + 6, top + 16, 12, font_weight=weight)
-    for _, group in groupby(lane.spans, key=lambda span: (span.stage, span.replicas)):
-        spans = list(group)
-        _stage(root, panel, lane, replace(spans[0], end=spans[-1].end), top)
-
-
-def _stage(root: Element, panel: _Panel, lane: Lane, span: Span, top: float) -> None:
-    fill, ink = _FILLS[span.stage]
-    left, right = (_x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
-    bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), span.stage, fill)
-    until = offset(span.end) if span.end is not None else "the end"
-    SubElement(bar, "title").text = (  # a viewer shows it next to the pointer
-        f"{version_name(lane.build_id)}: {_span_label(span)}, from {offset(span.begin)} to {until}"
-    )
-    for words in (_span_label(span), span.stage.value):
-        if _width_of(words, 11) <= right - left - 6:
-            _write_text(root, words, left + 5, top + 15, 11, fill=ink)
-            return
-
-
-def _span_label(span: Span) -> str:
-    if not span.replicas:
-        return span.stage.value
-    return f"{span.stage}, {counted(span.replicas, 'replica')}"
-
-
-def _bar(
-    root: Element, place: tuple[float, float], size: tuple[float, float], stage: Stage, fill: str
-) -> Element:
+def _bar(root: Element, place: tuple[float, float], size: tuple[float, float], stage: Stage) -> Element:
     return _draw(
         root,
         "rect",
@@ -397,29 +330,10 @@ def _bar(
         width=max(size[0] - 1, 0.5),
         height=size[1],
         rx=3,
-        fill=fill,
+        fill=_FILLS[stage][0],
         stroke=_FAINT,
         stroke_dasharray="3 2" if stage in _DASHED else "none",
     )
-
-
-def _picture(width: float, height: float, title: str, description: str) -> Element:
-    """An empty picture of this size in pixels, with a background of its own."""
-    root = Element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": f"0 0 {_number(width)} {_number(height)}",
-            "width": _number(width),
-            "height": _number(height),
-            "font-family": _FONT,
-            "role": "img",
-        },
-    )
-    SubElement(root, "title").text = title
-    SubElement(root, "desc").text = description
-    _draw(root, "rect", width=width, height=height, fill="#ffffff", rx=8)
-    return root
 
 
 def _draw(parent: Element, name: str, **attributes: str | float) -> Element:
@@ -428,12 +342,11 @@ def _draw(parent: Element, name: str, **attributes: str | float) -> Element:
     return SubElement(parent, name, written)
 
 
-def _write_text(
-    parent: Element, words: str, x: float, y: float, size: float = 12, **attributes: str | float
+def _write_text(  # noqa: PLR0913 - the words, their place and their look
+    parent: Element, words: str, x: float, y: float, size: float = 12, *, fill: str = _INK, **attributes: str
 ) -> None:
     """Words whose baseline is at y."""
-    written: dict[str, str | float] = {"fill": _INK, **attributes}
-    _draw(parent, "text", x=x, y=y, font_size=size, **written).text = words
+    _draw(parent, "text", x=x, y=y, font_size=size, fill=fill, **attributes).text = words
 
 
 def _number(value: str | float) -> str:

@@ -9,7 +9,7 @@ from twgen.model.timeline import Event, Happening, Timeline, WorkerTimeline
 from twgen.planning.sentences import version_name
 from twgen.reporting.layout import heading, labelled, table, wrapped, written
 from twgen.reporting.printable import printable_copy
-from twgen.reporting.timeline.phrases import (
+from twgen.reporting.timeline.summary import (
     OUTCOMES,
     assumptions,
     offset,

@@ -15,7 +15,6 @@ OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
     Outcome.UNFINISHED: ("…", "yellow"),
 }
 """The sign and the style of each outcome."""
-_ALL_UNITS = 4
 
 
 def offset(at: timedelta) -> str:
@@ -25,7 +24,7 @@ def offset(at: timedelta) -> str:
 
 def exactly(length: timedelta) -> str:
     """A duration to the second: `1d 3h 42min`."""
-    return spoken(length, _ALL_UNITS)
+    return spoken(length, 4)
 
 
 def route(worker: WorkerTimeline) -> str:
