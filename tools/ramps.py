@@ -24,7 +24,7 @@ from twgen.model.spec import Rollout, RolloutStep, Strategy
 from twgen.planning.rollout import WriteMarks, next_write
 from twgen.planning.sentences import spoken
 from twgen.simulating.simulate import NO_TIME, initial_state, usual_world
-from twgen.simulating.worker import Measuring, SimulatedWorker
+from twgen.simulating.worker import AssumedMeasurement, SimulatedWorker
 from twgen.versioning.names import MarkKey
 
 RAMPS = 1000
@@ -142,7 +142,7 @@ def _most_that_pass(worker: SimulatedWorker, started: int, counts: Iterable[int]
     return most
 
 
-def _counted(started: int, failed: int) -> Measuring:
+def _counted(started: int, failed: int) -> AssumedMeasurement:
     def measure(metric: Metric, since: datetime, _: datetime) -> Measurement:
         return Measurement(metric.name, since, failures=Failures(FailureCount(started, failed)))
 

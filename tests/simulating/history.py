@@ -14,13 +14,7 @@ from typing import Any, Literal
 from tests.simulating.attached_objects import Objects
 from tests.strategies import NOW
 from twgen.model.analysis import FailureCount, Failures, Measurement, Metric
-from twgen.model.plan import (
-    GateStart,
-    Phase,
-    RoutingAction,
-    RoutingPlan,
-    WorkerPlan,
-)
+from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.model.temporal import GateStatus, TaskQueue, TaskQueueType, WorkerDeployment

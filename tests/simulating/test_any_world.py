@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.simulating.stories import (
-    a_worker_spec,
-    tell,
-)
+from tests.simulating.stories import a_worker_spec, tell
 from tests.simulating.workers import ASSUMED, ME, MINUTE, SECOND, a_worker
 from tests.strategies import NOW, specs, worlds
 from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec

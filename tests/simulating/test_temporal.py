@@ -158,7 +158,8 @@ def test_render_is_due_after_the_next_whole_number_of_intervals(
 ) -> None:
     worker = a_worker(assumed=replace(QUICK, render_interval=interval))
     wait(worker, passed)
-    tick = worker.next_change(worker.plan())
+    plan = worker.plan()
+    tick = worker.or_next_render(plan, worker.next_event(plan))
     assert timedelta() < tick - worker.now <= interval
     assert (tick - NOW) % interval == timedelta()
 

@@ -38,8 +38,6 @@ _BY_JOB = "applied by the Job"
 _BY_TICK = "taken over by tick"
 TAKEN_BACK = "by its hook"
 """In place of the hash that an intent was taken over with: its hook has a Job now."""
-_PARTS = 2
-"""Of the name of an application: its namespace, unless that is Argo CD's own, and its name."""
 _MOST_WARNINGS = 100
 """Each warning becomes an Event."""
 
@@ -51,7 +49,6 @@ class Intent:
     namespace: str
     worker: str
     identity: str
-    """The manager identity of the rollout."""
     target: str
     """The build ID that was rendered. Another release of twgen may compute another one."""
     documents: tuple[Mapping[str, Any], ...]
@@ -61,8 +58,7 @@ class Intent:
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
     """The kinds of the objects that are or were attached to its versions. The hash does not include them."""
     has_hook: bool = field(default=False, compare=False)
-    """A hook of Argo CD carries it out, and applies the autoscalers; no sync does. The hash does not include
-    it."""
+    """A hook of Argo CD carries it out, and applies the autoscalers; no sync does. The hash leaves it out."""
     tick_takes_over: bool = field(default=False, compare=False)
     """`twgen tick` takes it over if Argo CD skips its hook. The hash does not include it."""
     requests: tuple[Verb, ...] = field(default=(), compare=False)
@@ -85,9 +81,9 @@ class Intent:
     @property
     def argocd_name(self) -> str:
         """The application in the form that `argocd` accepts; empty: there is none."""
+        # its namespace, unless that is Argo CD's own, and its name; anyone may annotate the intent
         parts = self.application.split("_")
-        # anyone who may annotate the intent chooses it
-        return "/".join(parts) if len(parts) <= _PARTS and all(map(is_dns_name, parts)) else ""
+        return "/".join(parts) if len(parts) <= 2 and all(map(is_dns_name, parts)) else ""
 
     @property
     def full_sync(self) -> str:
@@ -134,13 +130,8 @@ def intent_of(
     prometheus: Iterable[PrometheusServer] = (),
 ) -> Intent:
     """The intent for a spec; `prometheus` are the servers that its metrics may use."""
-    sources = (
-        spec.document,
-        spec.connection.document,
-        spec.policy.document,
-        *(resource.document for resource in spec.attached),
-    )
-    documents = tuple(_essence(source) for source in sources if source.value is not None)
+    attached = (resource.document for resource in spec.attached)
+    sources = (spec.document, spec.connection.document, spec.policy.document, *attached)
     first = tuple(warnings)
     if len(first) > _MOST_WARNINGS:
         rest = len(first) - _MOST_WARNINGS + 1
@@ -150,7 +141,7 @@ def intent_of(
         spec.name,
         identity,
         spec.build_id,
-        documents,
+        tuple(_essence(source) for source in sources if source.value is not None),
         warnings=first,
         attached_kinds=tuple(attached_kinds),
         prometheus=_meant_by(spec, tuple(prometheus)),
@@ -239,6 +230,10 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
     metadata, data = manifest["metadata"], manifest.get("data") or {}
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
     annotations = metadata.get("annotations") or {}
+    warnings, kinds, autoscalers, skipped_hook, requests = (
+        data.get(name, "").splitlines()
+        for name in ("warnings", "attachedKinds", "autoscalers", "skippedHook", "requests")
+    )
     intent = Intent(
         namespace=metadata["namespace"],
         # without a valid name, messages use the name in the label
@@ -246,16 +241,12 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         identity=data.get("identity", ""),
         target=data.get("target", ""),
         documents=(),
-        warnings=tuple(data.get("warnings", "").splitlines()[:_MOST_WARNINGS]),
-        attached_kinds=tuple(
-            GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
-        ),
-        has_hook=_BY_JOB in data.get("autoscalers", "").splitlines(),
-        tick_takes_over=_BY_TICK in data.get("skippedHook", "").splitlines(),
+        warnings=tuple(warnings[:_MOST_WARNINGS]),
+        attached_kinds=tuple(GroupKind(*line.rpartition("/")[::2]) for line in kinds),
+        has_hook=_BY_JOB in autoscalers,
+        tick_takes_over=_BY_TICK in skipped_hook,
         # another release may permit requests that this one does not know
-        requests=tuple(
-            Verb(line) for line in data.get("requests", "").splitlines() if line in Verb.__members__.values()
-        ),
+        requests=tuple(Verb(line) for line in requests if line in Verb.__members__.values()),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
         # Argo CD may track by this label; nothing else sets it on an intent
@@ -285,7 +276,6 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         raise UnusableIntent(message, intent)
     if metadata["name"] != (name := rollout_name(intent.worker)):
         # otherwise a worker could have two intents, and anyone who may create a ConfigMap could make one
-        raise UnusableIntent(
-            f"{where} is not the intent of {intent.worker}: that one is named {name}", intent
-        )
+        message = f"{where} is not the intent of {intent.worker}: that one is named {name}"
+        raise UnusableIntent(message, intent)
     return whole

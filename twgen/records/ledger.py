@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.cluster.marks import recorded_annotations
 from twgen.errors import InvalidInput
-from twgen.model.paths import Path, parse_path
+from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Place, Problem, path_in_file
 from twgen.model.record_shapes import Each, Field, Mark, Name, document_of, excerpt, fields_of, record_of
 from twgen.model.shapes import (
@@ -57,14 +57,10 @@ _NEW = {"apiVersion": TWGEN_API, "kind": KIND}
 
 
 _PERCENT = text(r"^[0-9]+%$(?!\n)", "a percentage")
-
-
-def _read_pods(value: Any, path: Path, findings: Findings) -> Any:
-    shape = _PERCENT if isinstance(value, str) else INT32
-    return shape.read(value, path, findings)
-
-
-_PODS = Shape(_read_pods, schema={"anyOf": [INT32.schema, _PERCENT.schema]})
+_PODS = Shape(
+    lambda value, *more: (_PERCENT if isinstance(value, str) else INT32).read(value, *more),
+    schema={"anyOf": [INT32.schema, _PERCENT.schema]},
+)
 
 
 class _RollingUpdate(NamedTuple):
@@ -129,17 +125,15 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
         for step in parse_path(finding.path):
             place = (place, step)
         findings.problem(place, finding.message)
-    if findings.count == before:
-        names = injected_names(value)
-        if names is None or not fits_hash(spec["template"], names):
-            has_hash = bool(annotation_of(spec["template"], TEMPLATE_HASH))
-            message = f"does not match its {TEMPLATE_HASH}" if has_hash else _UNVOUCHED
-            message += f": it {_CHANGED_BY_HAND}"
-            findings.problem(((path, "spec"), "template"), message)
+    names = injected_names(value)
+    if findings.count == before and (names is None or not fits_hash(spec["template"], names)):
+        message = f"has no annotation {TEMPLATE_HASH}, so twgen cannot know whether it ever ran"
+        if annotation_of(spec["template"], TEMPLATE_HASH):
+            message = f"does not match its {TEMPLATE_HASH}"
+        findings.problem(((path, "spec"), "template"), f"{message}: it {_CHANGED_BY_HAND}")
     return value
 
 
-_UNVOUCHED = f"has no annotation {TEMPLATE_HASH}, so twgen cannot know whether it ever ran"
 _CHANGED_BY_HAND = "was changed by hand; restore it from Git, or remove the entry"
 _DEPLOYMENT = Shape(_read_deployment, dict, {"$ref": "deployment.json", **_MANIFEST.schema})
 
@@ -230,12 +224,12 @@ def parse_ledgers(
             if first is not place:
                 places[entry.key] = first._replace(again=(*first.again, document))
             if first.entry.deployment != entry.deployment:
-                message = (
-                    f"{' '.join(entry.key)} appears twice, with different Deployments: keep the one that ran;"
-                )
+                twice = f"{' '.join(entry.key)} appears twice, with different Deployments"
+                message = f"{twice}: keep the one that ran; the other is at"
                 other = Place(first.document, path_in_file(first.document, first.path))
-                problems.append(Problem.at(document, place.path, f"{message} the other is at", other))
-            problems += _contradictions(place)
+                problems.append(Problem.at(document, place.path, message, other))
+            if wrong := _contradiction(entry):
+                problems.append(Problem.at(document, f"{place.path}.{wrong[0]}", wrong[1]))
     return places, problems
 
 
@@ -246,38 +240,31 @@ def recorded_versions(
     return {key: recorded_deployment(place.entry.deployment) for key, place in places.items()}
 
 
-def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
-    """The first field of an entry's Deployment that contradicts the version of the entry."""
-    entry, manifest = place.entry, place.entry.deployment
-    metadata, spec = manifest["metadata"], manifest["spec"]
+def _contradiction(entry: LedgerEntry) -> tuple[str, str] | None:
+    """The first field of an entry's Deployment that contradicts the version of the entry, and how."""
+    manifest, metadata, spec = entry.deployment, entry.deployment["metadata"], entry.deployment["spec"]
     namespace, _, worker = entry.worker.partition("/")
     wanted, template = selector_labels(worker, entry.build_id), spec["template"]
     selected = spec["selector"]["matchLabels"]
-    labels = template["metadata"].get("labels") or {}
-    described = recorded_annotations({"metadata": content_of(template, frozenset())["metadata"]})
-    injected = (metadata.get("annotations") or {}).get(INJECTED)
     own = f"{metadata.get('namespace') or namespace}/{selected.get(DEPLOYMENT_NAME_LABEL) or '(no label)'}"
     if own != f"{namespace}/{wanted[DEPLOYMENT_NAME_LABEL]}":
-        message = (
-            f"the Deployment belongs to {own}, not to {entry.worker}: restore the entry from Git,"
-            " or remove it"
+        restore = "restore the entry from Git, or remove it"
+        return "worker", f"the Deployment belongs to {own}, not to {entry.worker}: {restore}"
+    labels_path = "deployment.spec.selector.matchLabels"
+    if selected.get(BUILD_ID_LABEL) != wanted[BUILD_ID_LABEL]:
+        return f"{labels_path}['{BUILD_ID_LABEL}']", f"is not {entry.build_id}, the entry's own build ID"
+    if selected != wanted or not wanted.items() <= (template["metadata"].get("labels") or {}).items():
+        return labels_path, f"does not select this version's pods: it {_CHANGED_BY_HAND}"
+    if not fits_injection(template, injected_names(manifest) or frozenset(), entry.worker, entry.build_id):
+        differs = (
+            f"the injected variables and volumes do not match its {CONNECTION_HASH}, worker and build ID"
         )
-        yield Problem.at(place.document, f"{place.path}.worker", message)
-    elif selected.get(BUILD_ID_LABEL) != wanted[BUILD_ID_LABEL]:
-        path = f"{place.path}.deployment.spec.selector.matchLabels['{BUILD_ID_LABEL}']"
-        yield Problem.at(place.document, path, f"is not {entry.build_id}, the entry's own build ID")
-    elif selected != wanted or not wanted.items() <= labels.items():
-        path = f"{place.path}.deployment.spec.selector.matchLabels"
-        yield Problem.at(place.document, path, f"does not select this version's pods: it {_CHANGED_BY_HAND}")
-    elif not fits_injection(template, injected_names(manifest) or frozenset(), entry.worker, entry.build_id):
-        message = (
-            f"the injected variables and volumes do not match its {CONNECTION_HASH}, worker and build ID:"
-            f" one {_CHANGED_BY_HAND}"
-        )
-        yield Problem.at(place.document, f"{place.path}.deployment.spec.template.spec", message)
-    elif recorded_annotations(manifest).items() - {(INJECTED, injected)} != described.items():
-        message = f"do not match its pod template: one {_CHANGED_BY_HAND}"
-        yield Problem.at(place.document, f"{place.path}.deployment.metadata.annotations", message)
+        return "deployment.spec.template.spec", f"{differs}: one {_CHANGED_BY_HAND}"
+    described = recorded_annotations({"metadata": content_of(template, frozenset())["metadata"]})
+    injected = (metadata.get("annotations") or {}).get(INJECTED)
+    if recorded_annotations(manifest).items() - {(INJECTED, injected)} != described.items():
+        return "deployment.metadata.annotations", f"do not match its pod template: one {_CHANGED_BY_HAND}"
+    return None
 
 
 def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
@@ -288,7 +275,15 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
     new = {entry.key: write_entry(entry) for entry in entries}
     if not new:
         return text
-    document = _only_document(text, source) if text else {**_NEW, "versions": []}
+    document: dict[str, Any] = {**_NEW, "versions": []}
+    if text:
+        try:
+            documents = read_documents(text)
+        except YamlError as error:
+            raise InvalidInput(f"{source}: {error}: restore the file from Git") from error
+        if len(documents) != 1 or value_at(documents[0], "kind") != KIND:
+            raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
+        [document] = documents
     as_written = _as_written(document)
     # a merge of two branches that recorded the same version leaves it twice
     recorded: Any = document["versions"]
@@ -311,14 +306,3 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
 def _as_written(document: Mapping[str, Any]) -> str:
     fields = "".join(f"{name}: {value}\n" for name, value in _NEW.items())
     return f"{fields}versions:\n" + "".join(f"- {in_one_line(item)}\n" for item in document["versions"])
-
-
-def _only_document(text: str, source: str) -> dict[str, Any]:
-    try:
-        documents = read_documents(text)
-    except YamlError as error:
-        raise InvalidInput(f"{source}: {error}: restore the file from Git") from error
-    if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != KIND:
-        raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
-    ledger: dict[str, Any] = documents[0]
-    return ledger

@@ -7,13 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from twgen.model.operator import (
-    ClusterOfApplications,
-    GroupKind,
-    Operator,
-    PrometheusServer,
-    RolloutPod,
-)
+from twgen.model.operator import ClusterOfApplications, GroupKind, Operator, PrometheusServer, RolloutPod
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, document_of, record_of

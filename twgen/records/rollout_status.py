@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from twgen.cluster.field_managers import is_from_manifest
 from twgen.errors import InvalidInput
@@ -82,9 +82,8 @@ def parse_pending(manifest: Mapping[str, Any]) -> tuple[PendingRequest, ...]:
 
 
 def _pending(manifest: Mapping[str, Any], name: str, written: Any) -> PendingRequest:
+    metadata, answer, wrong = manifest["metadata"], None, ""
     request: Request | None = None
-    metadata, is_ignored = manifest["metadata"], is_from_manifest(manifest["metadata"], name)
-    answer, wrong = None, ""
     try:
         answer = parse_answer(manifest, name)
     except InvalidInput as error:
@@ -94,11 +93,9 @@ def _pending(manifest: Mapping[str, Any], name: str, written: Any) -> PendingReq
     except InvalidInput as error:
         wrong = f"its annotation {name} cannot be read: {error}"
     if request and name == ABORT_REQUEST and request.verb is not Verb.ABORT:
-        wrong = f"its annotation {name} asks for {request.verb}"
-        request = None
-    if is_ignored:
-        wrong = f"its annotation {name} is ignored: it is from a manifest, not from a person"
-        request = None
+        wrong, request = f"its annotation {name} asks for {request.verb}", None
+    if is_ignored := is_from_manifest(metadata, name):
+        wrong, request = f"its annotation {name} is ignored: it is from a manifest, not from a person", None
     return PendingRequest(name, request, wrong, answer, str(metadata.get("resourceVersion")), is_ignored)
 
 
@@ -141,9 +138,6 @@ def _parsed(text: Any, shape: Shape) -> Any:
         finding = findings.problems[0]
         raise InvalidInput(f"{finding.path} {finding.message}".strip())
     return parsed
-
-
-_UNREAD = "the version data in its status cannot be read"
 
 
 def _scheduled_action(
@@ -192,6 +186,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
     """Read the status in a ConfigMap. Raises InvalidInput if it has none, or another worker's."""
     data, metadata = manifest.get("data") or {}, manifest["metadata"]
     where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
+    unusable = f"{where} does not hold the status of a rollout: delete it"
     try:
         [document] = read_documents(data["status.json"], budget)
         status = RolloutStatus(
@@ -214,23 +209,22 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         )
         namespace, _, worker = status.worker.partition("/")
         is_its_own = (namespace, rollout_status_name(worker)) == (metadata["namespace"], metadata["name"])
-        if is_its_own and is_dns_name(worker) and 0 <= (status.percentage or 0) <= 100:
-            if document == {}:
-                return status
-            findings = Findings(most=1)
-            report: Status = STATUS.read(document, None, findings)
-            if findings.count or [reported.worker for reported in report.workers] != [status.worker]:
-                # a person or another release wrote it
-                return replace(status, message=f"{status.message}; {_UNREAD}")
-            return replace(status, report=report)
-        why = None
     except (KeyError, ValueError, YamlError) as error:
-        if budget and budget.is_spent:
-            raise InvalidInput(f"{where}: {error}") from error
-        why = error
-    raise InvalidInput(f"{where} does not hold the status of a rollout: delete it") from why
+        raise InvalidInput(f"{where}: {error}" if budget and budget.is_spent else unusable) from error
+    if not (is_its_own and is_dns_name(worker) and 0 <= (status.percentage or 0) <= 100):
+        raise InvalidInput(unusable)
+    if document == {}:
+        return status
+    findings = Findings(most=1)
+    report: Status = STATUS.read(document, None, findings)
+    if findings.count or [reported.worker for reported in report.workers] != [status.worker]:
+        # a person or another release wrote it
+        return replace(status, message=f"{status.message}; the version data in its status cannot be read")
+    return replace(status, report=report)
 
 
-def is_of(status: RolloutStatus, intent: Intent) -> bool:
-    """The status is about this intent, not an earlier one. A missing entry fits any intent."""
+def is_of(status: RolloutStatus | None, intent: Intent) -> TypeGuard[RolloutStatus]:
+    """There is a status, and it is about this intent, not an earlier one. A missing entry fits any intent."""
+    if not status:
+        return False
     return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}

@@ -1,8 +1,10 @@
 """A Snapshot document: the world at one moment. Absent: not read. Null: it does not exist."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
-from operator import attrgetter
+from functools import reduce
+from operator import attrgetter, getitem
 from typing import Annotated, Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
@@ -95,10 +97,9 @@ def write_snapshot(world: World) -> dict[str, Any]:
 
 def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
     """The world of a Snapshot document, and its problems; None if there are any."""
-    kind, api_version = value_at(document, "kind"), value_at(document, "apiVersion")
-    if kind != KIND:
+    if value_at(document, "kind") != KIND:
         return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
-    if api_version != TWGEN_API:
+    if (api_version := value_at(document, "apiVersion")) != TWGEN_API:
         message = f"has apiVersion {described(api_version)}, but this twgen reads {TWGEN_API}: upgrade twgen"
         return None, [Finding("", message)]
     findings = Findings(MOST_OF_A_RECORD)
@@ -118,13 +119,11 @@ def _late_times(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _times(temporal: WorkerDeployment) -> Iterator[tuple[str, datetime | None]]:
-    routing = temporal.routing
+    routing, ramping = temporal.routing, temporal.routing.ramping
     yield "routing.changedAt", routing.changed_at
-    if routing.current:
-        yield "routing.current.since", routing.current.since
-    if routing.ramping:
-        yield "routing.ramping.since", routing.ramping.since
-        yield "routing.ramping.percentageChangedAt", routing.ramping.percentage_changed_at
+    yield "routing.current.since", routing.current.since if routing.current else None
+    yield "routing.ramping.since", ramping.since if ramping else None
+    yield "routing.ramping.percentageChangedAt", ramping.percentage_changed_at if ramping else None
     for index, version in enumerate(temporal.versions):
         path = f"versions[{index}]"
         yield f"{path}.createdAt", version.created_at
@@ -139,19 +138,14 @@ def _times(temporal: WorkerDeployment) -> Iterator[tuple[str, datetime | None]]:
 def _with_names(document: Any, finding: Finding) -> Finding:
     """The finding with the names of the worker and the version in its path, if the document has them."""
     path = parse_path(finding.path)
-    names = [_at(document, *path[:2], "name")]
+    paths = [(*path[:2], "name")]
     if path[2:3] == ("deployments",):
-        names.append(_at(document, *path[:4], "metadata", "labels", BUILD_ID_LABEL))
+        paths.append((*path[:4], "metadata", "labels", BUILD_ID_LABEL))
     elif path[2:4] == ("temporal", "versions"):
-        names.append(_at(document, *path[:5], "buildID"))
+        paths.append((*path[:5], "buildID"))
+    names = []
+    for steps in paths:
+        with suppress(KeyError, IndexError, TypeError):
+            names.append(reduce(getitem, steps, document))
     place = ", build ID ".join(name for name in names if isinstance(name, str))
     return Finding(finding.path, f"{finding.message} ({place})") if place else finding
-
-
-def _at(value: Any, *path: str | int) -> Any:
-    for step in path:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value

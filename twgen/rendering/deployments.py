@@ -42,9 +42,6 @@ from twgen.versioning.names import (
 )
 from twgen.versioning.pod_templates import described_template, reconnected
 
-_REPLACED = {"paused", "replicas"}
-_LASTS = "if that Deployment is deleted, its pods cannot be restored"
-
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
     """The manifest of a rendered version's Deployment; an empty identity is left out."""
@@ -63,7 +60,7 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
             "labels": own_labels(spec, version.build_id),
             "annotations": annotations | own_annotations(spec, version, identity),
         },
-        "spec": sized | {name: value for name, value in body.items() if name not in _REPLACED},
+        "spec": sized | {name: value for name, value in body.items() if name not in {"paused", "replicas"}},
     }
 
 
@@ -149,29 +146,23 @@ def versions_to_record(
             replicas = max(deployment.replicas, 1)
             versions.append(_to_record(spec, deployment.build_id, deployment.name, replicas, written))
             continue
-        skipped.append(
-            f"{spec.worker_deployment}: Deployment {deployment.name} is not recorded: {why}; {_LASTS}"
-        )
+        subject = f"{spec.worker_deployment}: Deployment {deployment.name}"
+        lasting = "if that Deployment is deleted, its pods cannot be restored"
+        skipped.append(f"{subject} is not recorded: {why}; {lasting}")
     return versions, skipped
-
-
-_MOST_COPIED = 48 * 2**20
-_PER_VALUE = 16
-"""Characters for each item of a list or a mapping: even a short one takes memory."""
-# KEDA's: no other attachable kind scales from zero
-_PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 
 def limit_copies(workers: Iterable[WorkerVersions]) -> None:
     """Raise InvalidInput if the copies of attached resources would take too much memory in one render."""
-    room = _MOST_COPIED
+    room = 48 * 2**20
     for worker in workers:
         spec = worker.spec
         versions = [version for version in worker.versions if version.attached or version.leaving]
         if not versions or not spec.attached:
             continue
         text = json.dumps([resource.template for resource in spec.attached])
-        room -= len(versions) * (len(text) + _PER_VALUE * sum(map(text.count, ",[{")))
+        # even a short item of a list or a mapping takes memory
+        room -= len(versions) * (len(text) + 16 * sum(map(text.count, ",[{")))
         room -= text.count("{{") * sum(max(map(len, _names(spec, version).values())) for version in versions)
         if room < 0:
             raise InvalidInput(
@@ -251,7 +242,8 @@ def _metadata(
     is_protected = (version.protected or version.action is VersionAction.NONE) and not is_leaving
     annotations = protection(spec, is_protected=is_protected)
     if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
-        annotations |= _PAUSED
+        # KEDA's: no other attachable kind scales from zero
+        annotations["autoscaling.keda.sh/paused-replicas"] = "0"
     # without metrics an autoscaler rests, but the application is healthy
     usual = {IGNORE_HEALTH: "true"} if resource.autoscales else {}
     metadata = {

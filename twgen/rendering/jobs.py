@@ -37,14 +37,6 @@ from twgen.versioning.pod_templates import described_template
 Manifest = dict[str, Any]
 
 _USER = 999
-"""The user of twgen's image."""
-_DEADLINE = timedelta(days=7)
-"""How long a rollout may take in addition to the pauses of its steps: people pause it over a weekend."""
-_LONGEST_DEADLINE = 2**31 - 1
-"""Seconds, 68 years: a Job would end at once if Kubernetes could not count them in nanoseconds of 64 bits."""
-_RETRIES = 6
-_ENDS_FOR_GOOD = [1, 2, 4]
-"""Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, out of time."""
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
 _UNPRIVILEGED = {
     "allowPrivilegeEscalation": False,
@@ -57,10 +49,6 @@ _CA_FOLDER = "/etc/temporal/ca"
 _CA_VOLUME = "temporal-ca"
 _KEY_FOLDER = "/etc/temporal/key"
 
-_REPLAY_RETRIES = 2
-"""For failures that are not about the histories: a lost node, an unreachable server."""
-_NOT_REPLAYED = [1]
-"""The exit code of a replay that another attempt cannot change."""
 _FOLDER = "/histories"
 _MEMORY = {"requests": "128Mi", "limits": "1Gi"}
 """For the container that fetches histories: it needs more than other Pods of twgen."""
@@ -99,11 +87,14 @@ def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJob
     """The Job that carries out an intent, under an account."""
     is_hook = jobs.driver is Driver.HOOK
     labels = rollout_labels(spec.name)
-    longest = spec.policy.hold_for if is_hook else _DEADLINE + spec.rollout.pauses
+    # people pause a rollout over a weekend
+    longest = spec.policy.hold_for if is_hook else timedelta(days=7) + spec.rollout.pauses
     body: Manifest = {
-        "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, _LONGEST_DEADLINE),
-        "backoffLimit": _RETRIES,
-        "podFailurePolicy": _failing_at(_ENDS_FOR_GOOD),
+        # a Job would end at once if Kubernetes could not count them in nanoseconds of 64 bits
+        "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, 2**31 - 1),
+        "backoffLimit": 6,
+        # another attempt cannot change these: gate failed or aborted, invalid intent, out of time
+        "podFailurePolicy": _failing_at([1, 2, 4]),
         "template": {
             # a later rollout recognises its own Pods by it
             "metadata": {
@@ -133,8 +124,9 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
         metadata["annotations"] = dict(jobs.pod.annotations)
     body: Manifest = {
         "activeDeadlineSeconds": int(replay.within.total_seconds()),
-        "backoffLimit": _REPLAY_RETRIES,
-        "podFailurePolicy": _failing_at(_NOT_REPLAYED),
+        # for failures that are not about the histories: a lost node, an unreachable server
+        "backoffLimit": 2,
+        "podFailurePolicy": _failing_at([1]),
         "template": {"metadata": metadata, "spec": _replay_pod(spec, replay, jobs)},
     }
     yield _job(spec, ["replay", _digest(replay_hash, body)], labels, {REPLAY_OF: replay_hash}, body)
@@ -316,7 +308,6 @@ def _without_container_name(variable: Manifest) -> Manifest:
 
 
 def _unlike(name: str, taken_names: AbstractSet[str]) -> str:
-    """The name, with x added until it differs from the taken names."""
     while name in taken_names:
         name += "x"
     return name

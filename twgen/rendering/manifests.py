@@ -39,11 +39,8 @@ from twgen.yaml.writer import encode_documents, write_documents
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
 """All other kinds come after these."""
-_CONFIG = {"ConfigMap", "Secret"}
 _HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
 """Kinds that soon become healthy for Argo CD, so that no sync waits for them in vain."""
-_LARGEST_INTENT = 1024 * 1024
-"""Bytes in a ConfigMap."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -66,7 +63,12 @@ def render_manifests(
         reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
         why = f" ({reasons})" if reasons else ""
         raise InvalidInput(f"the documents render to nothing{why}: an empty output would delete everything")
-    _refuse_jobs_of(objects, passthrough)
+    # of two Jobs with one name, Argo CD applies only the last; the names are known only here
+    jobs_made = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "Job"}
+    for document in passthrough:
+        name = value_at(document.value, "metadata", "name")
+        if document.value["kind"] == "Job" and isinstance(name, str) and name in jobs_made:
+            raise InvalidInput(f"{document.source}: Job {name} has the name of a rollout's Job: rename it")
     return [*(document.value for document in passthrough), *objects]
 
 
@@ -75,7 +77,7 @@ def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[
     for document in passthrough:
         name, own_namespace = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
         options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
-        is_config = document.value["kind"] in _CONFIG and document.value["apiVersion"] == "v1"
+        is_config = document.value["kind"] in {"ConfigMap", "Secret"} and document.value["apiVersion"] == "v1"
         if is_config and isinstance(name, str) and NOT_PRUNED not in str(options):
             yield ObjectName(document.value["kind"], str(own_namespace or namespace), name)
 
@@ -130,23 +132,11 @@ def _applied_with_target(worker: WorkerVersions) -> set[str]:
 
     On the way back to a target that was active before, there is no such wait.
     """
-    target = next((version for version in worker.versions if version.build_id == worker.spec.build_id), None)
-    goes_back = target is not None and target.status in HAD_TRAFFIC
-    without_pods = {
-        version.build_id
-        for version in worker.versions
-        if version.action is VersionAction.CREATE and version.status in IN_ROUTING and not goes_back
-    }
-    return {worker.spec.build_id, *without_pods}
-
-
-def _refuse_jobs_of(objects: Iterable[Manifest], passthrough: Iterable[Document]) -> None:
-    """Of two Jobs with one name, Argo CD applies only the last; the names are known only here."""
-    names = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "Job"}
-    for document in passthrough:
-        name = value_at(document.value, "metadata", "name")
-        if document.value["kind"] == "Job" and isinstance(name, str) and name in names:
-            raise InvalidInput(f"{document.source}: Job {name} has the name of a rollout's Job: rename it")
+    target, versions = worker.spec.build_id, worker.versions
+    if any(version.build_id == target and version.status in HAD_TRAFFIC for version in versions):
+        return {target}
+    created = (version for version in versions if version.action is VersionAction.CREATE)
+    return {target, *(version.build_id for version in created if version.status in IN_ROUTING)}
 
 
 def _place(manifest: Manifest) -> tuple[str, int, str, str]:
@@ -185,9 +175,8 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     has_hook = jobs.driver is Driver.HOOK and driver.has_job
     warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
     kinds = attached_kinds(worker, jobs.more_kinds)
-    intent = intent_of(spec, identity, warnings, kinds, jobs.prometheus)
     intent = replace(
-        intent,
+        intent_of(spec, identity, warnings, kinds, jobs.prometheus),
         has_hook=has_hook,
         tick_takes_over=has_hook and jobs.is_tick_allowed,
         requests=jobs.pod.requests,
@@ -196,12 +185,10 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
     size = sum(len(text.encode()) for text in manifest["data"].values())
-    if size > _LARGEST_INTENT:
-        raise InvalidInput(
-            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, but"
-            f" a ConfigMap holds at most {_LARGEST_INTENT}: make the pod template or the attached templates"
-            " smaller"
-        )
+    if size > (largest := 1024 * 1024):
+        large = f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes"
+        remedy = "make the pod template or the attached templates smaller"
+        raise InvalidInput(f"{large}, but a ConfigMap holds at most {largest}: {remedy}")
     yield manifest
     if not driver.has_job:
         return

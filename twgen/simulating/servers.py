@@ -6,12 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.cluster.deployments import recorded_deployment
-from twgen.cluster.marks import (
-    described_annotations,
-    own_annotations,
-    own_labels,
-    recorded_annotations,
-)
+from twgen.cluster.marks import described_annotations, own_annotations, own_labels, recorded_annotations
 from twgen.cluster.patches import patched_template
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
@@ -31,16 +26,13 @@ from twgen.model.temporal import (
 from twgen.model.times import later
 from twgen.model.world import LiveDeployment, LivePatch, RecordedDeployment
 from twgen.planning.version_status import LOOKS_IDLE, WITH_LAST_CURRENT, release_of, shares
-from twgen.versioning.build_ids import connection_hash, may_be_ours
+from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.pod_templates import described_template, reconnected
 
 NEWEST = "1.32.2"
 """The newest server whose behaviour is modelled."""
-_UNKNOWN = (99, 0)
-_BATCH = timedelta(seconds=1)
-"""How long a batch operation takes."""
-_PROPAGATION = timedelta(seconds=1)
-"""How long a change of routing takes to reach every task queue."""
+_A_MOMENT = timedelta(seconds=1)
+"""How long a batch operation takes, and a change of routing until it reaches every task queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ class Server:
 
 def server_of(version: str) -> Server:
     """The behaviour of a server, by its version; a server without a version counts as the newest."""
-    release = release_of(version) or _UNKNOWN
+    release = release_of(version) or (99, 0)
     return Server(
         version=version or NEWEST,
         tells_when_current=release >= WITH_LAST_CURRENT,
@@ -158,7 +150,7 @@ class TemporalModel:
     def release(self, build_id: str) -> None:
         """End, or move away, all workflows that are pinned to a version."""
         if self.is_held(build_id):
-            self.held_until[build_id] = later(self.now, _BATCH)
+            self.held_until[build_id] = later(self.now, _A_MOMENT)
 
     def start_gate(self, build_id: str, run: GateRun, until: datetime, ends_as: GateStatus) -> None:
         """Start a gate workflow on the version, which runs until that time."""
@@ -183,7 +175,15 @@ class TemporalModel:
             self.routing = replace(self.routing, update_state=UpdateState.COMPLETED)
         for (build_id, workflow_id), (until, ends_as) in list(self.gate_ends.items()):
             if until <= now:
-                self._end_gate(build_id, workflow_id, ends_as)
+                del self.gate_ends[build_id, workflow_id]
+                runs = self.versions[build_id].gate_runs or ()
+                ended = (
+                    replace(run, status=ends_as)
+                    if (run.workflow_id, run.status) == (workflow_id, GateStatus.RUNNING)
+                    else run
+                    for run in runs
+                )
+                self._change(build_id, gate_runs=tuple(ended))
         for version in list(self.versions.values()):
             drains_at = self._drains_at(version)
             if drains_at and drains_at <= now:
@@ -193,19 +193,7 @@ class TemporalModel:
     def _reaches_task_queues_at(self) -> datetime | None:
         if self.routing.update_state is not UpdateState.IN_PROGRESS:
             return None
-        return later(self.routing.changed_at or self.now, _PROPAGATION)
-
-    def _end_gate(self, build_id: str, workflow_id: str, ends_as: GateStatus) -> None:
-        del self.gate_ends[build_id, workflow_id]
-        self._change(
-            build_id,
-            gate_runs=tuple(
-                replace(run, status=ends_as)
-                if run.workflow_id == workflow_id and run.status is GateStatus.RUNNING
-                else run
-                for run in self.versions[build_id].gate_runs or ()
-            ),
-        )
+        return later(self.routing.changed_at or self.now, _A_MOMENT)
 
     def _drains_at(self, version: Version) -> datetime | None:
         """The first count that finds no workflow of the version; the grace period is also one interval."""
@@ -260,7 +248,6 @@ class TemporalModel:
 
 
 Deployments = Mapping[str, LiveDeployment]
-"""Live Deployments by build ID."""
 
 
 @dataclass
@@ -310,15 +297,7 @@ def synced(
 def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDeployment:
     """The record of a version's Deployment as the spec describes it, with this number of replicas."""
     template = described_template(spec if build_id == spec.build_id else replace(spec, build_id=build_id))
-    return RecordedDeployment(
-        manifest={"metadata": {}, "spec": {"replicas": replicas, "template": template}},
-        template_hash=spec.template.hash,
-        connection_hash=connection_hash(spec.connection),
-        address=spec.connection.host_port,
-        temporal_namespace=spec.temporal_namespace,
-        worker_deployment=spec.worker_deployment,
-        replicas=replicas,
-    )
+    return recorded_deployment({"metadata": {}, "spec": {"replicas": replicas, "template": template}})
 
 
 def _applied(
@@ -353,20 +332,15 @@ def _applied(
 
 
 def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int, identity: str) -> RecordedDeployment:
-    before = version.recorded
-    if not before:
-        described = as_described(spec, version.build_id, replicas)
-        annotations, manifest = described_annotations(spec), dict(described.manifest)
-    else:
-        described, manifest = None, dict(before.manifest)
-        if version.replaced_injection is not None:
-            manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
-        annotations = recorded_annotations(manifest)
-    manifest["metadata"] = {
+    manifest = (version.recorded or as_described(spec, version.build_id, replicas)).manifest
+    if version.replaced_injection is not None:
+        manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
+    annotations = recorded_annotations(manifest) if version.recorded else described_annotations(spec)
+    metadata = {
         **manifest["metadata"],
         "labels": own_labels(spec, version.build_id),
         "annotations": annotations | own_annotations(spec, version, identity),
     }
     pace = spec.pace if version.build_id == spec.build_id else {}
-    manifest["spec"] = {**manifest["spec"], **pace, "replicas": replicas}
-    return replace(described, manifest=manifest) if described else recorded_deployment(manifest)
+    body = {**manifest["spec"], **pace, "replicas": replicas}
+    return recorded_deployment({**manifest, "metadata": metadata, "spec": body})

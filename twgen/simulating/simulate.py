@@ -38,10 +38,6 @@ from twgen.simulating.servers import NEWEST, ClusterModel, TemporalModel, as_des
 from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker, gate_end
 from twgen.versioning.names import versioned_deployment_name
 
-_MOST_MOMENTS = 5000
-"""More than any rollout has: 20 steps, and 5 moments in the life of each of 100 versions."""
-_MOST_STATES = 8
-"""States of a worker that are kept: a state that repeats would repeat for ever."""
 _OUTCOMES = {
     Phase.SETTLED: Outcome.SETTLED,
     Phase.WAITING: Outcome.WAITING,
@@ -51,7 +47,6 @@ _OUTCOMES = {
 NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 """The beginning of a simulation whose times are offsets only."""
 _BEFORE = timedelta(days=1)
-_USUAL_REPLICAS = 1
 
 
 def simulate(
@@ -79,8 +74,9 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
     A moment has up to four frames: after events without twgen, after a sync, after the rollout, and after the
     policy's actions on workflows.
     """
-    previous_states: deque[object] = deque(maxlen=_MOST_STATES)
-    for _ in range(_MOST_MOMENTS):
+    previous_states = deque[object](maxlen=8)
+    # more moments than any rollout has: 20 steps, and 5 in the life of each of 100 versions
+    for _ in range(5000):
         plan = worker.plan()
         yield frame_of(worker), plan
         if worker.is_render_due() and worker.sync(plan):
@@ -97,8 +93,9 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if moment >= FOREVER:
             return
         if event >= FOREVER:
-            # renders that undo each other would repeat for ever
-            if (state := worker.state()) in previous_states:
+            # renders that undo each other would repeat for ever: this is all their input but the time
+            temporal, deployments = worker.temporal, dict(worker.cluster.deployments)
+            if (state := (deployments, dict(temporal.versions), temporal.routing)) in previous_states:
                 return
             previous_states.append(state)
         worker.advance(moment)
@@ -115,7 +112,8 @@ def _timeline(
     other_phases = (index for index in reversed(range(len(phases))) if phases[index] != phases[-1])
     temporal = worker_world(spec, world).temporal
     current = temporal.routing.current if temporal else None
-    unfinished, measured = worker.next_change(last) < FOREVER, measured_steps(spec)
+    measured = measured_steps(spec)
+    is_unfinished = worker.or_next_render(last, worker.next_event(last)) < FOREVER
     return WorkerTimeline(
         worker=spec.worker_deployment,
         temporal_namespace=spec.temporal_namespace,
@@ -124,7 +122,7 @@ def _timeline(
         rollout=spec.rollout,
         sunset=spec.sunset,
         server_version=worker.temporal.server.version,
-        outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[last.routing.phase],
+        outcome=Outcome.UNFINISHED if is_unfinished else _OUTCOMES[last.routing.phase],
         because=last.routing.because,
         ends=events[-1].at if events else timedelta(),
         unchanged_since=frames[next(other_phases, -1) + 1].at,
@@ -160,14 +158,12 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
         )
     if worker.spec.policy.driver is Driver.NONE:
         yield "the driver is None: `twgen rollout` is assumed to run all the time"
-    measured = measured_steps(worker.spec)
-    if measured and not worker.assumed.traffic:
-        yield from too_short(*measured, _judged(worker.spec))
-    if measured and (least := measured[1].least_started):
-        yield (
-            f"its last step ends once {least} workflows have started on it, but the simulation does not"
-            " count them"
-        )
+    if measured := measured_steps(worker.spec):
+        if not worker.assumed.traffic:
+            yield from too_short(*measured, _judged(worker.spec))
+        if least := measured[1].least_started:
+            counted = f"its last step ends once {least} workflows have started on it"
+            yield f"{counted}, but the simulation does not count them"
     if worker.spec.policy.replay and worker.replay.state is ReplayState.PASSED:
         yield "its replay is assumed to pass immediately"
     if worker.spec.policy.draining:
@@ -226,7 +222,13 @@ def initial_state(
     if start.replay and start.replay.state is ReplayState.FAILED:
         worker.replay = start.replay
     if start.deployments is None:
-        live = {build_id: _running(spec, build_id, begin) for build_id in _in_use(temporal)}
+        described, in_use = temporal.described(), IN_ROUTING | {VersionStatus.DRAINING}
+        live = {
+            build_id: _running(spec, build_id, begin)
+            for build_id, version in sorted(temporal.versions.items())
+            if any(queue.pollers for queue in version.task_queues or ())
+            or status_of(build_id, version, described) in in_use
+        }
     else:  # of two Deployments of one version, the one that planning uses
         live = {build_id: several[0] for build_id, several in deployments_of(spec, start).items()}
     worker.cluster.sync(live, begin)
@@ -234,19 +236,9 @@ def initial_state(
     return worker
 
 
-def _in_use(temporal: TemporalModel) -> list[str]:
-    described = temporal.described()
-    return sorted(
-        build_id
-        for build_id, version in temporal.versions.items()
-        if any(queue.pollers for queue in version.task_queues or ())
-        or status_of(build_id, version, described) in IN_ROUTING | {VersionStatus.DRAINING}
-    )
-
-
 def _running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
     """The Deployment of a version that serves, with the replicas of the spec."""
-    replicas = _USUAL_REPLICAS if spec.replicas is None else spec.replicas
+    replicas = 1 if spec.replicas is None else spec.replicas
     name = versioned_deployment_name(spec.name, build_id)
     return LiveDeployment(
         build_id=build_id,

@@ -44,10 +44,7 @@ from twgen.simulating.servers import ClusterModel, TemporalModel, synced
 
 UNNAMED_QUEUE = "<task queue>"
 """The name of a task queue whose real name neither specs nor world contain."""
-_LEAVES_NONE = {BatchAction.MOVE, BatchAction.TERMINATE}
-_MOST_CHANGES_AT_ONCE = 200
-"""More than a gate for each task queue that a version may have: by default, 100 on a server."""
-Measuring = Callable[[Metric, datetime, datetime], Measurement]
+AssumedMeasurement = Callable[[Metric, datetime, datetime], Measurement]
 """The measurement of a metric, since the first of two times, at the second."""
 
 
@@ -59,7 +56,9 @@ def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatu
     return later(began, assumed.gate_duration), ends_as
 
 
-def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Measuring) -> WorkerWorld:
+def _measured(
+    spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: AssumedMeasurement
+) -> WorkerWorld:
     """The same world with measurements of the target while it ramps.
 
     A metric that fails in the world that was read is assumed to keep failing.
@@ -112,7 +111,7 @@ class SimulatedWorker:
     history: GitHistory = field(default_factory=GitHistory)
     planned_on: WorkerWorld | None = None
     """The world of the newest plan; None once time has passed since then."""
-    measure: Measuring = _passing
+    measure: AssumedMeasurement = _passing
     replay: ReplayRun = field(default_factory=lambda: ReplayRun(ReplayState.PASSED))
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The actions of its policy on workflows of draining versions, in words, by build ID."""
@@ -154,7 +153,8 @@ class SimulatedWorker:
         `plan` is a plan for the worker's current state.
         """
         plan = plan or self.plan()
-        for _ in range(_MOST_CHANGES_AT_ONCE):
+        # more than a gate for each task queue that a version may have: by default, 100 on a server
+        for _ in range(200):
             match next_write(plan):
                 case None:
                     break
@@ -193,7 +193,7 @@ class SimulatedWorker:
             self.temporal.mark(
                 build_id, begun_mark(target.versions[build_id], scheduled, self.now, int(is_held))
             )
-            if action.action in _LEAVES_NONE and not action.workflow_types:
+            if action.action in {BatchAction.MOVE, BatchAction.TERMINATE} and not action.workflow_types:
                 self.temporal.release(build_id)
             if is_held:
                 self.begun[build_id] = (*self.begun.get(build_id, ()), in_words(action, "its workflows"))
@@ -207,18 +207,10 @@ class SimulatedWorker:
         for build_id in self.cluster.serving():
             self.temporal.polled(build_id, self._task_queues())
 
-    def next_change(self, plan: WorkerPlan) -> datetime:
-        """When the worker, or its plan, may next differ from this plan, made now; FOREVER: never."""
-        return self.or_next_render(plan, self.next_event(plan))
-
     def or_next_render(self, plan: WorkerPlan, event: datetime) -> datetime:
         """The next event, or the render before it that changes anything."""
         tick = self._tick_after(self.now)
         return tick if tick < event and self._after(plan) != self.cluster.deployments else event
-
-    def state(self) -> object:
-        """All input of the next render, except the time."""
-        return dict(self.cluster.deployments), dict(self.temporal.versions), self.temporal.routing
 
     def next_event(self, plan: WorkerPlan) -> datetime:
         """When the passing of time may next change the worker or its plan; FOREVER: never."""
@@ -264,17 +256,12 @@ class SimulatedWorker:
         # a snapshot may be from the future, and only runs of the current stay count
         temporal = self.temporal.described() or WorkerDeployment()
         stay = stay_began(self.temporal.versions[self.spec.build_id], temporal)
-        began = max(self.now, stay or self.now)
-        run = GateRun(
-            gate.task_queue, gate.workflow_id, GateStatus.RUNNING, began, workflow_type=gate.workflow_type
-        )
+        began, running = max(self.now, stay or self.now), GateStatus.RUNNING
+        run = GateRun(gate.task_queue, gate.workflow_id, running, began, workflow_type=gate.workflow_type)
         self.temporal.start_gate(self.spec.build_id, run, *gate_end(self.now, self.assumed))
 
     def _route(self, change: RoutingPlan) -> None:
-        match change.action:
-            case RoutingAction.SET_CURRENT:
-                self.temporal.set_current(change.build_id or "")
-            case RoutingAction.SET_RAMP:
-                self.temporal.set_ramp(change.build_id or "", change.percentage or 0)
-            case RoutingAction.CLEAR_RAMP:
-                self.temporal.set_ramp("", 0)
+        if change.action is RoutingAction.SET_CURRENT:
+            self.temporal.set_current(change.build_id or "")
+        else:  # a ramp ends as one to no version at 0%
+            self.temporal.set_ramp(change.build_id or "", change.percentage or 0)
