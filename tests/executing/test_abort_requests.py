@@ -49,10 +49,8 @@ def test_abort_is_not_lost_however_late_it_comes_while_another_request_is_carrie
     call: int, seconds: int, verb: Verb
 ) -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, verb)
-        await cluster.sleep(seconds * SECOND)
-        await ask(cluster, Verb.ABORT, id="r2")
-        await cluster.sleep(20 * SECOND)
+        await ask(cluster, verb, wait=seconds * SECOND)
+        await ask(cluster, Verb.ABORT, id="r2", wait=20 * SECOND)
         assert share(cluster) == 0
         await cluster.sleep(HOUR)
 
@@ -72,8 +70,7 @@ def test_whatever_call_fails_a_retry_that_waits_with_an_abort_does_not_undo_it(
 ) -> None:
     async def told(cluster: Cluster) -> None:
         await ask(cluster, Verb.RETRY)
-        await ask(cluster, Verb.ABORT, id="r2")
-        await cluster.sleep(HOUR)
+        await ask(cluster, Verb.ABORT, id="r2", wait=HOUR)
 
     calls = (*[""] * call, trouble)
     cluster = story(told, **{where: calls})
@@ -84,8 +81,7 @@ def test_whatever_call_fails_a_retry_that_waits_with_an_abort_does_not_undo_it(
 
 def test_abort_of_an_aborted_version_keeps_it_aborted_although_a_retry_waits_too() -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.ABORT)
-        await cluster.sleep(10 * SECOND)
+        await ask(cluster, Verb.ABORT, wait=10 * SECOND)
         await ask(cluster, Verb.RETRY, id="r2")
         await ask(cluster, Verb.ABORT, id="r3")
         cluster.start_pod()
@@ -101,8 +97,7 @@ def test_request_that_comes_while_an_abort_is_interrupted_is_refused_with_it() -
         abort = Request("r2", Verb.ABORT, "v3", cluster.model.now, "ana")
         answered(cluster, Answer(abort, AnswerState.TAKEN, "no longer send 5%", f"{cluster.token}", 0))
         await ask(cluster, Verb.RETRY)
-        await ask(cluster, Verb.ABORT, id="r2")
-        await cluster.sleep(MINUTE)
+        await ask(cluster, Verb.ABORT, id="r2", wait=MINUTE)
 
     cluster = story(told)
     assert (share(cluster), cluster.ends()) == (0, {"r1": 1, "r2": 1})

@@ -291,10 +291,3 @@ def test_record_is_never_behind_what_its_document_tells() -> None:
 def test_superseded_rollout_records_nothing() -> None:
     looks = [(SECOND, world(5, is_superseded=True)), (MINUTE, world(25, is_superseded=True))]
     assert recorded(Writer(), (0 * SECOND, world(5)), *looks) == ["record RampPaused", "Normal RampPaused"]
-
-
-def test_status_that_is_refused_is_said_once_and_written_as_soon_as_it_is_taken() -> None:
-    writer = Writer([REFUSED] * 3)
-    written = recorded(writer, *[(second * SECOND, world(5)) for second in range(5)])
-    assert written == ["Normal RampPaused", "record RampPaused"]
-    assert writer.said == ["the status could not be written: the API server refuses"]

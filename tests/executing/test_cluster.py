@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -54,6 +54,7 @@ class Writer:
 
 
 Look = tuple[WorkerPlan, Status]
+INTENT = intent_of(a_spec(), "twgen/me")
 
 
 def looked() -> Look:
@@ -70,10 +71,14 @@ def of_routing(plan: WorkerPlan, status: Status, routing: RoutingPlan, now: date
     return replace(plan, routing=routing), replace(status, now=now, workers=(worker,))
 
 
+def journal_of(writer: Writer, intent: Intent = INTENT, say: Callable[[str], None] = print) -> Journal:
+    return Journal(cast("ClusterWriter", writer), intent, say)
+
+
 def recorded() -> tuple[Writer, Journal, Look]:
     """A journal that has recorded one look."""
     writer, (plan, status) = Writer(), looked()
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    journal = journal_of(writer)
     asyncio.run(journal.record(plan, status))
     return writer, journal, (plan, status)
 
@@ -106,7 +111,7 @@ def fail(
 def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it() -> None:
     writer, said, (plan, status) = Writer(), list[str](), looked()
     event, record = f"tell {plan.routing.reason}", f"record {plan.routing.phase}"
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), said.append)
+    journal = journal_of(writer, say=said.append)
     writer.refused = {event, record}
     asyncio.run(journal.record(plan, status))
     assert journal.unwritten == (plan, status)
@@ -148,7 +153,7 @@ def test_status_says_by_a_reason_of_its_own_that_it_cannot_become_the_manager_un
     def look(routing: RoutingPlan, seconds: int) -> Look:
         return of_routing(plan, status, routing, NOW + timedelta(seconds=seconds))
 
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    journal = journal_of(writer)
     for seconds in range(3):
         asyncio.run(journal.record(*look(moving, seconds)))
         fail(journal, "Temporal does not permit it", RoutingReason.CLAIM_FAILED)
@@ -184,7 +189,7 @@ def test_failure_that_could_not_be_written_is_written_at_a_later_failed_look() -
 
 def test_what_fails_in_the_cluster_stays_in_the_status_while_it_lasts() -> None:
     writer, (plan, status) = Writer(), looked()
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    journal = journal_of(writer)
     for _ in range(4):
         asyncio.run(journal.record(plan, status))
         fail(journal, "a Job cannot be deleted")
@@ -211,9 +216,7 @@ def test_failure_that_another_has_taken_the_place_of_is_told_no_longer() -> None
 
 @pytest.mark.parametrize("reason", [RoutingReason.SETTLED, RoutingReason.GATE_FAILED])
 def test_last_status_of_a_rollout_tells_no_failure_that_is_over(reason: RoutingReason) -> None:
-    writer, (plan, status) = Writer(), looked()
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
-    asyncio.run(journal.record(plan, status))
+    writer, journal, (plan, status) = recorded()
     fail(journal, "Temporal did not answer")
     phase = Phase.SETTLED if reason is RoutingReason.SETTLED else Phase.BLOCKED
     routing = replace(plan.routing, phase=phase, reason=reason)
@@ -222,13 +225,13 @@ def test_last_status_of_a_rollout_tells_no_failure_that_is_over(reason: RoutingR
 
 
 def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() -> None:
-    writer, intent = Writer(), intent_of(a_spec(), "twgen/me")
+    writer, intent = Writer(), INTENT
     unserved = reported(worker="shop/payments", unserved="nobody serves v1")
     kept = RolloutStatus(
         *("shop/payments", Phase.WAITING, "RampPaused", "it stays at 25%", "v3", "v1", 25),
         *(NOW, unserved, intent.hash),
     )
-    journal = Journal(cast("ClusterWriter", writer), intent, print)
+    journal = journal_of(writer, intent)
     fail(journal, "Temporal is away", kept=StateUnavailable("the API server is away too"))
     assert not writer.status, "what it knew is left alone"
     fail(journal, "Temporal is away", kept=kept)
@@ -238,32 +241,32 @@ def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() ->
     ]
     [worker] = json.loads(writer.status["status.json"])["workers"]
     assert (worker["unserved"], worker["reason"]) == ("nobody serves v1", "LookFailed")
-    another = Journal(cast("ClusterWriter", writer), intent, print)
+    another = journal_of(writer, intent)
     fail(another, "Temporal is away", kept=replace(kept, intent="another"))
     assert writer.status.keys().isdisjoint(("current", "percentage")), "what nobody has read"
-    made_again = Journal(cast("ClusterWriter", writer), replace(intent, uid="2"), print)
+    made_again = journal_of(writer, replace(intent, uid="2"))
     fail(made_again, "Temporal is away", kept=replace(kept, intent_uid="1"))
     assert "current" not in writer.status, "it was deleted, and took what it knew with it"
 
 
 def test_journal_of_a_hook_that_is_run_again_goes_on_from_when_the_first_one_began_to_wait() -> None:
-    (plan, status), intent, writer = looked(), intent_of(a_spec(), "twgen/me"), Writer()
-    first = Journal(cast("ClusterWriter", writer), intent, print)
+    (plan, status), intent, writer = looked(), INTENT, Writer()
+    first = journal_of(writer, intent)
     asyncio.run(first.record(plan, status))
     asyncio.run(first.leave("it took too long", NOW + timedelta(minutes=5)))
     assert (writer.status["reason"], writer.status["since"]) == ("RolloutEnded", format_time(NOW))
     metadata = {"name": "payments-rollout-status", "namespace": "shop"}
     left, later = parse_rollout_status({"metadata": metadata, "data": writer.status}), timedelta(minutes=9)
     for kept, since in ((left, NOW), (replace(left, intent="2"), NOW + later)):
-        again = Journal(cast("ClusterWriter", writer), intent, print)
+        again = journal_of(writer, intent)
         again.continue_from(kept)
         asyncio.run(again.record(plan, replace(status, now=NOW + later)))
         assert (writer.status["phase"], writer.status["since"]) == ("Waiting", format_time(since))
 
 
 def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> None:
-    writer, intent, (plan, status) = Writer(), intent_of(a_spec(), "twgen/me"), looked()
-    journal = Journal(cast("ClusterWriter", writer), intent, print)
+    writer, intent, (plan, status) = Writer(), INTENT, looked()
+    journal = journal_of(writer, intent)
     fail(journal, "Temporal is away", is_current=False)
     assert writer.done == ["tell LookFailed"]
     fail(journal, "Temporal is still away")
@@ -289,7 +292,7 @@ TAKEN_BACK = {
 def test_ramp_that_is_taken_back_is_a_warning(reason: str) -> None:
     plan, (_, status) = TAKEN_BACK[reason], looked()
     writer = Writer()
-    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), lambda _: None)
+    journal = journal_of(writer)
     asyncio.run(journal.record(*of_routing(plan, status, plan.routing)))
     [(*event, message)] = writer.events
     assert event == ["Warning", reason]
@@ -305,7 +308,7 @@ def test_no_status_and_no_event_shows_a_credential_that_was_sent(monkeypatch: py
             bodies.append(json.dumps(body))
             return 200, {}
 
-    writer = ClusterWriter(cast("KubernetesClient", Client()), intent_of(a_spec(), "twgen/me"), 9)
+    writer = ClusterWriter(cast("KubernetesClient", Client()), INTENT, 9)
     asyncio.run(writer.record({"message": f"said {key}", "status.json": json.dumps({"because": key})}))
     asyncio.run(writer.add_event("Warning", "LookFailed", "." * 1010 + key, NOW))
     assert len(bodies) == 2

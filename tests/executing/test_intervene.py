@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import (
-    MAIN,
-    NOW,
-    RAMPS,
-    live,
-    routing,
-    situation,
-    target_in,
-    temporal,
-    version,
-)
+from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, target_in, temporal, version
 from tests.planning.times import DAY, MINUTE, ago
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.ports import View

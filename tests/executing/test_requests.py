@@ -68,16 +68,22 @@ def answered(cluster: Cluster, answer: Answer) -> None:
     cluster.api.put(STATUS, {**found, "data": {**found["data"], **entry}})
 
 
-async def ask(cluster: Cluster, verb: Verb, **changes: Any) -> None:
+async def ask(cluster: Cluster, verb: Verb, wait: timedelta = timedelta(), **changes: Any) -> None:
     request = Request("r1", verb, "v3", cluster.model.now, "ana")._replace(**changes)
     cluster.requested += 1
     cluster.api.annotate(STATUS, **{annotation_of(verb): write_request(request)})
+    if wait:
+        await cluster.sleep(wait)
+
+
+def asking(verb: Verb, wait: timedelta, **changes: Any) -> Callable[[Cluster], Any]:
+    """A story in which a person requests something once."""
+    return lambda cluster: ask(cluster, verb, wait, **changes)
 
 
 def test_request_is_taken_within_five_seconds_although_a_step_pauses() -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.ABORT)
-        await cluster.sleep(5 * SECOND)
+        await ask(cluster, Verb.ABORT, wait=5 * SECOND)
         assert share(cluster) == 0
         await cluster.sleep(HOUR)
 
@@ -94,11 +100,9 @@ def test_request_is_taken_within_five_seconds_although_a_step_pauses() -> None:
 
 def test_paused_rollout_stays_until_it_is_resumed() -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PAUSE)
-        await cluster.sleep(HOUR)
+        await ask(cluster, Verb.PAUSE, wait=HOUR)
         assert (share(cluster), answer(cluster)[0]) == (5, "Done")
-        await ask(cluster, Verb.RESUME, id="r2")
-        await cluster.sleep(5 * SECOND)
+        await ask(cluster, Verb.RESUME, id="r2", wait=5 * SECOND)
         assert answer(cluster)[0] == "Done"
         await cluster.sleep(HOUR)
 
@@ -109,8 +113,7 @@ def test_paused_rollout_stays_until_it_is_resumed() -> None:
 
 def test_pause_of_a_version_does_not_stop_the_way_back_from_it() -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PAUSE)
-        await cluster.sleep(MINUTE)
+        await ask(cluster, Verb.PAUSE, wait=MINUTE)
         await cluster.sync("back")
         await cluster.sleep(MINUTE)
 
@@ -137,8 +140,7 @@ def test_request_that_changes_nothing_is_refused_with_the_sentence_of_its_comman
     async def told(cluster: Cluster) -> None:
         if age := changes.pop("at", None):
             changes["at"] = cluster.model.now - age
-        await ask(cluster, verb, **changes)
-        await cluster.sleep(5 * SECOND)
+        await ask(cluster, verb, **changes, wait=5 * SECOND)
 
     cluster = story(told)
     state, message = answer(cluster)
@@ -151,8 +153,7 @@ def test_request_that_changes_nothing_is_refused_with_the_sentence_of_its_comman
 def test_request_to_a_frozen_rollout_names_what_freezes_it() -> None:
     async def told(cluster: Cluster) -> None:
         cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
-        await ask(cluster, Verb.ABORT)
-        await cluster.sleep(40 * SECOND)
+        await ask(cluster, Verb.ABORT, wait=40 * SECOND)
 
     cluster = story(told)
     assert (answer(cluster)[0], share(cluster)) == ("Refused", 5)
@@ -166,11 +167,7 @@ def test_promotion_needs_the_operators_permission(
     if not permitted:
         monkeypatch.setattr("tests.executing.in_cluster.PERMITTED", ())
 
-    async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PROMOTE)
-        await cluster.sleep(5 * SECOND)
-
-    cluster = story(told)
+    cluster = story(asking(Verb.PROMOTE, wait=5 * SECOND))
     assert share(cluster) == (25 if permitted else 5)
     assert answer(cluster) == (
         ("Done", "send 25% of the new workflows to v3")
@@ -183,11 +180,7 @@ def test_promotion_needs_the_operators_permission(
 
 
 def test_all_of_the_traffic_can_be_requested_at_once() -> None:
-    async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PROMOTE, full=True)
-        await cluster.sleep(5 * SECOND)
-
-    current = story(told).model.routing.current
+    current = story(asking(Verb.PROMOTE, full=True, wait=5 * SECOND)).model.routing.current
     assert current
     assert current.build_id == "v3"
 
@@ -205,8 +198,7 @@ def test_whatever_call_fails_while_a_promotion_is_carried_out_it_is_made_at_most
     call: int, where: str, trouble: str
 ) -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PROMOTE)
-        await cluster.sleep(MINUTE)
+        await ask(cluster, Verb.PROMOTE, wait=MINUTE)
         assert share(cluster) in {5, 25}
         assert (share(cluster) == 25) == (answer(cluster)[0] == "Done"), answer(cluster)
 
@@ -221,11 +213,7 @@ def test_whatever_call_fails_while_a_promotion_is_carried_out_it_is_made_at_most
 def test_request_gives_no_traffic_once_its_intent_was_frozen_or_replaced(call: int, trouble: str) -> None:
     """However long the API server takes to write that the request is taken."""
 
-    async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PROMOTE)
-        await cluster.sleep(MINUTE)
-
-    cluster = story(told, beside=(*[""] * call, trouble))
+    cluster = story(asking(Verb.PROMOTE, wait=MINUTE), beside=(*[""] * call, trouble))
     assert not cluster.beside
     assert "SetRamp v3 25" not in cluster.done
 
@@ -233,8 +221,7 @@ def test_request_gives_no_traffic_once_its_intent_was_frozen_or_replaced(call: i
 def test_answered_request_that_comes_back_is_not_carried_out_again() -> None:
     async def told(cluster: Cluster) -> None:
         for _ in range(3):
-            await ask(cluster, Verb.PROMOTE, at=cluster.model.now)
-            await cluster.sleep(20 * SECOND)
+            await ask(cluster, Verb.PROMOTE, at=cluster.model.now, wait=20 * SECOND)
         assert share(cluster) == 25
 
     assert story(told).promotions == 1
@@ -258,13 +245,11 @@ def test_answer_that_cannot_be_read_stops_neither_the_rollout_nor_the_next_reque
     async def told(cluster: Cluster) -> None:
         found = cluster.api.objects[STATUS]
         cluster.api.put(STATUS, {**found, "data": {**found["data"], "request.json": entry}})
-        await ask(cluster, Verb.PROMOTE)
-        await cluster.sleep(10 * SECOND)
+        await ask(cluster, Verb.PROMOTE, wait=10 * SECOND)
         state, message = answer(cluster)
         assert (state, share(cluster)) == ("Refused", 5)
         assert "it may have been done already" in message
-        await ask(cluster, Verb.PROMOTE, id="r2")
-        await cluster.sleep(10 * SECOND)
+        await ask(cluster, Verb.PROMOTE, id="r2", wait=10 * SECOND)
 
     cluster = story(told)
     assert (share(cluster), answer(cluster)[0]) == (25, "Done")
@@ -281,8 +266,7 @@ def test_request_that_was_only_taken_is_not_called_done_when_it_can_no_longer_be
         token = f"{cluster.token}" if verb is Verb.PROMOTE else ""
         cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
         answered(cluster, taken._replace(conflict_token=token))
-        await ask(cluster, verb)
-        await cluster.sleep(40 * SECOND)
+        await ask(cluster, verb, wait=40 * SECOND)
 
     cluster = story(told)
     assert share(cluster) == 5
@@ -295,8 +279,7 @@ def test_requests_that_are_refused_do_not_hold_up_a_revert() -> None:
     async def told(cluster: Cluster) -> None:
         await cluster.sync("back")
         for number in range(120):
-            await ask(cluster, Verb.RESUME, id=f"r{number}")
-            await cluster.sleep(0.5 * SECOND)
+            await ask(cluster, Verb.RESUME, id=f"r{number}", wait=0.5 * SECOND)
         assert share(cluster) == 0
 
     story(told)
@@ -305,8 +288,7 @@ def test_requests_that_are_refused_do_not_hold_up_a_revert() -> None:
 @pytest.mark.parametrize("verb", list(Verb))
 def test_request_from_a_clock_far_ahead_does_not_count_longer(verb: Verb) -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, verb, at=cluster.model.now + timedelta(days=30))
-        await cluster.sleep(5 * SECOND)
+        await ask(cluster, verb, at=cluster.model.now + timedelta(days=30), wait=5 * SECOND)
 
     cluster = story(told)
     assert (answer(cluster)[0], share(cluster)) == ("Refused", 5)
@@ -322,8 +304,7 @@ def test_request_that_was_interrupted_does_not_undo_what_a_person_did_after_it(k
         await cluster.sleep(MINUTE)
         cluster.marks[key] = {"by": "ben", "at": format_time(cluster.model.now)}
         answered(cluster, Answer(request, AnswerState.TAKEN, "let the rollout of v3 continue"))
-        await ask(cluster, verb, at=request.at)
-        await cluster.sleep(10 * SECOND)
+        await ask(cluster, verb, at=request.at, wait=10 * SECOND)
         assert cluster.marks[key]
 
     cluster = story(told)
@@ -337,8 +318,7 @@ def test_two_pods_of_one_job_answer_what_was_done() -> None:
         async def told(cluster: Cluster, delay: int = delay) -> None:
             cluster.start_pod()
             await cluster.sleep((10 + delay) * SECOND)
-            await ask(cluster, Verb.PROMOTE)
-            await cluster.sleep(20 * SECOND)
+            await ask(cluster, Verb.PROMOTE, wait=20 * SECOND)
 
         cluster = story(told)
         assert (share(cluster), cluster.promotions, answer(cluster)[0]) == (25, 1, "Done"), answer(cluster)
@@ -349,8 +329,7 @@ def test_promotion_stops_if_its_intent_is_frozen_while_it_becomes_the_manager(ca
     async def told(cluster: Cluster) -> None:
         cluster.change(lambda: setattr(cluster.model, "manager", ""), "somebody/else")
         cluster.troubles += [*[""] * call, "slow"]
-        await ask(cluster, Verb.PROMOTE)
-        await cluster.sleep(6 * SECOND)
+        await ask(cluster, Verb.PROMOTE, wait=6 * SECOND)
         cluster.api.annotate(INTENT, **{MarkKey.PAUSED: "true"})
         await cluster.sleep(MINUTE)
 
@@ -366,8 +345,7 @@ def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_
         await cluster.sleep(MINUTE)
         assert share(cluster) == 25, "of v4"
         answered(cluster, taken)
-        await ask(cluster, Verb.PROMOTE, at=request.at)
-        await cluster.sleep(10 * SECOND)
+        await ask(cluster, Verb.PROMOTE, at=request.at, wait=10 * SECOND)
 
     state, message = answer(story(told))
     assert state == "Refused"
@@ -376,10 +354,8 @@ def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_
 
 def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.PAUSE)
-        await cluster.sleep(10 * SECOND)
-        await ask(cluster, Verb.RESUME)
-        await cluster.sleep(10 * SECOND)
+        await ask(cluster, Verb.PAUSE, wait=10 * SECOND)
+        await ask(cluster, Verb.RESUME, wait=10 * SECOND)
 
     cluster = story(told)
     assert cluster.marks[MarkKey.PAUSED]
@@ -394,8 +370,7 @@ def test_end_of_the_ramp_of_another_version_is_not_called_done_while_it_ramps() 
         request = Request("r1", Verb.PROMOTE, "v3", cluster.model.now, "ana")
         taken = Answer(request, AnswerState.TAKEN, "end the ramp to v1", "0", 100)
         answered(cluster, taken)
-        await ask(cluster, Verb.PROMOTE)
-        await cluster.sleep(5 * SECOND)
+        await ask(cluster, Verb.PROMOTE, wait=5 * SECOND)
 
     state, _ = answer(story(told))
     assert state == "Refused"
@@ -408,8 +383,7 @@ def test_request_that_cannot_be_answered_does_not_hold_up_a_revert(monkeypatch: 
     async def told(cluster: Cluster) -> None:
         monkeypatch.setattr(ClusterWriter, "answer", refused)
         await cluster.sync("back")
-        await ask(cluster, Verb.PAUSE)
-        await cluster.sleep(MINUTE)
+        await ask(cluster, Verb.PAUSE, wait=MINUTE)
         assert share(cluster) == 0
 
     story(told)
@@ -436,12 +410,10 @@ def test_request_that_a_backup_brings_back_after_another_answer_is_not_carried_o
     async def told(cluster: Cluster) -> None:
         at = cluster.model.now
         for number, verb in enumerate((Verb.PAUSE, Verb.RESUME, Verb.PROMOTE)):
-            await ask(cluster, verb, id=f"r{number}")
-            await cluster.sleep(10 * SECOND)
+            await ask(cluster, verb, id=f"r{number}", wait=10 * SECOND)
         assert share(cluster) == 25
         for number, verb in enumerate((Verb.PAUSE, Verb.RESUME, Verb.PROMOTE)):
-            await ask(cluster, verb, id=f"r{number}", at=at)
-            await cluster.sleep(10 * SECOND)
+            await ask(cluster, verb, id=f"r{number}", at=at, wait=10 * SECOND)
             assert not annotations(cluster)
         assert not cluster.marks[MarkKey.PAUSED]
 
@@ -452,8 +424,7 @@ def test_request_that_a_backup_brings_back_after_another_answer_is_not_carried_o
 
 def test_request_of_yesterday_says_nothing_about_the_target_of_today() -> None:
     async def told(cluster: Cluster) -> None:
-        await ask(cluster, Verb.ABORT, target="v2", at=cluster.model.now - timedelta(days=1))
-        await cluster.sleep(HOUR)
+        await ask(cluster, Verb.ABORT, target="v2", at=cluster.model.now - timedelta(days=1), wait=HOUR)
 
     cluster = story(told)
     assert answer(cluster)[0] == "Refused"

@@ -46,6 +46,8 @@ from twgen.reporting.bugs import Bug
 from twgen.versioning.names import REQUEST, attached_resource_name
 
 KEY = SPEC.key
+ENDED = EndedJob(JobReference("job", "uid"), NOW - timedelta(minutes=5))
+ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
 Read = Callable[[Sequence[WorkerSpec]], Any]
 """What Temporal and the cluster say of these workers, now or later."""
 
@@ -59,6 +61,15 @@ def hooked(**intent: Any) -> Worker:
     """A worker that a hook rolls out."""
     known = worker("shop")
     return known._replace(intent=replace(known.intent, has_hook=True, **intent))
+
+
+def asked(request: Request, answer: Answer | None = None, namespace: str = "shop") -> Worker:
+    """A worker with a request to its rollout, which is blocked and whose Job has ended."""
+    status = not_begun(None, f"{namespace}/payments", SPEC.build_id, "", NOW)
+    pending = (PendingRequest(REQUEST, request, "", answer, "7"),)
+    return worker(namespace)._replace(
+        ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=pending)
+    )
 
 
 class Servers(TickServers):
@@ -297,10 +308,6 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
     assert len(asked) == 1
 
 
-ENDED = EndedJob(JobReference("job", "uid"), NOW - timedelta(minutes=5))
-ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
-
-
 @pytest.mark.parametrize(
     ("driver", "ended", "phase", "request_", "answer"),
     [
@@ -315,13 +322,7 @@ ABORT = Request("r1", Verb.ABORT, SPEC.build_id, NOW, "ana")
         ),
         (Driver.JOB, ENDED, Phase.SETTLED, ABORT, "to go back, commit the spec of an older version"),
         (Driver.JOB, ENDED, Phase.BLOCKED, ABORT._replace(target="v0"), "the request is for v0"),
-        (
-            Driver.HOOK,
-            ENDED,
-            Phase.BLOCKED,
-            ABORT,
-            "its hook has ended, and only a sync",
-        ),
+        (Driver.HOOK, ENDED, Phase.BLOCKED, ABORT, "its hook has ended, and only a sync"),
         (
             Driver.NONE,
             None,
@@ -335,17 +336,15 @@ def test_request_is_refused_if_no_job_will_take_it_and_an_ended_job_runs_again_f
     driver: Driver, ended: EndedJob | None, phase: Phase, request_: Request, answer: str
 ) -> None:
     spec = with_policy(SPEC, driver=driver)
-    status = not_begun(None, spec.worker_deployment, spec.build_id, "", NOW)
-    pending = PendingRequest(REQUEST, request_, "", None, "7")
-    status = replace(status, phase=phase, pending=(pending,))
-    asked = worker("shop", spec=spec)._replace(ended=ended, status=status)
+    known = asked(request_)
     policy = {"spec": {"driver": driver.value}}
-    intent = replace(asked.intent, documents=(policy,), has_hook=driver is Driver.HOOK)
-    asked = asked._replace(intent=intent)
+    intent = replace(known.intent, documents=(policy,), has_hook=driver is Driver.HOOK)
+    assert known.status
+    known = Worker(intent, spec, ended, replace(known.status, phase=phase))
     said: list[str] = []
     seen = look(
         unknown,
-        asked,
+        known,
         records=lambda _: None,
         deletes=lambda name: said.append(f"{name}: its Job is deleted"),
         answers=lambda answer: said.append(f"{answer.state}: {answer.message}"),
@@ -366,7 +365,7 @@ def test_rollout_by_tick_that_has_ended_and_has_work_begins_again_and_no_job_is_
     known = worker("shop")
     by_tick = known._replace(intent=replace(known.intent, is_for_tick=True))
     for ended_at, expected in ((NOW, 0), (NOW - RERUN_PAUSE_OF_TICK, 1)):
-        ended = by_tick._replace(ended=EndedJob(JobReference("", ""), ended_at))
+        ended = by_tick._replace(ended=EndedJob(None, ended_at))
         assert look(lambda _: (found, []), ended, begins=begun.append).failures == []
         assert len(begun) == expected
 
@@ -451,17 +450,12 @@ def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() ->
     def answer(_: Answer) -> None:
         raise Forbidden("configmaps is forbidden")
 
-    status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(REQUEST, ABORT._replace(target="v0"), "", None, "7")
-    asked = worker("shop")._replace(
-        ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,))
-    )
     said: list[str] = []
     warned: list[str] = []
     tick = a_tick(unknown, answers=answer)
     tick.say = said.append
     for _ in range(2):
-        seen = asyncio.run(tick.act([asked]))
+        seen = asyncio.run(tick.act([asked(ABORT._replace(target="v0"))]))
         assert seen.failures == []
         warned += seen.warnings
     [line] = warned
@@ -471,12 +465,7 @@ def test_request_that_tick_may_not_answer_is_told_of_once_and_is_no_failure() ->
 
 
 def test_request_that_was_answered_is_left_to_the_job() -> None:
-    status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(REQUEST, ABORT, "", Answer(ABORT, AnswerState.DONE, "done"), "7")
-    asked = worker("shop")._replace(
-        ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,))
-    )
-    assert look(unknown, asked).failures == []
+    assert look(unknown, asked(ABORT, Answer(ABORT, AnswerState.DONE, "done"))).failures == []
 
 
 def test_turns_of_a_server_that_never_answers_are_its_own() -> None:
@@ -539,21 +528,16 @@ def test_statuses_that_cannot_be_written_hold_up_no_other_namespace_of_their_ser
     spec = with_policy(SPEC, driver=Driver.NONE)
     workers = [worker(f"n{number}", spec=spec) for number in range(8)]
     workers = [one._replace(intent=replace(one.intent, documents=(by_hand,))) for one in workers]
-    status = not_begun(None, "z/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(REQUEST, ABORT._replace(target="v0"), "", None, "7")
-    asked = worker("z")._replace(ended=ENDED, status=replace(status, phase=Phase.BLOCKED, pending=(pending,)))
-    look(unknown, *workers, asked, records=record, answers=answer)
+    refused = asked(ABORT._replace(target="v0"), namespace="z")
+    look(unknown, *workers, refused, records=record, answers=answer)
     assert answered.is_set()
 
 
 def test_request_that_a_rollout_by_tick_did_not_answer_before_its_end_begins_it_again() -> None:
     begun: list[Intent] = []
-
-    status = not_begun(None, "shop/payments", SPEC.build_id, "", NOW)
-    pending = PendingRequest(REQUEST, ABORT, "", None, "7")
-    known = worker("shop")._replace(status=replace(status, phase=Phase.BLOCKED, pending=(pending,)))
+    known = asked(ABORT)
     by_tick = known._replace(intent=replace(known.intent, is_for_tick=True))
-    for ended, number in ((None, 0), (EndedJob(JobReference("", ""), NOW), 1)):
+    for ended, number in ((None, 0), (EndedJob(None, NOW), 1)):
         assert look(unknown, by_tick._replace(ended=ended), begins=begun.append).failures == []
         assert len(begun) == number
 

@@ -288,7 +288,7 @@ class Examination:
             outdated_jobs={
                 worker: job.job.name
                 for worker, intent in intents.items()
-                if (job := ended.get((intent.namespace, intent.hash))) and job.is_older
+                if (job := ended.get((intent.namespace, intent.hash))) and job.is_older and job.job
             },
             jobless={
                 worker: since

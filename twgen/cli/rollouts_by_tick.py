@@ -18,7 +18,7 @@ from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import TwgenError
 from twgen.executing.ports import Reported, View
 from twgen.executing.unattended import carry_out
-from twgen.model.rollout import EndedJob, JobReference, RolloutMetadata
+from twgen.model.rollout import EndedJob, RolloutMetadata
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
@@ -119,7 +119,7 @@ class RolloutsByTick:
     def ended(self, intent: Intent) -> EndedJob | None:
         """The end of a rollout by this process; None: it runs, or a Job carries it out."""
         at = self.ended_at(metadata_of(intent)) if intent.is_by_tick else None
-        return EndedJob(JobReference("", ""), clock() - (self._steady() - at)) if at else None
+        return EndedJob(None, clock() - (self._steady() - at)) if at else None
 
     async def carry_out(self, metadata: RolloutMetadata) -> None:
         """Carry out an intent of this shard."""

@@ -24,8 +24,6 @@ from twgen.planning.drivers import is_applied_by_hook
 from twgen.rendering.deployments import attached_manifest
 
 _Result = TypeVar("_Result")
-_MOST_TRIES = 60
-"""The number of reads for which a settled rollout waits for a swap, or for its own replicas."""
 _ATTACHED_STATE = attrgetter("build_id", "attached", "leaving", "replaced", "action", "live.uid")
 
 
@@ -51,7 +49,6 @@ class Adjustments:
         self._settled = ""
         """The attached objects at the last read that needed no change; empty: none yet."""
         self._applied: dict[tuple[Any, str], Any] = {}
-        """The applied manifests, by kind and name."""
         self._records: dict[str, AttachedRecord] = {}
         """The records that were written since the last read, by Deployment."""
         self._tries = 0
@@ -80,7 +77,8 @@ class Adjustments:
         if plan.spec.policy.owner_references is OwnerReferences.RENDER:
             are_made &= await self._adjust_attached(plan.versions)
         self._tries = 0 if are_made else self._tries + 1
-        return are_made or self._tries >= _MOST_TRIES
+        # for so many reads a settled rollout waits for a swap, or for its own replicas
+        return are_made or self._tries >= 60
 
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
         """Make the changes of attached objects; True: no swap is left to make."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Literal
 
 from twgen.clients.deadline import Deadline
@@ -36,24 +37,10 @@ from twgen.versioning.names import (
     rollout_status_name,
 )
 
-_OWNER_MANAGER = "twgen-owner"
-"""The field manager of owners only: the manager of the rest of an attached object may leave them out."""
-_ATTACHED_MANAGER = "twgen-attached"
-"""The field manager of a Deployment's annotations about attached objects: it does not own the replicas."""
-_REQUESTS_MANAGER = "twgen-requests"
-"""The field manager of answers to requests."""
-_SENDER = "twgen-person"
-"""The field manager of what people request."""
-_DONE = range(200, 300)
 _GONE_OR_NEWER = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-_LONGEST_MESSAGE = 1024
-"""Characters of an Event's message."""
 
 EventType = Literal["Normal", "Warning"]
-"""Whether something is wrong."""
 _CREATE_AGAIN = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
-_PAUSE_SECONDS = 0.5
-"""Seconds between two attempts."""
 _SERVER_FIELDS = {
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation",
     "managedFields", "resourceVersion", "selfLink", "uid",
@@ -97,8 +84,8 @@ class ClusterWriter:
         api_version, namespace, name = manifest["apiVersion"], metadata["namespace"], metadata["name"]
         path = path_of(api_version, kind.kind, namespace, name)
         # a field that one manager has applied stays when another one no longer applies it
-        options = {"fieldManager": ARGO_CD if self._intent.application else KUBECTL}
-        options |= {"dryRun": "All"} if dry_run else {}
+        manager = ARGO_CD if self._intent.application else KUBECTL
+        options = {"fieldManager": manager} | ({"dryRun": "All"} if dry_run else {})
         answer = await self._apply(path, {**manifest, "metadata": metadata}, options=options)
         owners = value_at(answer, "metadata", "ownerReferences") or ()
         return AttachedInCluster(
@@ -113,7 +100,8 @@ class ClusterWriter:
     async def remember(self, deployment: str, record: AttachedRecord) -> None:
         """Write on a Deployment which objects are attached to it, and which are gone, for the next render."""
         annotations = {ADDED: ",".join(sorted(record.added)), GONE: ",".join(sorted(record.gone))}
-        await self._apply_deployment(deployment, {"annotations": annotations}, _ATTACHED_MANAGER)
+        # another field manager has the replicas
+        await self._apply_deployment(deployment, {"annotations": annotations}, "twgen-attached")
 
     async def own(self, owning: Owning) -> None:
         """Make a versioned Deployment the owner of an attached object, unless that is gone."""
@@ -125,7 +113,8 @@ class ClusterWriter:
             "ownerReferences": [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **owner}],
         }
         manifest = {"apiVersion": item.api_version, "kind": item.kind.kind, "metadata": metadata}
-        await self._apply(item.path, manifest, _GONE_OR_NEWER, options={"fieldManager": _OWNER_MANAGER})
+        # the manager of the rest of an attached object may leave its owners out
+        await self._apply(item.path, manifest, _GONE_OR_NEWER, {"fieldManager": "twgen-owner"})
 
     async def delete_job(self, job: JobReference) -> None:
         """Delete a Job and its Pods, so that one of the same intent can run later."""
@@ -152,7 +141,7 @@ class ClusterWriter:
         }
         path = path_of("v1", "ConfigMap", intent.namespace, name)
         newer = set() if over is None else {HTTPStatus.CONFLICT}
-        await self._apply(path, manifest, newer, force=over != "")
+        await self._apply(path, manifest, newer, {"force": str(over != "").lower()})
 
     async def answer(self, *answered: tuple[PendingRequest, Answer | None]) -> str:
         """Write answers to requests that were read together, in place of that status; its new version.
@@ -163,18 +152,18 @@ class ClusterWriter:
         name = rollout_status_name(self._intent.worker)
         removed = [pending.annotation for pending, answer in answered if not answer or answer.is_final]
         entries = {
-            ANSWER_ENTRIES[pending.annotation]: write_answer(answer.after(pending.answer))
+            ANSWER_ENTRIES[pending.annotation]: without_credentials(
+                write_answer(answer.after(pending.answer))
+            )
             for pending, answer in answered
             if answer
         }
         over = answered[0][0].resource_version
-        patch = MergePatch(
-            metadata={"resourceVersion": over, "annotations": dict.fromkeys(removed)},
-            data={name: without_credentials(text) for name, text in entries.items()},
-        )
+        metadata = {"resourceVersion": over, "annotations": dict.fromkeys(removed)}
         path = path_of("v1", "ConfigMap", self._intent.namespace, name)
         # applying a status leaves out the entries, so another field manager has them
-        patched = await self._send("PATCH", path, patch, query={"fieldManager": _REQUESTS_MANAGER})
+        patch, query = MergePatch(metadata=metadata, data=entries), {"fieldManager": "twgen-requests"}
+        patched = await self._send("PATCH", path, patch, query=query)
         return str(value_at(patched, "metadata", "resourceVersion"))
 
     async def take_over(self, *, lasts: bool) -> None:
@@ -195,7 +184,7 @@ class ClusterWriter:
             "involvedObject": {**self._reference(), "namespace": intent.namespace},
             "type": kind,
             "reason": reason,
-            "message": without_credentials(message)[:_LONGEST_MESSAGE],
+            "message": without_credentials(message)[:1024],
             "source": {"component": "twgen"},
             "firstTimestamp": time,
             "lastTimestamp": time,
@@ -204,7 +193,6 @@ class ClusterWriter:
         await self._send("POST", path_of("v1", "Event", intent.namespace), manifest)
 
     def _reference(self) -> dict[str, str]:
-        """The ConfigMap of the intent."""
         name, uid = rollout_name(self._intent.worker), self._intent.uid
         return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
 
@@ -222,12 +210,10 @@ class ClusterWriter:
         path: str,
         manifest: Mapping[str, Any],
         also: Collection[int] = (),
-        *,
-        force: bool = True,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, str] = MappingProxyType({}),
     ) -> Mapping[str, Any]:
-        query = {"fieldManager": self._field_manager, "force": str(force).lower()}
-        return await self._send("PATCH", path, manifest, also, query | dict(options or {}))
+        query = {"fieldManager": self._field_manager, "force": "true", **options}
+        return await self._send("PATCH", path, manifest, also, query)
 
     async def _send(
         self,
@@ -240,7 +226,7 @@ class ClusterWriter:
         """Make a request; an answer whose status is in `also` is as good as done."""
         deadline = Deadline(self._timeout)
         status, answer = await self._client.ask(method, path, deadline, query=query, body=body)
-        if status not in _DONE and status not in also:
+        if not (200 <= status < 300 or status in also):
             why = answer.get("message") or status
             raise error_of(status)(f"{method} {path}: the API server rejected it: {why}")
         return answer
@@ -257,8 +243,8 @@ async def send(
     path = path_of("v1", "ConfigMap", namespace, rollout_status_name(worker))
     over = {} if request.verb is Verb.ABORT else {"resourceVersion": judged_by.resource_version}
     annotations = {annotation_of(request.verb): write_request(request)}
-    body = MergePatch(metadata={"annotations": annotations, **over})
-    status, answer = await client.ask("PATCH", path, deadline, query={"fieldManager": _SENDER}, body=body)
+    body, query = MergePatch(metadata={"annotations": annotations, **over}), {"fieldManager": "twgen-person"}
+    status, answer = await client.ask("PATCH", path, deadline, query=query, body=body)
     if status == HTTPStatus.FORBIDDEN:
         raise Forbidden(
             f"you are not allowed to request this of {namespace}/{worker}: that needs the verb patch on"
@@ -297,7 +283,7 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
             _, current = await _answered(client, "GET", f"{path}/{name}", deadline)
             if value_at(current, "metadata", "uid") not in {None, uid}:
                 return f"another client started Job {name} again"
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(0.5)
     if status == HTTPStatus.CREATED:
         return f"started Job {name} again"
     return (
@@ -329,13 +315,8 @@ def _manifest_of(job: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest that a Job was created from."""
     spec = {name: value for name, value in job["spec"].items() if name not in {"selector", "suspend"}}
     metadata = {name: value for name, value in job["metadata"].items() if name not in _SERVER_FIELDS}
-    template = {**spec["template"], "metadata": _without_labels(spec["template"]["metadata"])}
-    spec["template"] = template
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _without_labels(metadata), "spec": spec}
-
-
-def _without_labels(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata without the labels of the job controller."""
-    labels = metadata.get("labels") or {}
-    own_labels = {name: text for name, text in labels.items() if not name.startswith(_CONTROLLER_LABELS)}
-    return {**metadata, "labels": own_labels}
+    spec["template"] = template = {**spec["template"], "metadata": {**spec["template"]["metadata"]}}
+    for labelled in (metadata, template["metadata"]):
+        labels = (labelled.get("labels") or {}).items()
+        labelled["labels"] = {name: text for name, text in labels if not name.startswith(_CONTROLLER_LABELS)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}

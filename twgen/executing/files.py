@@ -19,8 +19,6 @@ from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
 from twgen.specs.kinds import CHART_FILE, LEDGER_FOLDER, is_file
 
 _ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"
-_LONGEST_NAME = 200
-"""Of a file name, without the run's ID; file systems allow 255 bytes."""
 
 ReadFile = Callable[[str], bytes]
 """The content of a file; raises InvalidInput."""
@@ -168,7 +166,8 @@ async def write_histories(
 
 def file_name(recorded: Recorded) -> str:
     """The name of its file: the ID of the workflow as a URL has it, shortened, and the ID of the run."""
-    escaped = re.sub("%.?$", "", quote(recorded.workflow_id, safe="")[:_LONGEST_NAME])
+    # with the run's ID it has less than the 255 bytes that file systems allow
+    escaped = re.sub("%.?$", "", quote(recorded.workflow_id, safe="")[:200])
     # a character of several bytes may have been cut in two
     whole = quote(unquote(escaped, errors="ignore"), safe="")
     return f"{whole}.{recorded.run_id}.json"

@@ -26,11 +26,6 @@ from twgen.planning.worker_status import rollout_status
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import is_of, write_rollout_status
 
-_MOST_FAILURES = 3
-"""How many failures a status shows."""
-_SILENCE = timedelta(seconds=5)
-"""The shortest silence that is reported: every read takes a moment."""
-
 
 async def is_current(place: IntentPlace, intent: Intent) -> bool:
     """The intent can be read and is not superseded; a failed read might not have read it."""
@@ -46,7 +41,6 @@ class Journal:
     def __init__(self, writer: ClusterWriter, intent: Intent, say: Callable[[str], None]) -> None:
         self._writer = writer
         self.intent = intent
-        """The intent that it reports on."""
         self._say = say
         self._reported: tuple[Phase, RoutingReason] | None = None
         """The state in the newest Event."""
@@ -75,7 +69,7 @@ class Journal:
 
     def continue_from(self, status: RolloutStatus | None) -> None:
         """Note the status in the cluster, by an earlier process of this rollout or by another rollout."""
-        self._earlier = status if status and is_of(status, self.intent) else None
+        self._earlier = status if is_of(status, self.intent) else None
 
     @contextmanager
     def asking(self, now: datetime) -> Iterator[None]:
@@ -89,7 +83,9 @@ class Journal:
         status = self._current if self._last else None
         state = f"{status.phase}: {untimed(status.message)}" if status else "nothing could be read yet"
         silence = now - self._asked_at if self._asked_at else timedelta()
-        silent = f"the servers have not answered for {spoken(silence)}" if silence >= _SILENCE else ""
+        # every read takes a moment
+        is_long = silence >= timedelta(seconds=5)
+        silent = f"the servers have not answered for {spoken(silence)}" if is_long else ""
         return "; ".join(filter(None, (state, self._failures, silent)))
 
     @property
@@ -101,7 +97,7 @@ class Journal:
     @property
     def _failures(self) -> str:
         """The newest three of two reads, so that a failure after each read does not come and go."""
-        return "; ".join([*(self._failed_before | self._failing)][-_MOST_FAILURES:])
+        return "; ".join([*(self._failed_before | self._failing)][-3:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
         """Repeat the warnings of the render."""
@@ -188,13 +184,12 @@ class Journal:
     def _state_without_read(self, earlier: RolloutStatus | None, now: datetime) -> RolloutStatus:
         """The status of a rollout that could read nothing, from the one that an earlier process wrote."""
         phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read yet"
-        if not earlier or not is_of(earlier, self.intent):
+        if not is_of(earlier, self.intent):
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
         since = earlier.since if (earlier.phase, earlier.reason) == (phase, reason) else now
         return earlier.restated(phase, reason, why, since)
 
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
-        """The status of a rollout that has not read its worker."""
         worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
         return RolloutStatus(worker, phase, reason, why, target, None, None, now, None)
 

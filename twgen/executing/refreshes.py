@@ -6,14 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from twgen.clients.argocd import (
-    AT_ONCE,
-    ArgoCD,
-    asked_since,
-    last_sync,
-    listed_config_maps,
-    refused_objects,
-)
+from twgen.clients.argocd import AT_ONCE, ArgoCD, asked_since, last_sync, listed_config_maps, refused_objects
 from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.paths import value_at
@@ -55,7 +48,6 @@ class Refreshes:
         self.refused: dict[NamedObject, str] = {}
         """Why the last syncs could not apply objects, at the newest check."""
         self.made = 0
-        """The number of refreshes."""
 
     def close(self) -> None:
         """Close the connections to Argo CD."""
@@ -87,9 +79,8 @@ class Refreshes:
                     self.projects[worker.worker] = project if worker in own_workers else ""
                 state = _state(application)
                 if late := not_looked_at(state.asked_since, now):
-                    failures.append(
-                        f"{name}: {late}: restart its repo-server, which may be waiting for the plugin"
-                    )
+                    remedy = "restart its repo-server, which may be waiting for the plugin"
+                    failures.append(f"{name}: {late}: {remedy}")
                 elif own_workers:
                     self.refused |= refused_objects(application)
                     await self._refresh(name, own_workers, state, steady)
@@ -97,18 +88,16 @@ class Refreshes:
         self._requested = kept_refreshes(self._requested, steady)
         self._waiting = 0
 
-        def last_time(name: str) -> tuple[str, str]:
-            last = self._requested.get(name)
-            return str(last.at) if last else "", name
-
         # those that wait for the limit of a minute come first in the next one
-        in_turn = sorted(applications, key=last_time)
+        last_time = {name: str(last.at) for name, last in self._requested.items()}
+        in_turn = sorted(applications, key=lambda name: (last_time.get(name, ""), name))
         requests = [ask(name, applications[name]) for name in in_turn]
         outcomes = await asyncio.gather(*requests, return_exceptions=True)
         for name, outcome in zip(in_turn, outcomes, strict=True):
-            if isinstance(outcome, Exception):
-                is_known = isinstance(outcome, TwgenError)
-                failures.append(str(outcome) if is_known else Bug.of(f"application {name}", outcome))
+            if isinstance(outcome, TwgenError):
+                failures.append(str(outcome))
+            elif isinstance(outcome, Exception):
+                failures.append(Bug.of(f"application {name}", outcome))
             elif outcome:
                 raise outcome
         if self._waiting:
@@ -129,10 +118,9 @@ class Refreshes:
             if by is RenderedBy.APPLICATION:
                 own_workers.append(item)
             elif by is RenderedBy.NOBODY_KNOWN:
-                foreign.append(
-                    f"ConfigMap {namespace}/{rollout_name(worker)} names application {name}, but Argo CD does"
-                    f" not list it as an object of {name}: {name} is not refreshed for it"
-                )
+                names = f"ConfigMap {namespace}/{rollout_name(worker)} names application {name}"
+                unlisted = f"Argo CD does not list it as an object of {name}"
+                foreign.append(f"{names}, but {unlisted}: {name} is not refreshed for it")
             elif (name, item.worker) not in self._reported:
                 self._reported.add((name, item.worker))
                 self._say(f"{name}: not refreshed for {item.worker}, which it no longer renders")

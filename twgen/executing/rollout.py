@@ -1,6 +1,7 @@
 """Rolls out one worker: read, plan, make the one wanted change, and read again."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -35,8 +36,6 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 
 _AFTER_A_CHANGE = timedelta(seconds=1)
-_BETWEEN_REQUESTS = timedelta(seconds=4)
-"""A person who requests something waits for at most 5 seconds until it is taken."""
 
 
 class Rollout:
@@ -191,8 +190,13 @@ class Rollout:
                     self._unrecorded = None
 
     def _say_made(self, change: RoutingPlan) -> None:
-        self._said = change
-        self.view.say(f"{self.spec.worker_deployment}: {_change_sentence(change)} ({change.because})")
+        self._said, says = change, "the ramp has ended"
+        if change.action is RoutingAction.SET_CURRENT:
+            says = f"{change.build_id or 'no version'} is current now"
+        elif change.action is RoutingAction.SET_RAMP:
+            share = plain_percentage(change.percentage or 0)
+            says = f"{share}% of new workflows go to {change.build_id} now"
+        self.view.say(f"{self.spec.worker_deployment}: {says} ({change.because})")
 
     async def _recorded_late(self, temporal: WorkerDeployment | None) -> bool:
         """Report and record a change whose answer or record was lost, if it was made; True: look again."""
@@ -256,7 +260,8 @@ class Rollout:
         """Sleep for this long, or until a request comes; return whether a request ended the sleep."""
         ends, rest = self.servers.now() + length, length
         while rest > timedelta():
-            part = min(rest, _BETWEEN_REQUESTS) if self.is_unattended else rest
+            # a person who requests something waits for at most 5 seconds until it is taken
+            part = min(rest, timedelta(seconds=4)) if self.is_unattended else rest
             await self.servers.sleep(part)
             if await self.is_asked():
                 return True
@@ -287,25 +292,14 @@ class Rollout:
                     raise OutOfTime(f"{self.spec.worker_deployment}: {why}")
                 await writer.route(change, target.temporal.conflict_token)
         except TwgenError as error:
-            # it may have been done, and is not repeated
-            if not isinstance(error, OutOfTime) or not await self._is_known_to_be_done(intervention):
+            was_done = False
+            if isinstance(error, OutOfTime):
+                # it may have been done, and is not repeated
+                with suppress(TwgenError):
+                    was_done = is_done(self.target_of(await self.look()), intervention)
+            if not was_done:
                 before = " and ".join(done)
                 raise type(error)("; before that, ".join(filter(None, (str(error), before)))) from error
         if change:
             moved = partial(moved_mark, change, self.spec, target.identity, target.now, {})
             await self._record(writer, change.build_id, moved, intervention.last_marks)
-
-    async def _is_known_to_be_done(self, intervention: Intervention) -> bool:
-        """A look shows the effect of a command whose answer was lost."""
-        try:
-            return is_done(self.target_of(await self.look()), intervention)
-        except TwgenError:
-            return False
-
-
-def _change_sentence(change: RoutingPlan) -> str:
-    if change.action is RoutingAction.SET_CURRENT:
-        return f"{change.build_id or 'no version'} is current now"
-    if change.action is RoutingAction.SET_RAMP:
-        return f"{plain_percentage(change.percentage or 0)}% of new workflows go to {change.build_id} now"
-    return "the ramp has ended"

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from temporalio.api.deployment.v1 import WorkerDeploymentVersion
     from temporalio.api.workflow.v1 import VersioningOverride
 
-_MOST_REFUSALS = 3
-"""The server refuses to delete the next version too, most likely."""
-
 
 class TemporalWriter:
     """Changes one worker, as the manager `identity`; every method is one call, made once and never repeated.
@@ -167,7 +164,6 @@ class TemporalWriter:
 
 
 def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Payload":
-    """A payload, of JSON unless the metadata says something else."""
     from temporalio.api.common.v1 import Payload
 
     return Payload(metadata={"encoding": b"json/plain"} if metadata is None else metadata, data=data)
@@ -187,7 +183,7 @@ async def delete_records(writer: TemporalWriter, records: Sequence[OldRecord]) -
     deleted: list[str] = []
     refused: list[str] = []
     for record in records:
-        if len(refused) == _MOST_REFUSALS:
+        if len(refused) == 3:
             break
         try:
             await writer.delete_version(record.build_id)

@@ -34,25 +34,12 @@ from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
 from twgen.planning.reads import Unread, unread_lines
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.requests import refused_without_job
-from twgen.planning.rollout import (
-    brought_up_to_date,
-    is_news,
-    needs_a_rollout,
-    since_its_hook,
-    since_when,
-)
+from twgen.planning.rollout import brought_up_to_date, is_news, needs_a_rollout, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import AttachedRead, attached_to_read, make_status, rollout_status
 from twgen.records.intent import TAKEN_BACK, Intent
 from twgen.records.rollout_status import is_of, write_rollout_status
 from twgen.reporting.bugs import Bug
-
-_NAMESPACES_AT_ONCE = 8
-"""Of each Temporal server, so that one that never answers does not delay the others."""
-_BUSY_LOOKS = 3
-"""A server that is over its limit in as many looks in a row is reported."""
-_PRUNED_AT_ONCE = 10
-"""The most records of a worker in one check: what else is due comes soon enough."""
 
 
 class Worker(NamedTuple):
@@ -63,7 +50,6 @@ class Worker(NamedTuple):
     ended: EndedJob | None
     """The newest Job of its intent, if it has ended."""
     status: RolloutStatus | None = None
-    """Its status in the cluster."""
     is_skipped: bool = False
     """Argo CD has skipped its hook, and no Job has its intent."""
 
@@ -82,21 +68,12 @@ class Worker(NamedTuple):
         return not self.ended and self.driver is not Driver.NONE
 
 
-def _has_work(worker: Worker) -> bool:
-    """Its rollout has not begun, or not ended."""
-    status = worker.status
-    is_begun = status and is_of(status, worker.intent)
-    return not (status and is_begun) or needs_a_rollout(status.phase, status.reason)
-
-
 @dataclass(frozen=True, slots=True)
 class TickResult:
     """The results of one check."""
 
     applications: defaultdict[str, list[Rendered]] = field(default_factory=lambda: defaultdict(list))
-    """The last renders of each application."""
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
-    """The current status of each worker."""
     unmoved: dict[str, RolloutStatus] = field(default_factory=dict)
     """The statuses of the workers whose traffic nothing in the cluster moves now."""
     failures: list[str] = field(default_factory=list)
@@ -128,8 +105,6 @@ class TickResult:
 
 @dataclass(frozen=True)
 class _Observation:
-    """A worker, and the state of only this worker."""
-
     worker: Worker
     world: World
     attached: dict[str, AttachedRead]
@@ -191,12 +166,11 @@ class Tick:
     async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Check once: delete the Jobs that must run again, and write the statuses that no Job writes."""
         result = TickResult()
-        turns: defaultdict[str, asyncio.Semaphore]
-        turns = defaultdict(lambda: asyncio.Semaphore(_NAMESPACES_AT_ONCE))
+        # a turn of each Temporal server, so that one that never answers does not delay the others
+        turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(8))
         by_place: defaultdict[tuple[str, str], list[Worker]] = defaultdict(list)
-        known = {"", *(worker.spec.worker_deployment for worker in workers)}
         for memory in (self.begun, self.kept, self._said):
-            for gone in memory.keys() - known:
+            for gone in memory.keys() - {"", *(worker.spec.worker_deployment for worker in workers)}:
                 del memory[gone]
         for worker in workers:
             by_place[worker.spec.connection.host_port, worker.intent.namespace].append(worker)
@@ -213,7 +187,12 @@ class Tick:
                 await self._check(group, turns[group[0].spec.connection.host_port], result)
 
         await asyncio.gather(*map(check_namespace, by_place.values()))
-        result.failures.extend(unread_lines(self._without_busy(result.unread)))
+        unread = result.unread
+        if self._goes_on:
+            # a server over its limit is reported at the third look in a row: it may answer the next one
+            self._busy = {one.why: self._busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
+            unread = [one for one in unread if self._busy.get(one.why, 3) >= 3]
+        result.failures.extend(unread_lines(unread))
         return result
 
     def is_new(self, sentence: str, worker: str = "") -> bool:
@@ -221,13 +200,6 @@ class Tick:
         is_new = sentence not in self._said[worker]
         self._said[worker].add(sentence)
         return is_new
-
-    def _without_busy(self, unread: Sequence[Unread]) -> Sequence[Unread]:
-        """The workers that were not read, without those whose busy server may answer the next look."""
-        if not self._goes_on:
-            return unread
-        self._busy = {one.why: self._busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
-        return [one for one in unread if self._busy.get(one.why, _BUSY_LOOKS) >= _BUSY_LOOKS]
 
     async def _check(self, group: Sequence[Worker], turn: asyncio.Semaphore, result: TickResult) -> None:
         """Check the workers of one namespace; only its reads need a turn on their Temporal server."""
@@ -242,8 +214,7 @@ class Tick:
                 observation.note(result)
                 # reads for routing are only made if there may be something to do
                 moves = not (observation.target.has_all_traffic or worker.is_carried_out)
-                ends = self.allowed.drains and self._may_end(observation)
-                if moves or ends or self._records_due(observation):
+                if moves or self._may_end(observation) or self._records_due(observation):
                     unsettled.append(worker)
                 else:
                     await self._write_status(observation, result)
@@ -323,7 +294,10 @@ class Tick:
                 await self.servers.writer(intent).take_over(lasts=False)
                 if intent.taken_over == TAKEN_BACK:
                     self.say(f"{name}: its hook carries out its rollout again, in place of tick")
-        is_abandoned = intent.is_taken_over and not self.allowed.rollouts and _has_work(worker)
+        has_work = not is_of(worker.status, intent) or needs_a_rollout(
+            worker.status.phase, worker.status.reason
+        )
+        is_abandoned = intent.is_taken_over and not self.allowed.rollouts and has_work
         if not (worker.is_skipped or is_abandoned):
             return
         says = f"Argo CD applied {intent.target} without its hooks"
@@ -376,14 +350,14 @@ class Tick:
         name = worker.spec.worker_deployment
         if worker.driver is Driver.TICK and self.servers.begin_again(worker.intent):
             self.say(f"{name}: its rollout, which had ended, goes on: {because}")
-            return
-        await self.servers.writer(worker.intent).delete_job(ended.job)
-        self.say(f"{name}: deleted Job {ended.job.name}, which has ended: {because}")
+        elif ended.job:
+            await self.servers.writer(worker.intent).delete_job(ended.job)
+            self.say(f"{name}: deleted Job {ended.job.name}, which has ended: {because}")
 
     def _may_end(self, observation: _Observation) -> bool:
         """A batch operation may be due; after one that has started, the next may be due only later."""
         target, now = observation.target, self.servers.steady()
-        if not may_end_workflows(target):
+        if not (self.allowed.drains and may_end_workflows(target)):
             return False
         begun = self.begun[target.spec.worker_deployment]
         job_ids = old_enough(target.spec, target.temporal, target.now)
@@ -394,12 +368,10 @@ class Tick:
         if not self.allowed.prunes:
             return []
         now, kept = self.servers.steady(), self.kept[observation.target.spec.worker_deployment]
-
-        def is_due(record: OldRecord) -> bool:
-            again = kept.get(record.build_id)
-            return again is None or again.at <= now
-
-        return list(filter(is_due, records_to_prune(observation.target)))[:_PRUNED_AT_ONCE]
+        waiting = {build_id for build_id, again in kept.items() if again.at > now}
+        records = records_to_prune(observation.target)
+        # the rest comes soon enough
+        return [record for record in records if record.build_id not in waiting][:10]
 
     async def _prune(self, observation: _Observation, result: TickResult) -> None:
         """Delete the records that are due, by facts of now."""

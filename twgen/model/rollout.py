@@ -40,9 +40,10 @@ class JobReference(NamedTuple):
 
 
 class EndedJob(NamedTuple):
-    """A Job of a rollout that has ended. If a tracked Job is deleted, Argo CD creates it again."""
+    """The end of a rollout. If its tracked Job is deleted, Argo CD creates it again."""
 
-    job: JobReference
+    job: JobReference | None
+    """None: `tick` carried it out."""
     ended_at: datetime
     is_older: bool = False
     """It is older than its intent: the intent that it ran for was deleted."""
