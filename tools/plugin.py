@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from twgen.cli.option_forms import FILES
-from twgen.cli.options import OPTIONS
+from twgen.cli.option_table import FILES, OPTIONS
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

@@ -8,7 +8,8 @@ import click
 
 from twgen import errors
 from twgen.cli.main import twgen
-from twgen.cli.options import OPTIONS, SHARED
+from twgen.cli.option_table import OPTIONS
+from twgen.cli.options import SHARED
 
 _HEAD = """\
 # Commands

@@ -175,7 +175,7 @@ def write_workers(folder: Path, number: int) -> None:
 def opened(servers: Servers, temporal: TemporalClients) -> Connections:
     """The ways to this Temporal alone."""
     settings = servers._settings  # noqa: SLF001 - as Servers itself opens them
-    return Connections(settings, asyncio.Runner(), temporal, None, CommonPrometheus((), ""))
+    return Connections(settings, asyncio.Runner(), temporal, None, CommonPrometheus((), "").of)
 
 
 def cost_of_a_look(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch, cost: Cost) -> float:

@@ -49,7 +49,7 @@ class Process:
         self.after = after
         self.slow: Callable[[], Awaitable[World]] | None = None
         settings: Any = SimpleNamespace(shard=0, shards=1, timeout=5, namespace="")
-        opened = Connections(settings, unused, unused, unused, CommonPrometheus((SHARED, OTHER), "ask"))
+        opened = Connections(settings, unused, unused, unused, CommonPrometheus((SHARED, OTHER), "ask").of)
         monkeypatch.setattr(Connections, "cluster_for", lambda *_: None)
         monkeypatch.setattr(JobPlace, "read_intent", lambda place, _: self._intent(place))
         monkeypatch.setattr(RolloutServers, "read", lambda servers, **_: self._read(servers))
@@ -71,7 +71,7 @@ class Process:
 
     async def _read(self, servers: ClusterServers) -> World:
         self.read.append(servers.intent.worker)
-        self.usable[servers.intent.worker] = servers.opened.prometheus.of(SPEC)
+        self.usable[servers.intent.worker] = servers.opened.prometheus_of(SPEC)
         return await self.slow() if self.slow else situation(None)
 
     async def _reported(self) -> Reported:

@@ -112,7 +112,7 @@ class Recorded:
     def opened(self, servers: Servers, runner: asyncio.Runner) -> Connections:
         """The ways to its servers, in a loop of one's own."""
         settings: Any = servers._settings  # noqa: SLF001 - as Servers itself opens them
-        return Connections(settings, runner, _Temporal(self), _Kubernetes(self), CommonPrometheus((), ""))
+        return Connections(settings, runner, _Temporal(self), _Kubernetes(self), CommonPrometheus((), "").of)
 
     def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""

@@ -51,10 +51,8 @@ def request(
     if not named:
         return False
     if not verb or skip_gate:
-        raise InvalidInput(
-            f"{'--skip-gate' if skip_gate else 'this'} cannot be requested by name: give PATHs"
-        )
-
+        what = "--skip-gate" if skip_gate else "this"
+        raise InvalidInput(f"{what} cannot be requested by name: give PATHs")
     with Servers(settings) as servers:
         answer = servers.run((), lambda opened: _requested(opened, named, verb, params, full=full))
     if answer and params["output"] == "json":

@@ -211,9 +211,8 @@ class Presses:
             return _text("415 Unsupported Media Type", "a press is JSON")
         try:
             value = json.loads(request["wsgi.input"].read())
-            press = Press(
-                str(value["worker"]), Verb(value["verb"]), str(value["target"]), str(value.get("reason", ""))
-            )
+            worker, verb, target = str(value["worker"]), Verb(value["verb"]), str(value["target"])
+            press = Press(worker, verb, target, str(value.get("reason", "")))
         except (ValueError, KeyError, TypeError, RecursionError):
             return _text("400 Bad Request", "a press has a worker, a verb and a target")
         done: Future[str] = Future()
@@ -221,9 +220,8 @@ class Presses:
         try:
             return _text("200 OK", done.result(_PATIENCE))
         except NoAnswer:
-            return _text(
-                "504 Gateway Timeout", "the API server has not answered yet: see the row of the worker"
-            )
+            why = "the API server has not answered yet: see the row of the worker"
+            return _text("504 Gateway Timeout", why)
         except TwgenError as error:
             return _text("409 Conflict", str(error))
 
@@ -239,9 +237,8 @@ class Presses:
     def _request(self, press: Press, statuses: Sequence[RolloutStatus]) -> str:
         status = next((status for status in statuses if status.worker == press.worker), None)
         if not status or status.target != press.target or press.verb not in self.offers(status):
-            raise NegativeAnswer(
-                f"{press.worker}: its state has changed, and {press.verb} makes no sense now"
-            )
+            why = f"its state has changed, and {press.verb} makes no sense now"
+            raise NegativeAnswer(f"{press.worker}: {why}")
         wanted = request_by(self._settings, press.verb, status)._replace(reason=press.reason)
         if same := same_that_waits(status, wanted):
             return f"{status.worker}: {same} waits already: {when_answered(status, press.verb)}"

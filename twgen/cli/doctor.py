@@ -14,10 +14,10 @@ from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write
-from twgen.cli.settings import Settings, clock, settings_of
+from twgen.cli.settings import Settings, clock, settings_outside_argocd
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
+from twgen.errors import NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
 from twgen.model.diagnosis import (
     Account,
     Diagnosis,
@@ -95,21 +95,14 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
     twgen doctor
     twgen doctor workers/ --operator-config operator.yaml
     """
-    settings = settings_of(params)
-    if settings.environment.is_plugin:
-        raise InvalidInput("the Argo CD plugin can only render: run `twgen doctor` elsewhere")
+    settings = settings_outside_argocd(params)
     specs = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
 
-    async def work(opened: Connections) -> Examined:
-        return await Examination(opened, argocd_namespace).of(specs)
-
     with Servers(settings) as servers:
-        examined = servers.run(specs.workers if specs else (), work)
-    diagnosis = Diagnosis(
-        examined.plan.now,
-        findings(examined.installation, examined.plan, examined.world, examined.operator),
-        tuple(starmap(NotChecked, examined.installation.not_checked.items())),
-    )
+        examined = servers.run(
+            specs.workers if specs else (), lambda opened: Examination(opened, argocd_namespace).of(specs)
+        )
+    diagnosis = examined.diagnosis
     checked = counted(examined.workers, "worker")
     if output == "json":
         write(json_text(DIAGNOSIS.write(diagnosis)))
@@ -117,8 +110,8 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
         write(diagnosis_text(diagnosis, checked, colour=wants_colour(color), width=width()))
     else:
         write("".join(f"{line}\n" for line in diagnosis_lines(diagnosis, checked)))
-    installed = examined.installation.argocd or examined.installation.tick
-    if not examined.workers and not diagnosis.findings and diagnosis.not_checked and not installed:
+    found_nothing = not (examined.workers or diagnosis.findings or examined.is_installed)
+    if found_nothing and diagnosis.not_checked:
         raise StateUnavailable("nothing was checked: give PATHs, or access to a cluster")
     problems = sum(finding.severity is Severity.PROBLEM for finding in diagnosis.findings)
     if problems:
@@ -126,14 +119,13 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
 
 
 class Examined(NamedTuple):
-    """The parts of an installation that were read, and the plan that follows from them."""
+    """The findings in the parts of an installation that were read."""
 
-    installation: Installation
-    plan: Plan
-    world: World
-    operator: Operator
+    diagnosis: Diagnosis
     workers: int
     """How many were to be read."""
+    is_installed: bool
+    """Argo CD or tick was found."""
 
 
 @dataclass
@@ -190,7 +182,9 @@ class Examination:
             remembers=specs is not None,
             not_checked=self.not_checked,
         )
-        return Examined(installation, plan, world, operator, len(workers))
+        not_checked = tuple(starmap(NotChecked, self.not_checked.items()))
+        diagnosis = Diagnosis(plan.now, findings(installation, plan, world, operator), not_checked)
+        return Examined(diagnosis, len(workers), bool(installation.argocd or installation.tick))
 
     async def _planned(
         self, recorded_specs: Specs | None, workers: Sequence[WorkerSpec]

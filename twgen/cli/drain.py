@@ -12,7 +12,8 @@ import click
 from twgen.cli.fleet import namespace_of
 from twgen.cli.inputs import load_specs, paths_or_name_argument, the_worker, workers_called
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, OPTIONS, READING, Grouped, given_options, options, output_option
+from twgen.cli.option_table import OPTIONS
+from twgen.cli.options import INPUT, READING, Grouped, given_options, options, output_option
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock, settings_of
@@ -150,13 +151,7 @@ async def _drain_report(opened: Connections, specs: Sequence[WorkerSpec], window
 
 def _draining_action(params: Mapping[str, Any]) -> DrainingAction | None:
     """The action in the options; None: only a report. Raises InvalidInput if they contradict each other."""
-    values = {
-        BatchAction.MOVE: params["move"],
-        BatchAction.SIGNAL: params["signal"],
-        BatchAction.CANCEL: params["cancel"],
-        BatchAction.TERMINATE: params["terminate"],
-    }
-    chosen = [action for action, value in values.items() if value]
+    chosen = [action for action in BatchAction if params[action.lower()]]
     version = params["of_version"]
     for name, needs in _NEEDS.items():
         if params[name] and not params[needs]:

@@ -112,10 +112,9 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 
     async def orphans(opened: Connections) -> Sequence[str]:
         client, workers = opened.cluster_for("--from-cluster"), {status.worker for status in statuses}
+        deadline = settings.reading_deadline()
         try:
-            return orphan_lines(
-                await read_orphans(client, namespaces[:1], workers, settings.reading_deadline())
-            )
+            return orphan_lines(await read_orphans(client, namespaces[:1], workers, deadline))
         except (StateUnavailable, OutOfTime) as error:  # without the right to list Deployments
             warn([f"twgen could not check for leftover Deployments: {error}"])
             return ()
@@ -139,10 +138,10 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
                         RolloutState(each.worker, each.phase, each.message) for each in latest.statuses
                     ],
                 )
-    if not statuses and not settings.quiet:
+    if not statuses:
         place = namespaces[0] or "any namespace"
         doubt = "is it the right cluster, and did Argo CD sync the Application (`argocd app get NAME`)?"
-        warn([f"there is no rollout status {f'of {worker}' if worker else f'in {place}'}: {doubt}"])
+        settings.warn([f"there is no rollout status {f'of {worker}' if worker else f'in {place}'}: {doubt}"])
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:

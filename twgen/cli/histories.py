@@ -28,20 +28,8 @@ from twgen.reading.temporal.workflows import Histories
 
 @click.command(cls=Grouped)
 @paths_argument
-@options(
-    "folder",
-    "deployment_name",
-    "task_queue",
-    "upgrading",
-    "shared",
-    "sample",
-    "max_bytes",
-    "worker",
-    "via",
-    "ca_file",
-    "timeout",
-    "only_listed_connections",
-)
+@options("folder", "deployment_name", "task_queue", "upgrading", "shared", "sample", "max_bytes")
+@options("worker", "via", "ca_file", "timeout", "only_listed_connections")
 @options(*INPUT, "namespace", "operator_config", "quiet")
 def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Write histories of a worker's workflows into a folder, for a program that replays them.

@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from twgen.cli.options import Grouped, options, paths_argument
-from twgen.cli.output import say, warn
+from twgen.cli.output import say
 from twgen.cli.recording import Recorded, record_targets
-from twgen.cli.settings import Settings, settings_of
-from twgen.clients.deadline import Deadline
+from twgen.cli.settings import Settings, settings_outside_argocd
 from twgen.errors import InvalidInput
 from twgen.executing.files import write_files
 from twgen.model.problem import Document, counted
@@ -56,9 +55,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     """
     if not folder:
         raise InvalidInput("give --folder: the folder to write the specs to")
-    settings = settings_of(params)
-    if settings.environment.is_plugin:
-        raise InvalidInput("the Argo CD plugin can only render")
+    settings = settings_outside_argocd(params)
     documents = _from_cluster(settings, params["paths"]) if from_cluster else _from_files(settings)
     specs, not_imported = imported(documents, settings.namespace)
     live, unread = live_versions(documents)
@@ -71,8 +68,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot write specs there ({error.strerror})") from error
     new, unchanged = _without_known(specs, place)
-    if not settings.quiet:
-        warn([*not_imported, *unread, *unchanged])
+    settings.warn([*not_imported, *unread, *unchanged])
     texts = {place / spec.file: _edited(place / spec.file, spec) for spec in new}
     write_files(texts)
     if texts:
@@ -123,14 +119,13 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
 
     async def work(opened: Connections) -> tuple[list[Document], list[str]]:
         client = opened.cluster_for("--from-cluster")
-        return await objects_to_import(client, namespace, bare_names, Deadline(settings.timeout))
+        return await objects_to_import(client, namespace, bare_names, opened.deadline())
 
     with Servers(settings) as servers:
         documents, absent = servers.run((), work)
-    if absent and not settings.quiet:
-        kinds = listed(absent)
-        absence = f"the API server does not have {kinds} ({CONTROLLER_API})"
-        warn([f"{absence}: none of the controller's objects is imported"])
+    if absent:
+        absence = f"the API server does not have {listed(absent)} ({CONTROLLER_API})"
+        settings.warn([f"{absence}: none of the controller's objects is imported"])
     return documents
 
 

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from twgen.cli.option_forms import Form
-from twgen.cli.output import warn
-from twgen.cli.settings import KIND, Settings, clock, is_worker_name, named_worker, settings_of
+from twgen.cli.option import Form
+from twgen.cli.settings import (
+    KIND,
+    Settings,
+    clock,
+    is_worker_name,
+    named_worker,
+    settings_of,
+    settings_outside_argocd,
+)
 from twgen.errors import InvalidDocuments, InvalidInput, TwgenError
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -27,7 +34,7 @@ from twgen.planning.drivers import driver_of_render, drivers_with_objects, track
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.warnings import with_lost_references
 from twgen.reading.charts import warnings_of_chart
-from twgen.reading.documents import Documents, Sources, read_ledgers, read_snapshot_file
+from twgen.reading.documents import Documents, located, read_ledgers, read_snapshot_file
 from twgen.reading.templated import DIRECTORY, read_input
 from twgen.rendering.jobs import RolloutJobs
 from twgen.rendering.manifests import config_objects
@@ -70,17 +77,15 @@ def load_specs(settings: Settings, *, needs_worker: bool = False, or_name: bool 
     is_wrong = specs.problems or documents.unreadable or any(map(_is_of_policy, specs.unknown_fields))
     if is_wrong or (warnings and settings.strict):
         problems = all_problems(documents, specs) + (specs.warnings if settings.strict else ())
-        if not settings.quiet:
-            warn(_lines(specs.deprecations + (() if settings.strict else specs.warnings), settings.sources))
-        raise InvalidDocuments([*documents.unreadable, *_lines(problems, settings.sources)])
-    if not settings.quiet:
-        warn(_lines(specs.deprecations + warnings, settings.sources))
+        settings.warn(_lines(settings, specs.deprecations + (() if settings.strict else specs.warnings)))
+        raise InvalidDocuments([*documents.unreadable, *_lines(settings, problems)])
+    settings.warn(_lines(settings, specs.deprecations + warnings))
     # the last worker may have been removed; in Argo CD, a render continues with its remaining versions
     is_refused = settings.strict and not settings.environment.is_plugin
     if not specs.workers and (needs_worker or is_refused):
         raise InvalidInput(no_worker(settings, specs))
-    if not settings.quiet and not specs.workers:
-        warn([no_worker(settings, specs)])
+    if not specs.workers:
+        settings.warn([no_worker(settings, specs)])
     # two Argo CDs with an Application of the same name would both count as the owner
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
     if nameless and settings.environment.is_plugin and not settings.rendering_caller.identity:
@@ -195,9 +200,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
 
     Raises InvalidInput if there is no such worker, and in a plugin.
     """
-    settings, name = settings_of(params), params["worker"] or ""
-    if settings.environment.is_plugin:
-        raise InvalidInput("the Argo CD plugin can only render")
+    settings, name = settings_outside_argocd(params), params["worker"] or ""
     specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
     first, *others = workers_called(name, specs.workers)
     if others:
@@ -217,10 +220,9 @@ def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]
 
 def planning_time(settings: Settings, world: World) -> datetime:
     """The time that the plan is for: with a snapshot its own time, never by accident a later one."""
-    if settings.snapshot and settings.now and settings.now < world.taken_at and not settings.quiet:
-        warn(
-            [f"--now is earlier than {settings.snapshot}, which was written at {format_time(world.taken_at)}"]
-        )
+    if settings.snapshot and settings.now and settings.now < world.taken_at:
+        written_at = f"which was written at {format_time(world.taken_at)}"
+        settings.warn([f"--now is earlier than {settings.snapshot}, {written_at}"])
     return settings.now or world.taken_at
 
 
@@ -236,11 +238,10 @@ def load_world(
 
     The caller's servers stay connected, and its memory reads nothing twice.
     """
-    if specs.snapshots and not settings.snapshot and not settings.offline and not settings.quiet:
+    if specs.snapshots and not settings.snapshot and not settings.offline:
         file = specs.snapshots[0].source
-        warn(
-            [f"{file} is a Snapshot, not a spec: use `--snapshot {file}` to plan with it instead of servers"]
-        )
+        remedy = f"use `--snapshot {file}` to plan with it instead of servers"
+        settings.warn([f"{file} is a Snapshot, not a spec: {remedy}"])
     if settings.offline:
         # for an unread cluster, which might have versions, a render would leave out the number of replicas
         empty = {worker.key: WorkerWorld(*worker.key, deployments=()) for worker in specs.workers}
@@ -274,13 +275,10 @@ class Memory:
             from twgen.records.ledger import recorded_versions
 
             # all of it and in this order, because rollouts of several workers call this in threads
-            by_worker: dict[str, dict[tuple[str, str], RecordedDeployment]] = {}
-            recorded = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
-            for (worker_deployment, build_id), deployment in recorded.items():
-                own = by_worker.setdefault(worker_deployment, {})
-                own[worker_deployment, build_id] = deployment
-            self._ledger = by_worker
-            self._documents = specs.ledgers
+            by_worker = defaultdict[str, dict[tuple[str, str], RecordedDeployment]](dict)
+            for key, recorded in recorded_versions(read_ledgers(specs.ledgers, settings.sources)).items():
+                by_worker[key[0]][key] = recorded
+            self._ledger, self._documents = by_worker, specs.ledgers
         own_entries = (self._ledger.get(name, {}) for name, _ in world.workers) if specs.ledgers else ()
         world = world.remembering(dict(chain.from_iterable(own.items() for own in own_entries)))
         now, ends = settings.now or world.taken_at, time.monotonic() + _MOST_FOR_HISTORY
@@ -308,23 +306,21 @@ class Memory:
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
     """How the cluster carries out the rollouts of a render; raises the errors of `driver_of_render`."""
     operator, is_plugin = settings.operator, settings.environment.is_plugin
-    image = operator.rollout.image
-    driver = driver_of_render(workers, settings.rendering_caller, operator, leaves_none_out=is_plugin)
-    if not image and not operator.file and not settings.quiet:
-        warn(_lines(tuple(replays_without_image(workers)), settings.sources))
+    pods, kinds = operator.rollout, operator.attached.kinds
     prometheus = settings.environment.prometheus(operator)
-    by_tick = operator.tick.rollouts
-    return RolloutJobs(
-        driver, image, operator.attached.kinds, operator.rollout, prometheus, is_tick_allowed=by_tick
-    )
+    driver = driver_of_render(workers, settings.rendering_caller, operator, leaves_none_out=is_plugin)
+    if not pods.image and not operator.file:
+        settings.warn(_lines(settings, replays_without_image(workers)))
+    return RolloutJobs(driver, pods.image, kinds, pods, prometheus, is_tick_allowed=operator.tick.rollouts)
 
 
-def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
-    if not problems:
-        return []
-    from twgen.reading.documents import located
+def _lines(settings: Settings, problems: Iterable[Problem]) -> Iterator[str]:
+    yield from problem_lines(located(problems, settings.sources))
 
-    return problem_lines(located(problems, sources))
+
+def _refuse(settings: Settings, problems: Iterable[Problem]) -> None:
+    if lines := tuple(_lines(settings, problems)):
+        raise InvalidDocuments(lines)
 
 
 def refuse_collisions(
@@ -335,15 +331,12 @@ def refuse_collisions(
     Workers with one of these `drivers` also have an object for their rollout.
     """
     objects = generated_objects(workers, drivers)
-    problems = tuple(collisions(objects, specs.passthrough, settings.namespace_rule.default))
-    if problems:
-        raise InvalidDocuments(_lines(problems, settings.sources))
+    _refuse(settings, collisions(objects, specs.passthrough, settings.namespace_rule.default))
 
 
 def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
     """Raise InvalidDocuments if a document or the API server says that an attached kind is cluster-scoped."""
-    if problems := tuple(cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough))):
-        raise InvalidDocuments(_lines(problems, settings.sources))
+    _refuse(settings, cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough)))
     attached = {GroupKind.of(resource.template) for worker in specs.workers for resource in worker.attached}
     kinds = attached - KINDS.keys()
     if settings.snapshot or not kinds:
@@ -358,8 +351,7 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
 
     with Servers(replace(settings, quiet=True)) as servers:
         scoped = servers.run(specs.workers, scoped_kinds)
-    if problems := tuple(cluster_scoped_templates(specs.workers, scoped)):
-        raise InvalidDocuments(_lines(problems, settings.sources))
+    _refuse(settings, cluster_scoped_templates(specs.workers, scoped))
 
 
 def with_references(
@@ -387,11 +379,8 @@ def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]
         about = (warnings.get((document.source, document.index, document.path), ()) for document in documents)
         lines = problem_lines(chain.from_iterable(about))
         more = [f"and {len(lines) - _MOST_REPEATED} more"] if len(lines) > _MOST_REPEATED else []
-        repeated[worker.worker_deployment] = [
-            *(general if not repeated else ()),
-            *lines[:_MOST_REPEATED],
-            *more,
-        ]
+        first = () if repeated else general
+        repeated[worker.worker_deployment] = [*first, *lines[:_MOST_REPEATED], *more]
     return repeated
 
 

@@ -156,12 +156,10 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
         await rollout.intervene(target, intervention)
         selectors = [replay_selector(spec.name)] if intervention.replays else []
         selectors += [rollout_selector(spec.name)] if intervention.goes_on else []
-        client = opened.kubernetes
-        for selector in selectors if client else ():
-            if client and (
-                sentence := await restart_job(client, spec.namespace, selector, opened.deadline())
-            ):
-                say(sentence)
+        if client := opened.kubernetes:
+            for selector in selectors:
+                if sentence := await restart_job(client, spec.namespace, selector, opened.deadline()):
+                    say(sentence)
         return await rollout.look()
 
     with Servers(settings) as servers:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
 from twgen.cli.environment import usual_kubeconfig
-from twgen.cli.output import counting, warn
+from twgen.cli.output import counting
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubeconfig import ClusterAccess
@@ -44,7 +43,8 @@ class Connections:
     runner: asyncio.Runner
     temporal: TemporalClients
     kubernetes: KubernetesClient | None
-    prometheus: "Prometheus"
+    prometheus_of: "Callable[[WorkerSpec], PrometheusServers]"
+    """The Prometheus servers that a worker may use; their clients are made once a metric needs one."""
 
     def cluster_for(self, needed_by: str) -> KubernetesClient:
         """The cluster; raises InvalidInput without one. `needed_by` is the command or option."""
@@ -73,13 +73,9 @@ class Connections:
         `unread` gets the workers that cannot be read if others can be; None: then it raises. `goes_on` and
         `progress` are as in a Reading.
         """
-        settings, deadline = self.settings, self.settings.reading_deadline()
-        namespace = "" if workers else settings.namespace_rule.default
-        temporal = TemporalReader(self.temporal, deadline)
-        cluster = ClusterReader(self.kubernetes, deadline, namespace) if self.kubernetes else None
-        read_at = clock()
-        now = settings.now or read_at
-        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, self.prometheus.of)
+        namespace = "" if workers else self.settings.namespace_rule.default
+        deadline = self.settings.reading_deadline()
+        reading = self._reading(deadline, namespace, None, for_routing=for_routing, goes_on=goes_on)
         reading = replace(reading, autoscalers=reading.for_people, progress=progress or iter(()))
         if unread is not None and len(workers) > 1:
             world, failed = await read_each(workers, reading)
@@ -87,7 +83,7 @@ class Connections:
                 raise unread_error(failed)
             unread += failed
             # a namespace that is not listed may have more of them
-            orphans = cluster.orphans(workers) if cluster and not failed else ()
+            orphans = reading.cluster.orphans(workers) if reading.cluster and not failed else ()
             return replace(world, workers={orphan.key: orphan for orphan in orphans} | {**world.workers})
         # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
         # and an asyncio.timeout around it does not end with TimeoutError
@@ -108,25 +104,20 @@ class Connections:
         this reading is part of.
         """
         deadline = AnswerDeadline(self.settings.timeout, _MOST_REFUSALS[examines])
-        temporal = TemporalReader(self.temporal, deadline, look)
-        cluster = ClusterReader(self.kubernetes, deadline) if self.kubernetes else None
-        now = clock()
-        reading = Reading(
-            temporal, cluster, now, for_routing, now, goes_on=True, prometheus_of=self.prometheus.of
-        )
+        reading = self._reading(deadline, "", look, for_routing=for_routing, goes_on=True)
         return await read_each(workers, replace(reading, autoscalers=examines))
 
+    def _reading(
+        self, deadline: Deadline, namespace: str, look: Look | None, *, for_routing: bool, goes_on: bool
+    ) -> Reading:
+        cluster = ClusterReader(self.kubernetes, deadline, namespace) if self.kubernetes else None
+        temporal, read_at = TemporalReader(self.temporal, deadline, look), clock()
+        now = self.settings.now or read_at
+        return Reading(temporal, cluster, now, for_routing, read_at, goes_on, self.prometheus_of)
 
-class Prometheus(ABC):
-    """The Prometheus servers of workers; their clients are made once a metric needs one."""
 
-    @abstractmethod
-    def of(self, spec: WorkerSpec) -> "PrometheusServers":
-        """The clients that a worker may use."""
-
-
-class CommonPrometheus(Prometheus):
-    """The same servers for all workers."""
+class CommonPrometheus:
+    """The same Prometheus servers for all workers."""
 
     def __init__(self, servers: Sequence[PrometheusServer], remedy: str) -> None:
         """`remedy` says what to do if metrics need another server."""
@@ -201,10 +192,10 @@ class Servers:
     def _open(self, workers: Sequence[InTemporal]) -> Connections:
         settings = self._settings
         unused = settings.via.keys() - {worker.connection.host_port for worker in workers}
-        if workers and not settings.quiet:  # a rollout of an intent does not know its worker yet
-            warn(
-                f"no worker's Connection has the address {address}: --via has no effect"
-                for address in sorted(unused)
+        if workers:  # a rollout of an intent does not know its worker yet
+            no_effect = "--via has no effect"
+            settings.warn(
+                f"no worker's Connection has the address {it}: {no_effect}" for it in sorted(unused)
             )
 
         def profiles() -> Profiles:
@@ -220,21 +211,18 @@ class Servers:
             access = ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
         else:
             # a command without workers reads the cluster, and can do nothing without it
-            quiet = settings.quiet or not workers
-            access = settings.environment.cluster(settings.operator, quiet=quiet)
+            access = settings.environment.cluster(settings.operator, quiet=settings.quiet or not workers)
         # the log lines of a library may quote credentials that it was sent
         logging.lastResort = logging.NullHandler()
+        kubernetes = None
         if access:
             # without workers, nothing can be done without it
-            access = replace(access, is_optional=bool(workers))
-        kubernetes = KubernetesClient(access, asks=self._asks) if access else None
-        if kubernetes:
+            kubernetes = KubernetesClient(replace(access, is_optional=bool(workers)), asks=self._asks)
             self._clients.add(kubernetes)
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
-        prometheus = CommonPrometheus(
-            settings.usable_prometheus(), settings.environment.prometheus_remedy(settings.operator)
-        )
-        return Connections(settings, asyncio.Runner(), temporal, kubernetes, prometheus)
+        remedy = settings.environment.prometheus_remedy(settings.operator)
+        prometheus = CommonPrometheus(settings.usable_prometheus(), remedy)
+        return Connections(settings, asyncio.Runner(), temporal, kubernetes, prometheus.of)
 
     def renewed(self, opened: Connections) -> Connections:
         """New connections in the same event loop.
@@ -244,7 +232,7 @@ class Servers:
         if opened.kubernetes:
             self._reached = opened.kubernetes.reached
             opened.kubernetes.close()
-        return replace(self._open(()), runner=opened.runner, prometheus=opened.prometheus)
+        return replace(self._open(()), runner=opened.runner, prometheus_of=opened.prometheus_of)
 
     def close(self) -> None:
         """Close the connections: the next read opens new ones."""

@@ -58,7 +58,9 @@ def exit_code_of(run: Callable[[], object]) -> int:
         code, lines = _ending(error)
         if ended_by and code == _INTERRUPTED:
             code = code_of(ended_by)
-        if reason := _reason(lines) or reason_of(code):
+        more = f" (the first of {len(lines)} lines on stderr)" if len(lines) > 1 else ""
+        first = printable(lines[0].removeprefix("twgen: ")) + more if lines else ""
+        if reason := first or reason_of(code):
             print_failed_render(reason)
         if lines:
             release_signals()  # the reader of stderr may let it wait
@@ -107,11 +109,6 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
             return _BUG, bug_lines(error)
 
 
-def _reason(lines: Sequence[str]) -> str:
-    more = f" (the first of {len(lines)} lines on stderr)" if len(lines) > 1 else ""
-    return printable(lines[0].removeprefix("twgen: ")) + more if lines else ""
-
-
 def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
     match error:
         case InvalidDocuments():
@@ -125,8 +122,6 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
             # click starts a new line for each choice
             message = " ".join(error.format_message().split()).rstrip(".")
             if isinstance(error, click.exceptions.NoSuchOption):
-                from twgen.model.problem import did_you_mean
-
                 # without the dashes, which all of them have
                 options = [option.lstrip("-") for option in error.possibilities or ()]
                 similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")

@@ -11,7 +11,7 @@ import click
 
 from twgen.cli.inputs import ledgers_without_spec, load_specs
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
-from twgen.cli.output import say, warn, write
+from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
 from twgen.executing.files import alone_in, changed_files, unrecorded, with_settings_of_ledgers, write_files
@@ -84,13 +84,11 @@ def record_targets(
         )
     folder = ledger_folder(settings.paths[0])
     specs = load_specs(settings)
-    if not settings.quiet:
-        warn(problem_lines(located(ledgers_without_spec(settings, specs), settings.sources)))
+    settings.warn(problem_lines(located(ledgers_without_spec(settings, specs), settings.sources)))
     places = read_ledgers(specs.ledgers, settings.sources)
     recorded = recorded_versions(places)
     file_of, warnings = ledger_files(specs.workers, places.values(), folder)
-    if not settings.quiet:
-        warn(warnings)
+    settings.warn(warnings)
     collisions = [
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
@@ -163,8 +161,7 @@ def _older(
             warnings.append(f"{spec.worker_deployment}: {version.build_id} is not recorded: {why}")
         else:
             yield entry
-    if not settings.quiet:
-        warn(warnings)
+    settings.warn(warnings)
 
 
 @click.command(cls=Grouped)

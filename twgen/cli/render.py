@@ -17,18 +17,10 @@ from twgen.cli.inputs import (
     rollout_jobs,
     with_references,
 )
-from twgen.cli.options import (
-    INPUT,
-    OPTIONS,
-    READING,
-    Grouped,
-    given_options,
-    options,
-    output_option,
-    paths_argument,
-)
-from twgen.cli.output import keep, warn, write
-from twgen.cli.settings import Settings, settings_of
+from twgen.cli.option_table import OPTIONS
+from twgen.cli.options import INPUT, READING, Grouped, given_options, options, output_option, paths_argument
+from twgen.cli.output import keep, write
+from twgen.cli.settings import Settings, settings_of, settings_outside_argocd
 from twgen.cli.signals import hold_signals
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
@@ -105,13 +97,10 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         if namespace := settings.namespace_rule.default:
             passthrough, unknown = with_namespaces(passthrough, namespace)
             doubts += unknown
-        if not settings.quiet:
-            warn(problem_lines(located(doubts, settings.sources)))
+        settings.warn(problem_lines(located(doubts, settings.sources)))
     manifests = render_manifests(plan.workers, passthrough, caller.of, jobs, settings.operator.links)
     keep(specs, plan, manifests)
-    warnings = plan_warnings(plan.workers, plan.warnings)
-    if not settings.quiet:
-        warn(warnings)
+    settings.warn(plan_warnings(plan.workers, plan.warnings))
     return manifests
 
 
@@ -139,9 +128,7 @@ def diff(**params: Any) -> None:
 
     from twgen.clients.programs import program_on_path
 
-    settings = settings_of(params)
-    if settings.environment.is_plugin:
-        raise InvalidInput("the Argo CD plugin can only render: run `twgen diff` elsewhere")
+    settings = settings_outside_argocd(params)
     kubectl = program_on_path("kubectl")
     if not kubectl:
         raise StateUnavailable("kubectl, which compares the manifests, is not on PATH: install it")

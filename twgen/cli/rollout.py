@@ -17,8 +17,8 @@ from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
 from twgen.cli.rolling import LocalClock, RolloutServers
-from twgen.cli.settings import Settings, clock, settings_of
-from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse, TwgenError
+from twgen.cli.settings import Settings, clock, settings_outside_argocd
+from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.executing.cluster import ClusterWriter, restart_job
 from twgen.executing.ports import IntentPlace, IntentServers, Reported, View
 from twgen.executing.rollout import Rollout
@@ -32,13 +32,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.objects import attached_objects
-from twgen.reading.rollouts import (
-    RolloutReader,
-    read_intent,
-    read_reported,
-    read_rollout_status,
-    specs_of,
-)
+from twgen.reading.rollouts import RolloutReader, read_intent, read_reported, read_rollout_status, specs_of
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
 from twgen.specs.parse import Specs
@@ -51,20 +45,8 @@ _WITHIN = 3600.0
 @click.command(cls=Grouped)
 @paths_argument
 @output_option("text", "json")
-@options(
-    "once",
-    "within",
-    "intent",
-    "intent_hash",
-    *MEASURING,
-    *INPUT,
-    "identity",
-    "namespace",
-    "operator_config",
-    "strict",
-    "quiet",
-    "color",
-)
+@options("once", "within", "intent", "intent_hash")
+@options(*MEASURING, *INPUT, "identity", "namespace", "operator_config", "strict", "quiet", "color")
 def command(output: str, color: str, once: bool, within: float | None, **params: Any) -> None:  # noqa: FBT001
     """Move the traffic of every worker to its target: run the gate, ramp, make it current.
 
@@ -80,9 +62,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     You can stop it and run it again at any time: it continues from the state in Temporal.
     """
     gc.enable()  # it runs for hours
-    settings = settings_of(params)
-    if settings.environment.is_plugin:
-        raise InvalidInput("the Argo CD plugin can only render: run `twgen rollout` elsewhere")
+    settings = settings_outside_argocd(params)
     if place := params["intent"]:
         log = Log(as_json=output == "json")
         return roll_out_intent(settings, place, params["intent_hash"] or "", within, log)
@@ -214,9 +194,8 @@ def roll_out_intent(
     """
     try:
         with Servers(settings) as servers:
-            plan = servers.run(
-                (), lambda opened: carry_out(JobPlace(opened, place, _JobView(log)), intent_hash, within)
-            )
+            view = _JobView(log)
+            plan = servers.run((), lambda it: carry_out(JobPlace(it, place, view), intent_hash, within))
         judge([plan] if plan else [])
     except TwgenError as error:
         _leave_message(str(error))
@@ -274,7 +253,7 @@ class JobPlace(LocalClock, IntentPlace):
         # the Secrets of these are mounted
         servers = self._opened.settings.usable_prometheus(mounted_prometheus(intent))
         prometheus = CommonPrometheus(servers, _NO_PROMETHEUS)
-        return ClusterServers(replace(self._opened, prometheus=prometheus), intent)
+        return ClusterServers(replace(self._opened, prometheus_of=prometheus.of), intent)
 
 
 def how_it_ended(plan: WorkerPlan | None) -> str:

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from twgen.cli.live import Connections, Prometheus, Servers
+from twgen.cli.live import Connections, Servers
 from twgen.cli.output import warn
 from twgen.cli.rolling import sleep
 from twgen.cli.rollout import ClusterServers, JobPlace, how_it_ended
@@ -19,7 +19,6 @@ from twgen.errors import TwgenError
 from twgen.executing.ports import Reported, View
 from twgen.executing.unattended import carry_out
 from twgen.model.rollout import EndedJob, RolloutMetadata
-from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.drivers import Shard
@@ -29,10 +28,6 @@ from twgen.reading.rollouts import specs_of
 from twgen.records.intent import Intent, UnusableIntent
 from twgen.records.rollout_status import is_of
 from twgen.versioning.names import rollout_name
-
-if TYPE_CHECKING:
-    from twgen.clients.prometheus import PrometheusServers
-
 
 _BETWEEN_LISTS = timedelta(seconds=8)
 """The longest time until tick sees a new intent, or a request."""
@@ -200,16 +195,6 @@ class RolloutsByTick:
             self.report_bug("/".join(metadata.place), error)
 
 
-class _Named(Prometheus):
-    """The Prometheus servers that an intent names, of those that its worker may use."""
-
-    def __init__(self, usable: Prometheus, intent: Intent) -> None:
-        self._usable, self._names = usable, {server.name for server in intent.prometheus}
-
-    def of(self, spec: WorkerSpec) -> "PrometheusServers":
-        return self._usable.of(spec).among(self._names)
-
-
 class _Place(JobPlace):
     """The ConfigMap of an intent; that of another shard does not exist."""
 
@@ -243,8 +228,9 @@ class _SharedServers(ClusterServers):
     def __init__(
         self, rollouts: RolloutsByTick, metadata: RolloutMetadata, opened: Connections, intent: Intent
     ) -> None:
-        named = _Named(opened.prometheus, intent)
-        super().__init__(replace(opened, prometheus=named), intent, in_place_of_hook=intent.has_hook)
+        names, usable = {server.name for server in intent.prometheus}, opened.prometheus_of
+        opened = replace(opened, prometheus_of=lambda spec: usable(spec).among(names))
+        super().__init__(opened, intent, in_place_of_hook=intent.has_hook)
         self._rollouts, self._metadata = rollouts, metadata
         self._read_version = metadata.status_version
 

@@ -101,23 +101,19 @@ def serving(
     """
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
-        is_known = request["REQUEST_METHOD"] in methods
-        page = (
-            answer(request) if is_known else Response("405 Method Not Allowed", "text/plain", b"only GET\n")
-        )
-        start(
-            page.status,
-            [("Content-Type", page.kind), ("Content-Length", str(len(page.body))), *page.headers],
-        )
+        method = request["REQUEST_METHOD"]
+        refused = Response("405 Method Not Allowed", "text/plain", b"only GET\n")
+        page = answer(request) if method in methods else refused
+        length = str(len(page.body))
+        start(page.status, [("Content-Type", page.kind), ("Content-Length", length), *page.headers])
         # whatever follows on the same connection is read as the next answer
-        return [] if request["REQUEST_METHOD"] == "HEAD" else [page.body]
+        return [] if method == "HEAD" else [page.body]
 
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or ("::" if socket.has_dualstack_ipv6() else "")
     try:
-        is_newer = ":" in host
-        family = socket.AF_INET6 if is_newer else socket.AF_INET
-        is_dual_stack = is_newer and socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        is_dual_stack = ":" in host and socket.has_dualstack_ipv6()
         listening = socket.create_server((host, int(port)), family=family, dualstack_ipv6=is_dual_stack)
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidInput(f"{option} {address}: cannot listen there ({error})") from error
@@ -189,13 +185,11 @@ class Board:
         rendered, failure = self._rendered, self.failure
         rendered_with, body = rendered.get((kind, bool(failure)), ("", None))
         if not body or rendered_with != failure:
+            shown = (self.statuses, now, self.offers, self.links)
             if kind == _PAGE:
-                text = fleet_page(
-                    self.statuses, now, self.offers, self.links, refreshed_every=self.refreshed_every
-                )
+                text = fleet_page(*shown, refreshed_every=self.refreshed_every)
             else:
-                part = {"failure": failure, "fleet": fleet_part(self.statuses, now, self.offers, self.links)}
-                text = json.dumps(part, ensure_ascii=False)
+                text = json.dumps({"failure": failure, "fleet": fleet_part(*shown)}, ensure_ascii=False)
             body = _Body.of(text.encode())
             rendered[kind, bool(failure)] = failure, body
         # the time of the read is a header: it is new each time, even if the body is not

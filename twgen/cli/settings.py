@@ -2,16 +2,18 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
+
 from twgen.cli.environment import RunContext, environment
-from twgen.cli.option_forms import release_name
-from twgen.cli.options import INPUT, MEASURING, OPTIONS, given_options, mistyped_variables
+from twgen.cli.option_table import OPTIONS, release_name
+from twgen.cli.options import INPUT, MEASURING, given_options, mistyped_variables
 from twgen.cli.output import warn
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, PrometheusServer
@@ -82,6 +84,11 @@ class Settings:
     shard: int = 0
     shards: int = 1
 
+    def warn(self, lines: Iterable[str]) -> None:
+        """Print one warning for each line, unless the person wants none."""
+        if not self.quiet:
+            warn(lines)
+
     @property
     def namespace_rule(self) -> "NamespaceRule":
         """The rule that gives a document its namespace."""
@@ -116,6 +123,14 @@ class Settings:
         return self.environment.planning_caller(self.identity, self.operator)
 
 
+def settings_outside_argocd(params: Mapping[str, Any]) -> Settings:
+    """The Settings of a command that the plugin of Argo CD may not run; raises InvalidInput there."""
+    if environment().is_plugin:
+        command = click.get_current_context().command_path
+        raise InvalidInput(f"the Argo CD plugin can only render: run `{command}` elsewhere")
+    return settings_of(params)
+
+
 def settings_of(params: Mapping[str, Any]) -> Settings:
     """The Settings of a command: its parameters, where it runs, and the operator's file."""
     sources = Sources()
@@ -125,11 +140,8 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     files.append(("snapshot", os.environ.get(OPTIONS["snapshot"].variable)))
     for name, path in (*files, *(("ca_file", file) for file in ca_files.values())):
         if context.is_plugin and path and not Path(path).is_absolute():
-            variable = OPTIONS[name].variable
-            raise InvalidInput(
-                f"{variable}: {path!r} must be an absolute path, because the repository may contain"
-                " such a file"
-            )
+            why = "because the repository may contain such a file"
+            raise InvalidInput(f"{OPTIONS[name].variable}: {path!r} must be an absolute path, {why}")
     operator = Operator()
     if path := params.get("operator_config"):
         from twgen.reading.documents import read_operator_file
@@ -137,8 +149,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         operator = read_operator_file(path, sources)
     if not params.get("quiet"):
         warn(mistyped_variables())
-        idle = given_options(MEASURING) if params.get("snapshot") else []
-        if idle:
+        if params.get("snapshot") and (idle := given_options(MEASURING)):
             verb = "has" if len(idle) == 1 else "have"
             warn([f"{', '.join(idle)} {verb} no effect with --snapshot: no server is read"])
     prometheus = params.get("prometheus") or ()
@@ -166,7 +177,7 @@ def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
     for name in INPUT[1:]:
         if params.get(name) and kind != HELM:
             setting = context.settings_of_application.get(OPTIONS[name].name)
-            place = setting.source if setting else OPTIONS[name].flags[0]
+            place = setting.source if setting else f"--{OPTIONS[name].name}"
             helm = "input Helm" if setting else "--input Helm"
             raise InvalidInput(f"{place} is for {helm}, but the input is {kind}")
     if kind == HELM and context.release and not params.get("release"):

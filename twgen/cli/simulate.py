@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_time
 from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
-from twgen.cli.output import counting, wants_colour, warn, width, write
+from twgen.cli.output import counting, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.model.timeline import Assumptions, Timeline, Traffic
@@ -82,10 +82,11 @@ def command(output: str, color: str, **params: Any) -> None:
     )
     specs = load_specs(settings, needs_worker=True)
     has_gate = any(worker.rollout.gate for worker in specs.workers)
-    if not (has_gate or settings.quiet or source("gate") is ParameterSource.DEFAULT):
-        warn(["no worker has a gate: --gate has no effect"])
-    if assumed.traffic and not settings.quiet and not any(map(measured_steps, specs.workers)):
-        warn(["no worker is measured by workflowFailures: --starts-per-hour and --failing have no effect"])
+    if not (has_gate or source("gate") is ParameterSource.DEFAULT):
+        settings.warn(["no worker has a gate: --gate has no effect"])
+    if assumed.traffic and not any(map(measured_steps, specs.workers)):
+        no_effect = "--starts-per-hour and --failing have no effect"
+        settings.warn([f"no worker is measured by workflowFailures: {no_effect}"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
     number = len(specs.workers)

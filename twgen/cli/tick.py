@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from twgen.cli.live import CommonPrometheus, Connections, Prometheus, Servers
+from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.options import Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.rolling import WorkerServers, sleep
@@ -59,24 +59,10 @@ _MISSED = 3
 
 @click.command(cls=Grouped)
 @options(
-    "all_namespaces",
-    "namespace",
-    "every",
-    "metrics",
-    "shards",
-    "shard",
-    "argocd_server",
-    "argocd_token_file",
-    "argocd_ca_file",
-    "timeout",
-    "via",
-    "ca_file",
-    "kubeconfig",
-    "context",
-    "only_listed_connections",
-    "prometheus",
-    "operator_config",
-    "quiet",
+    *("all_namespaces", "namespace", "every", "metrics", "shards", "shard"),
+    *("argocd_server", "argocd_token_file", "argocd_ca_file"),
+    *("timeout", "via", "ca_file", "kubeconfig", "context", "only_listed_connections", "prometheus"),
+    *("operator_config", "quiet"),
     all_namespaces="Check the workers of every namespace.",
     namespace="Check the workers of this namespace.",
     timeout="Time limit for each answer of a server (20s).",
@@ -104,9 +90,8 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     if settings.shards > 1 and params["shard"] is None:
         raise InvalidInput(f"--shards {settings.shards} needs --shard: the number of this tick, from 0")
     if settings.shard >= settings.shards:
-        raise InvalidInput(
-            f"--shard must be below --shards ({settings.shards}), since the first of them is 0"
-        )
+        shards = f"--shards ({settings.shards})"
+        raise InvalidInput(f"--shard must be below {shards}, since the first of them is 0")
     refreshes = _refreshes(settings, params)
     exposed = Exposed(Board(every or 0, links=settings.operator.links))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
@@ -116,9 +101,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
 
         async def work(opened: Connections) -> list[str]:
             checks = _Checks(servers, opened, refreshes, exposed, every)
-            if every is None:
-                return await checks.check()
-            return await _check_for_ever(checks)
+            return await (checks.check() if every is None else _check_for_ever(checks))
 
         if failures := servers.run((), work):
             raise StateUnavailable("; ".join(failures))
@@ -139,7 +122,7 @@ class _Checks(TickServers):
         self.servers, self.refreshes, self.exposed = servers, refreshes, exposed
         self.every, goes_on = every or 0, every is not None
         self.shard = Shard(settings.shard, settings.shards)
-        self.opened = replace(opened, prometheus=ProjectPrometheus(settings, refreshes))
+        self.opened = replace(opened, prometheus_of=ProjectPrometheus(settings, refreshes).of)
         """The connections of the next check."""
         self.rollouts: RolloutsByTick | None = None
         """The rollouts that this process carries out; None: it may carry out none."""
@@ -200,11 +183,8 @@ class _Checks(TickServers):
             for intent, spec in own
         ]
         self._look = self._looks.look() if self._looks else Look()
-        shown = [
-            overdue(status, clock())
-            for status in records.shown
-            if is_own.get(status.worker, self.shard.is_first)
-        ]
+        own_statuses = (it for it in records.shown if is_own.get(it.worker, self.shard.is_first))
+        shown = [overdue(status, clock()) for status in own_statuses]
         if not self.done:
             # a Temporal that answers slowly may make the first check long
             self.exposed.board.show(shown, clock())
@@ -321,12 +301,12 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
     return Refreshes(argocd, settings.timeout, _print)
 
 
-class ProjectPrometheus(Prometheus):
+class ProjectPrometheus:
     """The Prometheus servers that a worker's Argo CD project may use, and those of the options."""
 
     def __init__(self, settings: Settings, refreshes: Refreshes | None) -> None:
         self._settings, self._refreshes = settings, refreshes
-        self._by_project: dict[str, Prometheus] = {}
+        self._by_project: dict[str, CommonPrometheus] = {}
 
     def of(self, spec: WorkerSpec) -> "PrometheusServers":
         """The clients of the servers of the worker's project."""

@@ -10,7 +10,7 @@ import click
 
 from twgen.cli.inputs import all_problems, ledgers_without_spec, no_worker, parse
 from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
-from twgen.cli.output import say, warn, write
+from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem, counted
@@ -79,10 +79,9 @@ def command(output: str, **params: Any) -> None:
     validation = _validation(settings, documents, specs)
     count = len(validation.problems) + len(validation.refused) + len(validation.unreadable)
     is_missed = not (specs.workers or specs.manifests or count)
-    if not settings.quiet:
-        warn(problem_lines([*validation.deprecations, *validation.warnings]))
-        if is_missed and not settings.strict:
-            warn([no_worker(settings, specs)])
+    settings.warn(problem_lines([*validation.deprecations, *validation.warnings]))
+    if is_missed and not settings.strict:
+        settings.warn([no_worker(settings, specs)])
     _report(validation, settings, output, failed)
     without_schema = _without_schema(specs)
     if count:
@@ -111,15 +110,14 @@ def _validation(settings: Settings, documents: Documents, specs: Specs) -> Valid
     """The problems of the specs, each with its line."""
     sources = settings.sources
     warnings = [*specs.warnings, *_drivers_left_out(settings, specs)]
+    refused, doubted = (warnings, []) if settings.strict else ([], warnings)
     return Validation(
         files=tuple(dict.fromkeys(document.source for document in documents.documents)),
         unreadable=documents.unreadable,
         problems=located(all_problems(documents, specs, _problems_of_manifests(documents, specs)), sources),
-        warnings=located(
-            [*([] if settings.strict else warnings), *ledgers_without_spec(settings, specs)], sources
-        ),
+        warnings=located([*doubted, *ledgers_without_spec(settings, specs)], sources),
         deprecations=located(specs.deprecations, sources),
-        refused=located(warnings, sources) if settings.strict else (),
+        refused=located(refused, sources),
     )
 
 
@@ -194,6 +192,5 @@ def _summary(documents: Documents, specs: Specs) -> str:
     counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in kinds_found)
     counts[_MANIFEST], counts[_OTHER] = len(specs.manifests), counts[_OTHER] - len(specs.manifests)
     nouns = [noun for noun in dict.fromkeys((*_NOUNS.values(), _MANIFEST, _OTHER)) if counts[noun]]
-    return (
-        f"checked {counted(len(files), 'file')}: {', '.join(counted(counts[noun], noun) for noun in nouns)}"
-    )
+    found = ", ".join(counted(counts[noun], noun) for noun in nouns)
+    return f"checked {counted(len(files), 'file')}: {found}"

@@ -4,7 +4,7 @@ import click
 
 import twgen
 from twgen.cli.environment import COMPLETION
-from twgen.cli.option_forms import Choice
+from twgen.cli.option import Choice
 from twgen.cli.options import Grouped, output_option
 from twgen.cli.output import write
 
