@@ -5,12 +5,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from testing.forking import forker
-from testing.processes import ENVIRONMENT
 from tests.strategies import NOW
 from tests.terminal import twgen_on_terminal, without_colours
 from tools.fields import KINDS, fields_page
 from tools.monitoring import dashboard_text, prometheus_rule_text
+from tools.pictures import EXAMPLE, ROOT, output
 from tools.pictures import write as write_pictures
 from tools.plugin import actions_values_text, chart_values_text, plugin_text
 from tools.printed import json_page
@@ -37,8 +36,6 @@ from twgen.planning.diagnosis.findings import findings
 from twgen.reporting.diagnosis import diagnosis_lines
 from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[1]
-EXAMPLE = ROOT / "examples" / "three-versions"
 PLANS = {
     "… shop/payments  Waiting": ("plan", ".", "--snapshot", "before.yaml"),
     "→ shop/payments  Moving": (
@@ -57,7 +54,7 @@ def main() -> None:
     """Run the commands and put their output in its place."""
     for beginning, command in PLANS.items():
         replace(ROOT / "README.md", beginning, on_terminal(*command))
-    rendered = objects(output("render", ".", "--snapshot", "before.yaml"))
+    rendered = objects(output(EXAMPLE, "render", ".", "--snapshot", "before.yaml"))
     replace(ROOT / "docs" / "concepts.md", "Deployment ", rendered)
     page = ROOT / "docs" / "status.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
@@ -65,7 +62,7 @@ def main() -> None:
     replace(page, "… shop/payments  Waiting  Temporal", told)
     page = ROOT / "docs" / "simulate.md"
     replace(page, "✓ shop/payments  Settled", on_terminal("simulate", "."))
-    picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    picture = output(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "docs" / "commands.md").write_text(commands_page())
@@ -127,13 +124,6 @@ def rollbacks() -> list[str]:
             worker.write_text(worker.read_text().replace(":v3.0.0", f":{tag}"))
             told.append(on_terminal("plan", ".", "--snapshot", snapshot, folder=specs))
     return told
-
-
-def output(*command: str) -> str:
-    """What twgen prints in the folder of the example."""
-    ended = forker().run(command, EXAMPLE, ENVIRONMENT)
-    ended.check_returncode()
-    return ended.stdout
 
 
 def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:

@@ -95,17 +95,10 @@ KINDS = {
         "Settings of a worker and its rollout that the controller does not have. Every field is optional.",
         _POLICY,
         "[Policies](policies.md) and [Measured ramps](measured-ramps.md) show more examples.",
-        tuple(
-            f"spec.{name}"
-            for name in (
-                *("environment", "history", "missingTemplate", "ownerReferences", "controlPlaneSecretRef"),
-                *(
-                    "serviceAccountName",
-                    "deploymentLabels",
-                    "deploymentAnnotations",
-                    "ignoreMissingTaskQueues",
-                ),
-            )
+        (
+            *("spec.environment", "spec.history", "spec.missingTemplate", "spec.ownerReferences"),
+            *("spec.controlPlaneSecretRef", "spec.serviceAccountName", "spec.deploymentLabels"),
+            *("spec.deploymentAnnotations", "spec.ignoreMissingTaskQueues"),
         ),
     ),
     "operatorconfig": _Kind(

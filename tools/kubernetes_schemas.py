@@ -76,18 +76,9 @@ def manifests() -> dict[str, Any]:
     found = definitions("ObjectMeta", *_OF_SPECS.values(), *(kind for _, kind in _WHOLE), of_manifests=True)
     kinds = {_name(api_version, kind): found.pop(kind) for api_version, kind in _WHOLE}
     for (api_version, kind), struct in _OF_SPECS.items():
-        text, metadata, spec = (
-            {"type": "string"},
-            {"$ref": "#/$defs/ObjectMeta"},
-            {"$ref": f"#/$defs/{struct}"},
-        )
-        fields = {
-            "apiVersion": text,
-            "kind": text,
-            "metadata": metadata,
-            "spec": spec,
-            "status": SCALARS["object"],
-        }
+        text, metadata = SCALARS["string"], {"$ref": "#/$defs/ObjectMeta"}
+        fields = {"apiVersion": text, "kind": text, "metadata": metadata}
+        fields |= {"spec": {"$ref": f"#/$defs/{struct}"}, "status": SCALARS["object"]}
         needed = {"required": ["spec"]} if "required" in found[struct] else {}
         kinds[_name(api_version, kind)] = _closed(fields) | needed
     return {

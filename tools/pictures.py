@@ -88,8 +88,8 @@ def write() -> None:
 
 def drawings() -> Mapping[str, str]:
     """The pictures that are text, by file name."""
-    simulated = _output(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
-    rendered = _output(
+    simulated = output(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    rendered = output(
         *(EXAMPLE, "render", ".", "--snapshot", "snapshot.yaml", "--operator-config", "operator.yaml"),
     )
     snapshot = (EXAMPLE / "snapshot.yaml").read_text()
@@ -105,7 +105,7 @@ def drawings() -> Mapping[str, str]:
 def dashboard() -> str:
     """The page of five workers, each at another point of its rollout."""
     operator = str(EXAMPLE / "operator.yaml")
-    return _output(
+    return output(
         *(FLEET, "status", "workers.yaml", "--snapshot", "snapshot.yaml", "--operator-config", operator),
         *("-o", "html"),
     )
@@ -138,7 +138,8 @@ def _photograph(page: str) -> None:
             (PICTURES / f"dashboard-{theme}.webp").write_bytes(b64decode(taken["data"]))
 
 
-def _output(folder: Path, *command: str) -> str:
+def output(folder: Path, *command: str) -> str:
+    """What twgen prints in a folder."""
     ended = forker().run(command, folder, ENVIRONMENT)
     ended.check_returncode()
     return ended.stdout

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -52,35 +51,25 @@ class Printed(NamedTuple):
     command: str
     about: str
     schema: str
-    shown: Mapping[str, Any]
-    """The fields of the example; an ellipsis: the whole value, and of a list with fields its first item."""
-    fields: tuple[str, ...]
+    shown: str
+    """The fields of the example, as GraphQL selects them; of a list with fields, its first item."""
+    fields: str
     """The fields that most programs read."""
     task: str
     jq: str
     """The command that does it."""
 
 
-_OF_WORKER = {"worker": ..., "targetBuildID": ..., "phase": ...}
 DOCUMENTS = (
     Printed(
         "Plan",
         "twgen plan . -o json",
         "The next change to the traffic and to each version.",
         "plan",
-        {
-            "kind": ...,
-            "workers": {
-                **_OF_WORKER,
-                "routing": {"action": ..., "buildID": ..., "percentage": ..., "reason": ..., "because": ...},
-                "versions": {"buildID": ..., "status": ..., "action": ..., "reason": ..., "because": ...},
-                "warnings": ...,
-            },
-        },
-        (
-            *("workers[].phase", "workers[].routing.action", "workers[].routing.reason"),
-            *("workers[].routing.dueAt", "workers[].versions[].action", "workers[].warnings"),
-        ),
+        "kind workers { worker targetBuildID phase routing { action buildID percentage reason because }"
+        " versions { buildID status action reason because } warnings }",
+        "workers[].phase workers[].routing.action workers[].routing.reason workers[].routing.dueAt"
+        " workers[].versions[].action workers[].warnings",
         "To list the versions whose Deployments will be scaled down or removed",
         "twgen plan . -o json | jq -r '.workers[].versions[]"
         ' | select(.action == "ScaleDown" or .action == "Drop") | .buildID\'',
@@ -90,26 +79,11 @@ DOCUMENTS = (
         "twgen status . -o json",
         "The state of each worker and its versions. `twgen rollout . -o json` prints one for each change.",
         "status",
-        {
-            "kind": ...,
-            "workers": {
-                **_OF_WORKER,
-                "reason": ...,
-                "next": ...,
-                "versions": {
-                    "buildID": ...,
-                    "status": ...,
-                    "percentage": ...,
-                    "openWorkflows": ...,
-                    "pods": ...,
-                },
-            },
-        },
-        (
-            *("workers[].phase", "workers[].reason", "workers[].because", "workers[].waitsUntil"),
-            *("workers[].versions[].status", "workers[].versions[].percentage"),
-            *("workers[].versions[].openWorkflows", "workers[].unserved"),
-        ),
+        "kind workers { worker targetBuildID phase reason next versions { buildID status percentage"
+        " openWorkflows pods } }",
+        "workers[].phase workers[].reason workers[].because workers[].waitsUntil"
+        " workers[].versions[].status workers[].versions[].percentage workers[].versions[].openWorkflows"
+        " workers[].unserved",
         "To list the versions that drain",
         "twgen status . -o json | jq -r '.workers[].versions[] | select(.status == \"Draining\") | .buildID'",
     ),
@@ -118,19 +92,9 @@ DOCUMENTS = (
         "twgen simulate . -o json",
         "A simulated rollout. All times are in seconds after its beginning.",
         "timeline",
-        {
-            "kind": ...,
-            "workers": {
-                "worker": ...,
-                "outcome": ...,
-                "ends": ...,
-                "events": {"at": ..., "event": ..., "buildID": ..., "says": ...},
-            },
-        },
-        (
-            *("workers[].outcome", "workers[].ends", "workers[].mostReplicas", "workers[].events[].says"),
-            "workers[].events[].percentage",
-        ),
+        "kind workers { worker outcome ends events { at event buildID says } }",
+        "workers[].outcome workers[].ends workers[].mostReplicas workers[].events[].says"
+        " workers[].events[].percentage",
         "To see how many hours a rollout takes",
         "twgen simulate . -o json | jq '.workers[] | {worker, hours: (.ends / 3600)}'",
     ),
@@ -139,8 +103,8 @@ DOCUMENTS = (
         "twgen validate . -o json",
         "All problems of all files.",
         "validation",
-        {"kind": ..., "problems": ..., "warnings": ...},
-        ("problems[].file", "problems[].line", "problems[].path", "problems[].message", "deprecations"),
+        "kind problems warnings",
+        "problems[].file problems[].line problems[].path problems[].message deprecations",
         "To print the problems in the form that editors and CI understand",
         "twgen validate . -o json | jq -r '.problems[] | \"\\(.file):\\(.line): \\(.message)\"'",
     ),
@@ -149,29 +113,10 @@ DOCUMENTS = (
         "twgen drain . -o json",
         "The workflows that hold old versions.",
         "drainreport",
-        {
-            "kind": ...,
-            "workers": {
-                "worker": ...,
-                "versions": {
-                    "buildID": ...,
-                    "status": ...,
-                    "workflows": ...,
-                    "groups": ...,
-                    "failing": ...,
-                    "replicas": ...,
-                    "drainedWithinSeconds": ...,
-                },
-            },
-        },
-        (
-            *(
-                "workers[].versions[].workflows",
-                "workers[].versions[].groups",
-                "workers[].versions[].oldestSeconds",
-            ),
-            *("workers[].versions[].replicas", "workers[].versions[].drainedWithinSeconds", "unread"),
-        ),
+        "kind workers { worker versions { buildID status workflows groups failing replicas"
+        " drainedWithinSeconds } }",
+        "workers[].versions[].workflows workers[].versions[].groups workers[].versions[].oldestSeconds"
+        " workers[].versions[].replicas workers[].versions[].drainedWithinSeconds unread",
         "To count the workflows that hold each version",
         "twgen drain . -o json | jq -r '.workers[].versions[] | \"\\(.buildID) \\(.workflows)\"'",
     ),
@@ -180,8 +125,8 @@ DOCUMENTS = (
         "twgen doctor -o json",
         "The findings of the doctor.",
         "diagnosis",
-        {"kind": ..., "findings": ...},
-        ("findings[].severity", "findings[].about", "findings[].says", "findings[].remedy", "notChecked"),
+        "kind findings",
+        "findings[].severity findings[].about findings[].says findings[].remedy notChecked",
         "To print the fix of each problem",
         "twgen doctor -o json | jq -r '.findings[]"
         ' | select(.severity == "Problem") | "\\(.about): \\(.remedy)"\'',
@@ -191,23 +136,11 @@ DOCUMENTS = (
         "twgen snapshot . -o json",
         "The state of Temporal and Kubernetes, for `--snapshot`. Without `-o json` it is YAML.",
         "snapshot",
-        {
-            "kind": ...,
-            "takenAt": ...,
-            "workers": {
-                "name": ...,
-                "temporal": {
-                    "serverVersion": ...,
-                    "routing": {"current": ..., "ramping": {"buildID": ..., "percentage": ...}},
-                    "versions": {"buildID": ..., "status": ..., "createdAt": ...},
-                },
-            },
-        },
-        (
-            *("workers[].name", "workers[].temporal.routing.current", "workers[].temporal.routing.ramping"),
-            *("workers[].temporal.versions[].status", "workers[].temporal.versions[].openWorkflows"),
-            "workers[].deployments",
-        ),
+        "kind takenAt workers { name temporal { serverVersion routing { current ramping { buildID"
+        " percentage } } versions { buildID status createdAt } } }",
+        "workers[].name workers[].temporal.routing.current workers[].temporal.routing.ramping"
+        " workers[].temporal.versions[].status workers[].temporal.versions[].openWorkflows"
+        " workers[].deployments",
         "To print the current version of each worker",
         "twgen snapshot . -o json | jq -r '.workers[] | \"\\(.name) \\(.temporal.routing.current.buildID)\"'",
     ),
@@ -216,16 +149,8 @@ DOCUMENTS = (
         "cat twgen.lock/shop.payments.yaml",
         "The versions that `twgen lock` recorded. It is YAML with one version a line, each of them JSON.",
         "ledger",
-        {
-            "kind": ...,
-            "versions": {
-                "worker": ...,
-                "buildID": ...,
-                "recordedAt": ...,
-                "deployment": {"metadata": {"name": ..., "namespace": ...}},
-            },
-        },
-        ("versions[].worker", "versions[].buildID", "versions[].recordedAt", "versions[].deployment"),
+        "kind versions { worker buildID recordedAt deployment { metadata { name namespace } } }",
+        "versions[].worker versions[].buildID versions[].recordedAt versions[].deployment",
         "To list the recorded versions",
         "sed -n 's/^- //p' twgen.lock/*.yaml | jq -r .buildID",
     ),
@@ -276,10 +201,10 @@ def _of_misspelt_specs() -> Any:
 
 
 def _section(document: Printed, made: Any) -> str:
-    example = _compact(_excerpt(made, document.shown), "")
+    example = _compact(_excerpt(made, _selected(document.shown)), "")
     schema = json.loads((SCHEMAS / f"{document.schema}.json").read_text())
     rows = "".join(
-        f"| `{path}` | {first_sentences(_description(schema, path))} |\n" for path in document.fields
+        f"| `{path}` | {first_sentences(_description(schema, path))} |\n" for path in document.fields.split()
     )
     return (
         f"## {document.title}\n\n{document.about}\n\n```\n{document.command}\n```\n\n"
@@ -287,6 +212,21 @@ def _section(document: Printed, made: Any) -> str:
         f"| field | meaning |\n| --- | --- |\n{rows}\n{document.task}:\n\n```\n{document.jq}\n```\n\n"
         f"All fields: [schema of {document.title}](../schemas/{document.schema}.json).\n"
     )
+
+
+def _selected(fields: str) -> dict[str, Any]:
+    """The tree of `kind workers { worker phase }`, with an ellipsis for each whole value."""
+    selected: dict[str, Any] = {}
+    above, name = [], ""
+    for word in fields.split():
+        if word == "{":
+            above.append(selected)
+            selected[name] = selected = {}
+        elif word == "}":
+            selected = above.pop()
+        else:
+            name, selected[word] = word, ...
+    return selected
 
 
 def _excerpt(value: Any, shown: Any) -> Any:

@@ -21,6 +21,7 @@ from twgen.versioning.names import CONTROLLER_API, WHEN
 _NULL = {"type": "null"}
 _NOT_NULL = {"not": _NULL}
 _WRITTEN = {"type": "string", "minLength": 1}
+_OF_ANY_KIND = {"required": ["objectRef"]}
 _POD_TEMPLATE = "podtemplate.json"
 
 
@@ -36,6 +37,11 @@ def _not_both(*names: str) -> Schema:
     return {"not": {"allOf": [*map(_there, names)]}}
 
 
+def _with(name: str, schema: Schema) -> Schema:
+    """A mapping that has a field, which fits a schema."""
+    return {"required": [name], "properties": {name: schema}}
+
+
 def _when(name: str, condition: Schema, then: Schema, *, otherwise: Schema | None = None) -> Schema:
     """A rule for a mapping whose field fits a condition. An absent field does not."""
     rule = {"if": {"properties": {name: condition}, "required": [name]}, "then": then}
@@ -46,36 +52,27 @@ _NO_MESSAGES = [*(encoding for encoding in Encoding if not encoding.is_message),
 _RULES: dict[Any, Schema] = {
     Connection: _not_both("mutualTLSSecretRef", "apiKeySecretRef"),
     WorkflowFailures: _exactly_one("maxRatio", "notAbove"),
-    PrometheusQuery: {
-        "required": ["thresholdRange"],
-        "properties": {
-            "thresholdRange": {
-                "type": "object",
-                "anyOf": [
-                    {"required": [name], "properties": {name: {"type": "number"}}} for name in ("min", "max")
-                ],
-            }
-        },
-    },
+    PrometheusQuery: _with(
+        "thresholdRange",
+        {"type": "object", "anyOf": [_with(name, {"type": "number"}) for name in ("min", "max")]},
+    ),
     DrainingEntry: {
         "allOf": [
             _when(
                 "action",
                 {"const": BatchAction.SIGNAL},
-                {"required": ["signalName"], "properties": {"signalName": _WRITTEN}},
+                _with("signalName", _WRITTEN),
                 otherwise={"properties": {"signalName": _NULL, "signalInput": _NULL}},
             ),
             _when(
                 "action",
                 {"enum": [BatchAction.CANCEL, BatchAction.TERMINATE]},
-                {"required": ["allowTermination"], "properties": {"allowTermination": {"const": True}}},
+                _with("allowTermination", {"const": True}),
             ),
         ]
     },
     Rollout: _when(
-        "strategy",
-        {"const": Strategy.PROGRESSIVE},
-        {"required": ["steps"], "properties": {"steps": {"type": "array", "minItems": 1}}},
+        "strategy", {"const": Strategy.PROGRESSIVE}, _with("steps", {"type": "array", "minItems": 1})
     ),
     Gate: {
         **_not_both("input", "inputFrom"),
@@ -83,13 +80,9 @@ _RULES: dict[Any, Schema] = {
             _when(
                 "encoding",
                 {"enum": [encoding for encoding in Encoding if encoding.is_binary]},
-                {"required": ["inputFrom"], "properties": {"inputFrom": {"type": "object"}}},
+                _with("inputFrom", {"type": "object"}),
             ),
-            _when(
-                "encoding",
-                {"const": Encoding.BINARY_MESSAGE},
-                {"required": ["messageType"], "properties": {"messageType": _WRITTEN}},
-            ),
+            _when("encoding", {"const": Encoding.BINARY_MESSAGE}, _with("messageType", _WRITTEN)),
             {
                 "if": {"properties": {"encoding": {"enum": _NO_MESSAGES}}},
                 "then": {"properties": {"messageType": {"enum": ["", None]}}},
@@ -100,29 +93,14 @@ _RULES: dict[Any, Schema] = {
         "allOf": [
             {
                 "anyOf": [
-                    {
-                        "required": ["connectionRef"],
-                        "properties": {
-                            "connectionRef": {
-                                "anyOf": [
-                                    {"required": ["name"], "properties": {"name": _WRITTEN}},
-                                    {"required": ["objectRef"]},
-                                ]
-                            }
-                        },
-                    }
+                    _with("connectionRef", {"anyOf": [_with("name", _WRITTEN), {"required": ["objectRef"]}]})
                 ]
             }
         ]
     },
     WorkerFields: {
         "allOf": [
-            {
-                "anyOf": [
-                    _there("template"),
-                    {"required": ["deployment"], "properties": {"deployment": _there("template")}},
-                ]
-            },
+            {"anyOf": [_there("template"), _with("deployment", _there("template"))]},
             {
                 "not": {
                     "properties": {"deployment": {"type": "object"}, "template": _NOT_NULL},

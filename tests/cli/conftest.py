@@ -2,7 +2,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,20 @@ def story(tmp_path: Path) -> Path:
         (tmp_path / "specs" / f"{document['kind'].lower()}.json").write_text(json.dumps(document))
     (tmp_path / "snapshot.json").write_text(json.dumps(case["snapshot"]).replace('"twc"', '"twgen/twc"'))
     return tmp_path
+
+
+@contextmanager
+def edited(file: Path) -> Iterator[Any]:
+    """The document in a file, which is written with the changes."""
+    document = json.loads(file.read_text())
+    yield document
+    file.write_text(json.dumps(document))
+
+
+def write_operator(story: Path, **fields: Any) -> None:
+    """Write `operator.json` into the folder of a story."""
+    head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+    (story / "operator.json").write_text(json.dumps(head | fields))
 
 
 def write_policy(story: Path, **spec: Any) -> None:

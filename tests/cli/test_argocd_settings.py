@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testing.processes import ENVIRONMENT
-from tests.cli.conftest import Ended, Run
+from tests.cli.conftest import Ended, Run, edited
 
 RENDER = ("render", "specs", "--snapshot", "snapshot.json")
 IDENTITY = "twgen.io/identity"
@@ -91,19 +91,10 @@ def test_parameter_of_the_application_goes_before_its_variable_and_the_operators
     assert identities(run(*asked, env=both)) == {"twgen/c"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "snapshot",
-        "now",
-        "timeout",
-        "allow-unlisted-connections",
-        "via",
-        "operator-config",
-        "kubeconfig",
-        "no-hooks",
-    ],
-)
+OF_OPERATOR = "snapshot now timeout allow-unlisted-connections via operator-config kubeconfig no-hooks"
+
+
+@pytest.mark.parametrize("name", OF_OPERATOR.split())
 def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator: Path, name: str) -> None:
     variable = f"TWGEN_{name.replace('-', '_').upper()}"
     said = (f"'{name}' is for the operator", variable)
@@ -119,6 +110,7 @@ def test_rollout_that_would_be_left_out_is_refused_from_the_operator_too(run: Ru
 
 
 WRITTEN = 'as {"name": "strict", "string": "true"}'
+NO_TEXT = f"plugin parameter 'strict' is not a single text: write it {WRITTEN}"
 OWN = "an application may set identity, input, quiet, release, strict, valueFiles, values"
 
 
@@ -170,22 +162,10 @@ def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hol
             [parameter("strikt", "true")],
             f"plugin parameter 'strikt': no such setting; did you mean strict? {OWN}",
         ),
-        (
-            [{"name": "strict", "array": ["a"]}],
-            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
-        ),
-        (
-            [{"name": "strict", "map": {"a": "b"}}],
-            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
-        ),
-        (
-            [{"name": "strict", "string": "true", "array": ["false"]}],
-            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
-        ),
-        (
-            [{"name": "strict", "string": True}],
-            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
-        ),
+        ([{"name": "strict", "array": ["a"]}], NO_TEXT),
+        ([{"name": "strict", "map": {"a": "b"}}], NO_TEXT),
+        ([{"name": "strict", "string": "true", "array": ["false"]}], NO_TEXT),
+        ([{"name": "strict", "string": True}], NO_TEXT),
         (
             [{"name": "values", "map": {"replicas": "3"}}],
             (
@@ -193,7 +173,7 @@ def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hol
                 ' write it as {"name": "values", "string": "replicas: 3"}'
             ),
         ),
-        ([{"name": "strict"}], f"plugin parameter 'strict' is not a single text: write it {WRITTEN}"),
+        ([{"name": "strict"}], NO_TEXT),
         (
             [parameter("strict", "true"), parameter("strict", "false")],
             "plugin parameter 'strict' is given twice: remove one",
@@ -223,10 +203,8 @@ def test_parameters_that_are_no_json_list_are_told(run: Run, operator: Path, tex
 @pytest.fixture
 def doubtful(story: Path) -> Path:
     """A story whose connection has a field that is none, which is a warning."""
-    connection = story / "specs" / "connection.json"
-    document = json.loads(connection.read_text())
-    document["spec"]["colour"] = "red"
-    connection.write_text(json.dumps(document))
+    with edited(story / "specs" / "connection.json") as document:
+        document["spec"]["colour"] = "red"
     return story
 
 
@@ -270,12 +248,11 @@ def test_mistake_of_the_operator_is_told_with_file_and_path(run: Run, operator: 
 
 
 def test_deployment_of_another_application_is_refused_with_5(run: Run, story: Path, operator: Path) -> None:
-    snapshot = json.loads((story / "snapshot.json").read_text())
-    for worker in snapshot["workers"]:
-        for deployment in worker["deployments"]:
-            tracking = {"argocd.argoproj.io/tracking-id": "other:apps/Deployment:default/x"}
-            deployment["metadata"].setdefault("annotations", {}).update(tracking)
-    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    with edited(story / "snapshot.json") as snapshot:
+        for worker in snapshot["workers"]:
+            for deployment in worker["deployments"]:
+                tracking = {"argocd.argoproj.io/tracking-id": "other:apps/Deployment:default/x"}
+                deployment["metadata"].setdefault("annotations", {}).update(tracking)
     ended = run(*RENDER, env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (5, "")
     assert "tracked by Argo CD application other" in ended.stderr
@@ -284,12 +261,11 @@ def test_deployment_of_another_application_is_refused_with_5(run: Run, story: Pa
 def test_deployments_that_the_controller_still_owns_are_refused_with_5_and_told_at_a_terminal(
     run: Run, story: Path, operator: Path
 ) -> None:
-    snapshot = json.loads((story / "snapshot.json").read_text())
-    for worker in snapshot["workers"]:
-        for deployment in worker["deployments"]:
-            owner = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerDeployment", "name": worker["name"]}
-            deployment["metadata"]["ownerReferences"] = [owner]
-    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    with edited(story / "snapshot.json") as snapshot:
+        for worker in snapshot["workers"]:
+            for deployment in worker["deployments"]:
+                owner = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerDeployment"}
+                deployment["metadata"]["ownerReferences"] = [owner | {"name": worker["name"]}]
     ended = run(*RENDER, env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (5, "")
     assert "if it is deleted or pruned, Kubernetes deletes them with all pods" in ended.stderr
@@ -338,22 +314,12 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     assert "the-key" not in ended.stderr
 
 
-@pytest.mark.parametrize("variable", ["TWGEN_OPERATOR_CONFIG", "TWGEN_KUBECONFIG", "TWGEN_SNAPSHOT"])
+@pytest.mark.parametrize("variable", ["OPERATOR_CONFIG", "KUBECONFIG", "SNAPSHOT", "CA_FILE"])
 def test_repository_gives_no_file_of_the_operator(run: Run, operator: Path, variable: str) -> None:
-    ended = run(*RENDER, env=plugin(operator) | {variable: operator.name})
-    refused(
-        ended,
-        f"{variable}: 'operator.json' must be an absolute path, because the repository may"
-        " contain such a file",
-    )
-
-
-def test_repository_gives_no_file_of_certificates(run: Run, operator: Path) -> None:
-    ended = run(*RENDER, env=plugin(operator) | {"TWGEN_CA_FILE": "authority=ca.crt"})
-    refused(
-        ended,
-        "TWGEN_CA_FILE: 'ca.crt' must be an absolute path, because the repository may contain such a file",
-    )
+    given = f"authority={operator.name}" if variable == "CA_FILE" else operator.name
+    ended = run(*RENDER, env=plugin(operator) | {f"TWGEN_{variable}": given})
+    why = "must be an absolute path, because the repository may contain such a file"
+    refused(ended, f"TWGEN_{variable}: 'operator.json' {why}")
 
 
 def test_repository_does_not_choose_whom_a_profile_trusts(run: Run, story: Path, operator: Path) -> None:
@@ -371,12 +337,11 @@ def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(
     run: Run, story: Path, operator: Path
 ) -> None:
     target = json.loads(run("plan", *RENDER[1:], "-o", "json").stdout)["workers"][0]["targetBuildID"]
-    snapshot = json.loads((story / "snapshot.json").read_text())
-    for deployment in snapshot["workers"][0]["deployments"]:
-        if deployment["metadata"]["labels"]["temporal.io/build-id"] == target:
-            annotations = deployment["spec"]["template"].setdefault("metadata", {})
-            annotations["annotations"] = {"temporal.io/pod-template-spec-hash": "another"}
-    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    with edited(story / "snapshot.json") as snapshot:
+        for deployment in snapshot["workers"][0]["deployments"]:
+            if deployment["metadata"]["labels"]["temporal.io/build-id"] == target:
+                annotations = deployment["spec"]["template"].setdefault("metadata", {})
+                annotations["annotations"] = {"temporal.io/pod-template-spec-hash": "another"}
     told = f"default/helloworld: {target} is already the build ID of another pod template"
     in_argocd = run(*RENDER, env=plugin(operator))
     refused(in_argocd, "1 problem found")
@@ -390,10 +355,8 @@ def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(
 def test_address_of_each_pod_itself_is_warned_of_in_argocd(
     run: Run, story: Path, operator: Path, host: str
 ) -> None:
-    file = story / "specs" / "connection.json"
-    connection = json.loads(file.read_text())
-    connection["spec"]["hostPort"] = f"{host}:7233"
-    file.write_text(json.dumps(connection))
+    with edited(story / "specs" / "connection.json") as connection:
+        connection["spec"]["hostPort"] = f"{host}:7233"
     told = (
         f"spec.hostPort: {host.lower().strip('[]')} is the pod itself: write the address of"
         " Temporal, unless a proxy runs in the pods"

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.cli.conftest import TWGEN, Run
+from tests.cli.conftest import TWGEN, Run, edited
 
 RENDER = ("render", "specs", "--snapshot", "snapshot.json")
 
@@ -75,9 +75,8 @@ def test_unknown_command(run: Run) -> None:
 
 
 def test_template_that_is_a_list(run: Run, story: Path) -> None:
-    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
-    worker["spec"]["template"] = []
-    (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
+    with edited(story / "specs" / "workerdeployment.json") as worker:
+        worker["spec"]["template"] = []
     refused(run(*RENDER), 2, "spec.template: must be a mapping, not a list")
 
 

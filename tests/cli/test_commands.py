@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import ENVIRONMENT
-from tests.cli.conftest import TWGEN, Run, write_policy
+from tests.cli.conftest import TWGEN, Run, edited, write_operator, write_policy
 from twgen.yaml.reader import read_documents
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z")
@@ -81,8 +81,7 @@ def test_identity_of_the_option_wins_and_has_the_prefix_of_that_of_a_policy(run:
 
 @pytest.mark.usefixtures("story")
 def test_no_hooks_leaves_the_rollout_objects_out(run: Run, story: Path) -> None:
-    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "rollout": {"image": "twgen"}}
-    (story / "operator.json").write_text(json.dumps(operator))
+    write_operator(story, rollout={"image": "twgen"})
     options = (*WORLD, "--operator-config", "operator.json", "--identity", "me")
     assert "kind: Job" in run("render", "specs", *options).stdout
     without = run("render", "specs", *options, "--no-hooks").stdout
@@ -91,8 +90,7 @@ def test_no_hooks_leaves_the_rollout_objects_out(run: Run, story: Path) -> None:
 
 @pytest.mark.usefixtures("story")
 def test_rollout_in_the_cluster_needs_to_be_told_as_whom(run: Run, story: Path) -> None:
-    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "rollout": {"image": "twgen"}}
-    (story / "operator.json").write_text(json.dumps(operator))
+    write_operator(story, rollout={"image": "twgen"})
     ended = run("render", "specs", *WORLD, "--operator-config", "operator.json")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "needs a manager identity" in ended.stderr
@@ -113,10 +111,9 @@ def test_misspelt_field_of_a_policy_is_refused_and_widens_nothing(run: Run, stor
 
 
 def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) -> None:
-    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
-    worker["kind"] = "TemporalWorker"
-    worker["spec"]["nonsense"] = 1
-    (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
+    with edited(story / "specs" / "workerdeployment.json") as worker:
+        worker["kind"] = "TemporalWorker"
+        worker["spec"]["nonsense"] = 1
     ended = run("render", "specs", *WORLD)
     assert ended.returncode == 0
     assert ended.stderr.splitlines() == [
@@ -131,13 +128,12 @@ def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) 
 
 def test_version_that_the_cluster_lost_comes_back_from_the_ledger(run: Run, story: Path) -> None:
     run("lock", "specs")
-    snapshot = json.loads((story / "snapshot.json").read_text())
-    target = snapshot["workers"][0]["temporal"]["versions"][0]["buildID"]
-    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
-    worker["spec"]["template"]["spec"]["containers"][0]["image"] = "reg.example.com/team/hello:v2"
-    (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
-    snapshot["workers"][0]["deployments"] = []
-    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    with edited(story / "snapshot.json") as snapshot:
+        target = snapshot["workers"][0]["temporal"]["versions"][0]["buildID"]
+        worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
+        worker["spec"]["template"]["spec"]["containers"][0]["image"] = "reg.example.com/team/hello:v2"
+        (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
+        snapshot["workers"][0]["deployments"] = []
     labels = [item["metadata"]["labels"] for item in read_documents(run("render", "specs", *WORLD).stdout)]
     assert target in [label["temporal.io/build-id"] for label in labels]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import ENVIRONMENT, eventually
-from tests.cli.conftest import TWGEN, Run
+from tests.cli.conftest import TWGEN, Run, edited
 from twgen.yaml.reader import read_documents
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
@@ -151,9 +151,8 @@ def test_render_that_waits_for_silent_servers_ends_with_the_object(
 def test_render_that_waits_for_git_ends_with_the_object_and_ends_git(
     story: Path, number: signal.Signals
 ) -> None:
-    world = json.loads((story / "snapshot.json").read_text())
-    world["workers"][0]["deployments"] = []  # only Git may still have them
-    (story / "snapshot.json").write_text(json.dumps(world))
+    with edited(story / "snapshot.json") as world:
+        world["workers"][0]["deployments"] = []  # only Git may still have them
     (story / ".git").mkdir()
     (story / "bin").mkdir()
     slow = story / "bin" / "git"

@@ -1,13 +1,12 @@
 """At a terminal, options say all there is to say."""
 
-import json
 import os
 from pathlib import Path
 
 import click
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, write_operator
 from twgen.cli.environment import Terminal, usual_kubeconfig
 from twgen.cli.main import twgen
 from twgen.cli.rollout import command as rollout
@@ -37,9 +36,7 @@ def test_port_forward_of_an_address_that_nobody_has_is_warned_of(run: Run, story
 
 @pytest.mark.parametrize("command", ["render", "plan", "status", "validate", "lock", "simulate"])
 def test_operators_configuration_is_read_outside_of_argocd_too(run: Run, story: Path, command: str) -> None:
-    (story / "operator.json").write_text(
-        json.dumps({"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "instanse": "a"})
-    )
+    write_operator(story, instanse="a")
     ended = run(command, "specs", "--operator-config", "operator.json")
     assert ended.returncode == 2
     assert "operator.json:1: instanse: no such field" in ended.stderr

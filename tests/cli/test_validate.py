@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, write_policy
+from tests.cli.conftest import Run, edited, write_operator, write_policy
 from tests.json_schemas import schema_problems
 from tests.specs.test_imports import deployment
 from twgen.model.problem import Document
@@ -40,13 +40,12 @@ def test_success_says_what_was_checked(run: Run, story: Path) -> None:
 def test_required_field_that_is_mistyped_is_one_problem(
     run: Run, story: Path, file: str, path: tuple[str | int, ...], written: str
 ) -> None:
-    document = json.loads((story / "specs" / file).read_text())
-    *above, name = path
-    place = document
-    for step in above:
-        place = place[step]
-    place[written] = place.pop(name)
-    (story / "specs" / file).write_text(json.dumps(document))
+    with edited(story / "specs" / file) as document:
+        *above, name = path
+        place = document
+        for step in above:
+            place = place[step]
+        place[written] = place.pop(name)
     ended = run("validate", "specs")
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "twgen: 1 problem found"), ended.stdout
     assert f"{written}: " in ended.stdout
@@ -76,8 +75,7 @@ def test_patch_next_to_a_kustomization_need_not_be_whole(run: Run, story: Path) 
 
 def test_attached_kind_is_refused_if_a_document_says_that_it_is_cluster_scoped(run: Run, story: Path) -> None:
     kind = {"group": "shop.example.com", "kind": "Rule"}
-    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "attached": {"kinds": [kind]}}
-    (story / "operator.json").write_text(json.dumps(operator))
+    write_operator(story, attached={"kinds": [kind]})
     worker = json.loads((story / "specs" / "workerdeployment.json").read_text())["metadata"]
     attached = {
         "apiVersion": "temporal.io/v1alpha1",
@@ -129,11 +127,9 @@ def test_success_counts_the_warnings(run: Run, story: Path) -> None:
 
 
 def test_validation_in_json_fits_its_schema(run: Run, story: Path) -> None:
-    path = story / "specs" / "workerdeployment.json"
-    worker = json.loads(path.read_text())
-    worker["kind"] = "TemporalWorker"
-    worker["spec"] |= {"replica": 1, "minReadySeconds": "1"}
-    path.write_text(json.dumps(worker))
+    with edited(story / "specs" / "workerdeployment.json") as worker:
+        worker["kind"] = "TemporalWorker"
+        worker["spec"] |= {"replica": 1, "minReadySeconds": "1"}
     (story / "specs" / "broken.yaml").write_text("a: [")
     (story / "specs" / "values.yaml").write_text("a: 1")
     document = json.loads(run("validate", "specs", "-o", "json").stdout)
@@ -237,10 +233,8 @@ def test_what_is_in_a_file_that_cannot_be_read_is_not_told_to_be_missing(
 
 
 def test_field_that_stands_beside_its_spec_is_one_problem(run: Run, story: Path) -> None:
-    path = story / "specs" / "workerdeployment.json"
-    worker = json.loads(path.read_text())
-    worker["template"] = worker["spec"].pop("template")
-    path.write_text(json.dumps(worker))
+    with edited(story / "specs" / "workerdeployment.json") as worker:
+        worker["template"] = worker["spec"].pop("template")
     ended = run("validate", "specs")
     assert ended.stdout.endswith(": template: no such field; the fields of this kind belong in spec\n")
     assert ended.stderr == "twgen: 1 problem found\n"
@@ -262,10 +256,8 @@ def test_field_of_a_later_controller_is_one_problem_that_says_what_to_write(
 
 
 def test_end_of_a_required_field_is_one_problem(run: Run, story: Path) -> None:
-    path = story / "specs" / "workerdeployment.json"
-    worker = json.loads(path.read_text())
-    worker["spec"]["template"]["spec"]["volumes"] = [{"name": "keys", "secret": {"name": "keys"}}]
-    path.write_text(json.dumps(worker))
+    with edited(story / "specs" / "workerdeployment.json") as worker:
+        worker["spec"]["template"]["spec"]["volumes"] = [{"name": "keys", "secret": {"name": "keys"}}]
     ended = run("validate", "specs")
     assert ended.stdout.endswith(".secret.name: is not a field of a pod template; did you mean secretName?\n")
     assert ended.stderr == "twgen: 1 problem found\n"
@@ -322,12 +314,10 @@ def test_option_reads_a_length_as_people_say_it(run: Run, option: str, length: s
 def test_command_that_fails_tells_all_that_validate_tells(
     run: Run, story: Path, command: tuple[str, ...]
 ) -> None:
-    path = story / "specs" / "workerdeployment.json"
-    worker = json.loads(path.read_text())
-    worker["kind"] = "TemporalWorkerDeployment"
-    worker["spec"] |= {"replica": 1, "minReadySeconds": "1"}
-    worker["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = "Always"
-    path.write_text(json.dumps(worker))
+    with edited(story / "specs" / "workerdeployment.json") as worker:
+        worker["kind"] = "TemporalWorkerDeployment"
+        worker["spec"] |= {"replica": 1, "minReadySeconds": "1"}
+        worker["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = "Always"
     (story / "specs" / "broken.yaml").write_text("a: [")
     (story / "specs" / "values.yaml").write_text("a: 1")
     (story / "specs" / "ledger.yaml").write_text("apiVersion: twgen.io/v1alpha1\nkind: Ledger\n")
@@ -436,8 +426,7 @@ def test_driver_without_an_image_is_a_warning_at_a_terminal_and_an_error_in_argo
     run: Run, story: Path, driver: str
 ) -> None:
     write_policy(story, driver=driver)
-    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
-    (story / "operator.json").write_text(json.dumps(operator))
+    write_operator(story)
     given = ("--operator-config", "operator.json")
     needed = "its rollout is a Job that needs an image"
     why = f"a render omits its rollout objects, and fails in Argo CD: {needed}"
@@ -460,13 +449,10 @@ def test_driver_without_an_image_is_a_warning_at_a_terminal_and_an_error_in_argo
 def test_operator_gives_hooks_to_all_workers_in_one_line_unless_one_of_them_cannot_have_one(
     run: Run, story: Path
 ) -> None:
-    operator = {"rollout": {"driver": "Hook", "image": "twgen:1"}, "tick": {"rollouts": True}}
-    head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
-    (story / "operator.json").write_text(json.dumps(head | operator))
+    write_operator(story, rollout={"driver": "Hook", "image": "twgen:1"}, tick={"rollouts": True})
     file = story / "specs" / "workerdeployment.json"
-    worker = json.loads(file.read_text())
-    worker["spec"]["rollout"] = {"strategy": "AllAtOnce"}
-    file.write_text(json.dumps(worker))
+    with edited(file) as worker:
+        worker["spec"]["rollout"] = {"strategy": "AllAtOnce"}
     render = ("render", "specs", *WORLD, "--operator-config", "operator.json", "--identity", "me")
     rendered = run(*render)
     assert (rendered.returncode, rendered.stderr) == (0, "")
@@ -515,9 +501,7 @@ def test_hook_beside_a_tracked_job_would_hold_up_every_sync(
     refused: bool,  # noqa: FBT001 - a row of the table
 ) -> None:
     write_policy(story, driver=driver)
-    rollout = {"rollout": {"image": image}} if image else {}
-    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", **rollout}
-    (story / "operator.json").write_text(json.dumps(operator))
+    write_operator(story, **({"rollout": {"image": image}} if image else {}))
     (story / "specs" / "hook.json").write_text(json.dumps(HOOKED))
     ended = run("validate", "specs", "--operator-config", "operator.json")
     assert ended.returncode == int(refused), ended
@@ -539,9 +523,7 @@ def test_document_that_is_an_object_of_a_rollout_is_refused_before_it_is_rendere
     (story / "specs" / "own.json").write_text(
         json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": own})
     )
-    rollout = {"rollout": {"image": image}} if image else {}
-    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", **rollout}
-    (story / "operator.json").write_text(json.dumps(operator))
+    write_operator(story, **({"rollout": {"image": image}} if image else {}))
     snapshot = ("--snapshot", "snapshot.json", "--identity", "me") if command == "render" else ()
     ended = run(command, "specs", "--operator-config", "operator.json", *snapshot)
     assert (ended.returncode != 0) is refused, ended

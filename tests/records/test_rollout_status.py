@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.schemas.printed import STATUS, reported
+from tests.schemas.documents import STATUS
+from tests.schemas.printed import reported
 from tests.strategies import NOW
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase

@@ -11,15 +11,7 @@ from tests.json_schemas import fits_schema, schema_problems
 from tests.refused import bases
 from tests.reporting.test_documents import documents
 from tests.reporting.test_validation_reports import FOUND
-from tests.schemas.documents import (
-    ATTACHED,
-    CONNECTION,
-    LEDGER,
-    POLICY,
-    SNAPSHOT,
-    WORKER,
-)
-from tests.schemas.printed import STATUS
+from tests.schemas.documents import ATTACHED, CONNECTION, LEDGER, POLICY, SNAPSHOT, STATUS, WORKER
 from twgen.model.problem import Document, Problem
 from twgen.reporting.problems import VALIDATION as VALIDATION_DOCUMENT
 from twgen.specs.parse import Specs, parse_specs
@@ -95,9 +87,20 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (WORKER, "spec.rollout.steps[0].pauseDuration", ABSENT),
         (WORKER, "spec.rollout.gate.workflowType", ABSENT),
         (WORKER, "spec.rollout.gate.inputFrom.configMapKeyRef.key", ABSENT),
+        (WORKER, "spec.rollout.strategy", ABSENT),
+        (WORKER, "spec.rollout.strategy", "Sometimes"),
+        (WORKER, "spec.sunset.deleteDelay", "a day"),
+        (WORKER, "spec.replicas", "3"),
+        (WORKER, "spec.replicas", -1),
         (WORKER, "spec.progressDeadlineSeconds", 0),
         (WORKER, "spec.workerOptions.connectionRef", "c"),
         (WORKER, "spec.workerOptions.unsafeCustomBuildID", 7),
+        (WORKER, "spec.workerOptions.temporalNamespace", ABSENT),
+        (WORKER, "spec.template", ABSENT),
+        (WORKER, "spec.template", []),
+        (WORKER, "spec.template.spec.containers[0].ports[0].containerPort", "80"),
+        (WORKER, "spec.template.spec.containers[0].env[0].value", 1),
+        (WORKER, "spec.template.spec.containers[0].name", ABSENT),
         (WORKER, "spec.template.spec.containers[0].readinessProbe.httpGet.port", 2**31),
         (ATTACHED, "spec.workerDeploymentRef.name", ABSENT),
         (ATTACHED, "spec.workerDeploymentRef", ABSENT),

@@ -155,35 +155,6 @@ def worker(**changes: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "path"),
-    [
-        ({"replicas": "3"}, "spec.replicas"),
-        ({"replicas": -1}, "spec.replicas"),
-        ({"template": "absent"}, "spec.template"),
-        ({"template": []}, "spec.template"),
-        ({"rollout": {}}, "spec.rollout.strategy"),
-        ({"rollout": {"strategy": "Sometimes"}}, "spec.rollout.strategy"),
-        ({"sunset": {"deleteDelay": "a day"}}, "spec.sunset.deleteDelay"),
-        ({"workerOptions": {"connectionRef": {"name": "c"}}}, "spec.workerOptions.temporalNamespace"),
-        (
-            {"template": {"spec": {"containers": [{"name": "w", "ports": [{"containerPort": "80"}]}]}}},
-            "spec.template.spec.containers[0].ports[0].containerPort",
-        ),
-        (
-            {"template": {"spec": {"containers": [{"name": "w", "env": [{"name": "A", "value": 1}]}]}}},
-            "spec.template.spec.containers[0].env[0].value",
-        ),
-        (
-            {"template": {"spec": {"containers": [{"image": "a:1"}]}}},
-            "spec.template.spec.containers[0].name",
-        ),
-    ],
-)
-def test_broken_worker_is_caught_at_its_path(changes: dict[str, Any], path: str) -> None:
-    assert [problem.path for problem in wrong(worker(**changes))] == [path]
-
-
 def test_old_spellings_are_valid() -> None:
     old = worker(
         rollout="absent",

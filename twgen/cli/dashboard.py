@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import contextmanager, suppress
-from functools import partial
 from html import escape
 from pathlib import Path
 from queue import Empty, Queue
@@ -84,11 +83,13 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
     guard = _Guard(board.answer, presses.answer, token)
     methods = ("GET", "HEAD", *(("POST",) if has_buttons else ()))
     with servers, serving("--listen", listen or _LOOPBACK, guard.answer, methods) as port:
-        read = partial(read_fleet, servers, settings, namespace, set())
-        guard.hosts = _hosts(host, port)
+        guard.hosts, warned = _hosts(host, port), set[str]()
+
+        async def read(opened: Connections) -> Sequence[RolloutStatus]:
+            return await read_fleet(opened.cluster_for("dashboard"), settings, namespace, warned)
 
         def show() -> None:
-            statuses = read()
+            statuses = servers.run((), read)
             presses.ask_rights(statuses)
             board.show(statuses, clock())
 

@@ -14,7 +14,7 @@ from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write
-from twgen.cli.settings import Settings, clock, settings_outside_argocd
+from twgen.cli.settings import clock, settings_outside_argocd
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import NegativeAnswer, OutOfTime, StateUnavailable, TwgenError
@@ -142,14 +142,9 @@ class Examination:
     not_checked: dict[str, str] = field(default_factory=dict)
     """The reason, by part."""
 
-    @property
-    def settings(self) -> Settings:
-        """The settings of the command."""
-        return self.opened.settings
-
     async def of(self, specs: Specs | None) -> Examined:
         """Read the workers of these specs, or without specs the workers with rollouts in the cluster."""
-        client, operator = self.opened.kubernetes, self.settings.operator
+        client, operator = self.opened.kubernetes, self.opened.settings.operator
         spec_workers = specs.workers if specs else ()
         if client:
             await self._cluster(client, spec_workers)
@@ -201,8 +196,8 @@ class Examination:
                 namespace = worker.name.partition("/")[0]
                 self.not_checked[f"autoscalers in namespace {namespace}"] = worker.autoscalers_unread
         if recorded_specs:
-            world = await asyncio.to_thread(Memory(self.settings).recall, recorded_specs, world)
-        now, caller, sound, unplanned = clock(), self.settings.planning_caller, [], []
+            world = await asyncio.to_thread(Memory(self.opened.settings).recall, recorded_specs, world)
+        now, caller, sound, unplanned = clock(), self.opened.settings.planning_caller, [], []
         for spec in specs:
             if spec.key in world.workers:
                 try:
@@ -218,11 +213,11 @@ class Examination:
 
     @property
     def _deadline(self) -> AnswerDeadline:
-        return AnswerDeadline(self.settings.timeout)
+        return AnswerDeadline(self.opened.settings.timeout)
 
     def _namespaces_of(self, workers: Sequence[WorkerSpec]) -> list[str]:
         """The namespaces of these workers, else the chosen one; empty: all."""
-        return sorted({spec.namespace for spec in workers} or {self.settings.namespace})
+        return sorted({spec.namespace for spec in workers} or {self.opened.settings.namespace})
 
     async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> None:
         """Read the parts of a cluster, without rights."""
@@ -255,7 +250,7 @@ class Examination:
             await with_skipped_hooks(
                 await rollouts_in_cluster(client, namespace, self._deadline),
                 called,
-                self.settings.timeout,
+                self.opened.settings.timeout,
                 clock(),
             )
             for namespace in namespaces

@@ -17,7 +17,7 @@ from twgen.cli.options import INPUT, READING, Grouped, given_options, options, o
 from twgen.cli.output import confirm, say, say_for_now, wants_colour, wants_tree, width, write
 from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock, settings_of
-from twgen.clients.deadline import AnswerDeadline, Deadline
+from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.temporal import OneAtATime
 from twgen.errors import InvalidInput, NegativeAnswer, StateUnavailable, TwgenError
 from twgen.executing.temporal import start
@@ -116,7 +116,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
             failures: list[str] = []
             if in_cluster:
                 cluster = opened.cluster_for("--from-cluster")
-                records = await rollouts_in_cluster(cluster, namespace, Deadline(settings.timeout))
+                records = await rollouts_in_cluster(cluster, namespace, opened.deadline())
                 specs_of_rollouts, unusable = specs_of_intents(records.intents)
                 workers = [spec for _, spec in specs_of_rollouts]
                 failures = [*records.unusable, *unusable]

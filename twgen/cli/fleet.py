@@ -105,7 +105,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
         statuses_read = [
             status
             for namespace in namespaces
-            for status in await _read(client, settings, namespace, warned)
+            for status in await read_fleet(client, settings, namespace, warned)
             if worker in {"", status.worker}
         ]
         return as_expected(statuses_read, expected, asked_at) if expected else statuses_read
@@ -154,12 +154,10 @@ def namespace_of(settings: Settings, *, everywhere: bool) -> str:
     return namespace
 
 
-def read_fleet(servers: Servers, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
+async def read_fleet(
+    client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]
+) -> Statuses:
     """The statuses that rollouts wrote; `warned` has the warnings that were printed before."""
-    return servers.run((), lambda opened: _read(opened.cluster_for("dashboard"), settings, namespace, warned))
-
-
-async def _read(client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
     records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
     read = partial(applications_called, client, USUAL_NAMESPACE)
     records = await with_skipped_hooks(records, read, settings.timeout, clock())

@@ -342,12 +342,11 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
     if settings.snapshot or not kinds:
         return
     from twgen.cli.live import Connections, Servers
-    from twgen.clients.deadline import Deadline
     from twgen.reading.installation.cluster import cluster_scoped
 
     async def scoped_kinds(opened: Connections) -> frozenset[GroupKind]:
         client = opened.kubernetes
-        return await cluster_scoped(client, kinds, Deadline(settings.timeout)) if client else frozenset()
+        return await cluster_scoped(client, kinds, opened.deadline()) if client else frozenset()
 
     with Servers(replace(settings, quiet=True)) as servers:
         scoped = servers.run(specs.workers, scoped_kinds)

@@ -141,13 +141,12 @@ def bug_lines(error: BaseException) -> Sequence[str]:
 
     report, head = bug_report(error), f"twgen: a bug ({type(error).__name__}); please report"
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="twgen-bug-", suffix=".txt", delete=False, encoding="utf-8"
-        ) as file:
+        number, name = tempfile.mkstemp(".txt", "twgen-bug-")
+        with open(number, "w", encoding="utf-8") as file:  # noqa: PTH123 - it is open
             file.write(report)
     except OSError:
         return [f"{head} this:", *report.splitlines()]
-    return [f"{head} the content of {file.name}"]
+    return [f"{head} the content of {name}"]
 
 
 def bug_report(error: BaseException) -> str:
@@ -329,10 +328,10 @@ def main() -> None:
     """Run the program."""
     name = typed_name(sys.argv[0])
     sys.argv[1:] = arguments_of(name, sys.argv[1:])
-    leave(exit_code_of(_run))
+    leave(exit_code_of(lambda: _run(name)))
 
 
-def _run() -> object:
+def _run(name: str) -> object:
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
@@ -340,10 +339,8 @@ def _run() -> object:
             return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
         except (LookupError, ValueError) as error:
             mistake = "COMP_WORDS and COMP_CWORD do not say which word to complete"
-            raise InvalidInput(
-                f"{mistake}: use the script that `twgen completion` prints, or unset {COMPLETION}"
-            ) from error
-    name = typed_name(sys.argv[0])
+            remedy = f"use the script that `twgen completion` prints, or unset {COMPLETION}"
+            raise InvalidInput(f"{mistake}: {remedy}") from error
     if asks_for_completion(name, sys.argv[1:]):
         write("".join(f"{line}\n" for line in completions(sys.argv[2:])))
         return None

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.schemas.printed import STATUS, reported
+from tests.schemas.documents import STATUS
+from tests.schemas.printed import reported
 from tests.strategies import NOW
 from twgen.model.times import format_time
 from twgen.reporting.page.lanes import Lanes, Stretch, VersionLane, lanes_of

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.schemas.printed import STATUS, reported
+from tests.schemas.documents import STATUS
+from tests.schemas.printed import reported
 from tests.strategies import NOW
 from twgen.model.operator import Links
 from twgen.model.plan import Phase
