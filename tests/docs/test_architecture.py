@@ -11,11 +11,11 @@ from pathlib import Path
 import grimp
 import pytest
 
+from tests.docs.pages import ROOT
 from twgen.planning.routing.table import TABLE
 from twgen.versioning import names
 from twgen.versioning.names import MarkKey
 
-ROOT = Path(__file__).parents[2]
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 PAGES = [ARCHITECTURE, ROOT / "CONTRIBUTING.md"]
 FILE = re.compile(r"[\w.-]+/[\w./-]*|[\w-]+\.(?:py|md|json|yaml|toml|go|lock)\b")

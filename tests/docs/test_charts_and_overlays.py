@@ -10,13 +10,13 @@ import pytest
 
 from testing.install import installed
 from testing.recipes import KUSTOMIZE
+from tests.docs.pages import ROOT
 from tests.servers.live import Document
 from tests.servers.test_templated import CHART, CONNECTION, SNAPSHOT, WORKER, twgen, write
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
-ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "charts.md").read_text()
 BUDGET = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}

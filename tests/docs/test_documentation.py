@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from testing.forking import forker
-from testing.processes import ENVIRONMENT
+from tests.docs.pages import EXAMPLE, PAGES, ROOT, blocks, documents, run
 from tools.documentation import PLANS, diagnosed, objects, on_terminal
 from tools.plugin import actions_values_text, chart_values_text, plugin_text
 from tools.reasons import reasons_page
@@ -28,20 +27,12 @@ from twgen.specs.policies import POLICY
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OFFLINE = re.compile(
     r"^twgen (?!.*--input )(?:validate|lock|simulate"
     r"|(?:plan|status|render)(?!.* -w| worker/| .*--(?:via|ca-file|prometheus|from-cluster))) "
 )
 NEEDS_A_SNAPSHOT = re.compile(r"^twgen (?:plan|status|render) \.(?!.*--(?:snapshot|offline))")
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
 
 
 def offline_blocks() -> list[tuple[str, ...]]:
@@ -52,10 +43,6 @@ def offline_blocks() -> list[tuple[str, ...]]:
         for block in blocks(page, "")
     }
     return sorted(found - {()})
-
-
-def run(*command: str, folder: Path = EXAMPLE) -> subprocess.CompletedProcess[str]:
-    return forker().run(command, folder, ENVIRONMENT)
 
 
 @pytest.mark.parametrize("lines", offline_blocks(), ids=lambda lines: lines[0])
@@ -69,7 +56,7 @@ def test_lines_of_a_block_run_one_after_the_other_in_one_folder(
     for line in (*lines, "twgen render . -q"):
         command, _, file = re.split(r" && | \| ", line)[0].partition(" > ")
         snapshot = ("--snapshot", "snapshot.yaml") if NEEDS_A_SNAPSHOT.search(command) else ()
-        ended = run(*shlex.split(command)[1:], *snapshot, folder=specs)
+        ended = run(specs, *shlex.split(command)[1:], *snapshot)
         may_be_told = "^(checked .*; no problems|recorded .*|warning: no worker (has|is) .*)\n$"
         told = re.sub(may_be_told, "", ended.stderr)
         assert (ended.returncode, told) == (0, ""), line
@@ -99,7 +86,7 @@ def test_readme_shows_the_worker_of_the_example() -> None:
 
 def test_page_shows_which_objects_the_example_renders() -> None:
     (shown,) = blocks(ROOT / "docs" / "concepts.md", "text")
-    assert shown == objects(run("render", ".", "--snapshot", "before.yaml").stdout)
+    assert shown == objects(run(EXAMPLE, "render", ".", "--snapshot", "before.yaml").stdout)
     for kind in ("Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget"):
         assert len(re.findall(rf"^{kind} ", shown, re.MULTILINE)) == 3, "one for each version"
 
@@ -124,7 +111,7 @@ def test_page_shows_the_status_of_the_example() -> None:
 def test_page_shows_the_simulation_of_the_example() -> None:
     page = ROOT / "docs" / "simulate.md"
     assert on_terminal("simulate", ".") in blocks(page, "text")
-    drawn = run("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    drawn = run(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout
 
 
@@ -181,41 +168,24 @@ def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
 def test_parameters_of_a_chart_on_the_page_are_those_that_the_plugin_offers() -> None:
     [plugin] = read_documents((ROOT / "plugin.yaml").read_text())
     offered = {each["name"]: each.get("collectionType") for each in plugin["spec"]["parameters"]["static"]}
-    found = [
-        parameter
-        for page in ("first-application.md", "charts.md")
-        for text in blocks(ROOT / "docs" / page, "yaml")
-        for document in read_documents(text)
-        if document.get("kind") == "Application"
-        for parameter in document["spec"]["source"]["plugin"]["parameters"]
-    ]
-    assert {parameter["name"] for parameter in found} == {
-        "strict",
-        "input",
-        "release",
-        "valueFiles",
-        "values",
-    }
+    pages = (ROOT / "docs" / "first-application.md", ROOT / "docs" / "charts.md")
+    sources = [each["spec"]["source"] for each in documents(*pages, kind="Application")]
+    found = [parameter for source in sources for parameter in source["plugin"]["parameters"]]
+    assert {each["name"] for each in found} == {"strict", "input", "release", "valueFiles", "values"}
     for parameter in found:
         assert ("array" in parameter) == (offered[parameter["name"]] == "array")
 
 
-POLICIES = [
-    pytest.param(document, id=f"{page.stem}-{document['metadata']['name']}")
-    for page in PAGES
-    for text in blocks(page, "yaml")
-    for document in read_documents(text)
-    if isinstance(document, dict) and document.get("kind") == "RolloutPolicy"
-]
+POLICIES = documents(*PAGES, kind="RolloutPolicy")
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy["metadata"]["name"])
 def test_every_policy_of_a_page_is_valid_beside_the_example(policy: dict[str, Any], tmp_path: Path) -> None:
     specs = tmp_path / "specs"
     shutil.copytree(EXAMPLE, specs)
     (specs / "scaling.yaml").unlink()  # it decides the replicas of versions that drain, too
     (specs / "policy.yaml").write_text(write_documents([policy]))
-    ended = run("validate", ".", "--strict", "-q", folder=specs)
+    ended = run(specs, "validate", ".", "--strict", "-q")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
@@ -228,13 +198,7 @@ def test_patch_of_the_page_is_one_that_a_policy_takes() -> None:
 
 
 def test_every_configuration_of_an_operator_on_a_page_is_valid() -> None:
-    configurations = [
-        document
-        for page in PAGES
-        for text in blocks(page, "yaml")
-        for document in read_documents(text)
-        if isinstance(document, dict) and document.get("kind") == "OperatorConfig"
-    ]
+    configurations = documents(*PAGES, kind="OperatorConfig")
     assert len(configurations) > 2
     for configuration in configurations:
         operator, findings = parse_operator(configuration)
@@ -293,12 +257,7 @@ def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
 
 
 def test_operators_configuration_of_the_page_is_valid() -> None:
-    [document] = [
-        document
-        for text in blocks(ROOT / "docs" / "settings.md", "yaml")
-        for document in read_documents(text)
-        if document.get("kind") == "OperatorConfig"
-    ]
+    [document] = documents(ROOT / "docs" / "settings.md", kind="OperatorConfig")
     operator, findings = parse_operator(document)
     assert operator, findings
     assert operator.instance == "prod-eu"

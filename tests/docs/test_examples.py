@@ -13,12 +13,14 @@ import pytest
 
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
+from tests.docs.pages import EXAMPLE as RECORDED
+from tests.docs.pages import ROOT
+from tests.docs.pages import documents as documents_of
 from twgen import __version__
 from twgen.yaml.reader import read_documents
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 WITH_SPECS = sorted(file.parent for file in EXAMPLES.glob("*/worker.yaml"))
-RECORDED = EXAMPLES / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
 INSTALLS = f"pip install git+https://git.example.com/tools/twgen.git@v{__version__}"
 
@@ -141,9 +143,7 @@ def test_application_names_a_folder_and_parameters_that_the_plugin_takes() -> No
 
 
 def test_application_is_that_of_the_page_and_the_project_of_the_page_permits_both_examples() -> None:
-    page = (EXAMPLES.parent / "docs" / "first-application.md").read_text()
-    snippets = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    shown = [document for text in snippets for document in read_documents(text)]
+    shown = documents_of(ROOT / "docs" / "first-application.md")
     [first] = [document for document in shown if document.get("kind") == "Application"]
     [project] = [document for document in shown if document.get("kind") == "AppProject"]
     [goes_on] = [document["spec"] for document in shown if document.keys() == {"spec"}]
@@ -214,9 +214,7 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
 
 
 def test_snippets_of_the_page_on_ci_say_what_the_examples_say() -> None:
-    page = (EXAMPLES.parent / "docs" / "ci.md").read_text()
-    snippets = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    shown = [document for text in snippets for document in read_documents(text)]
+    shown = documents_of(ROOT / "docs" / "ci.md")
     [workflow], [pipeline] = documents("ci/github.yaml"), documents("ci/gitlab.yaml")
     jobs = workflow["jobs"]
     [shortest] = [document for document in shown if "jobs" in document]

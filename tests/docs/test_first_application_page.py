@@ -7,7 +7,7 @@ from pathlib import Path
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.cases.story import STORIES
-from tests.docs.test_documentation import EXAMPLE, blocks
+from tests.docs.pages import EXAMPLE, blocks
 from twgen.yaml.reader import read_documents
 
 PAGE = Path(__file__).parents[2] / "docs" / "first-application.md"

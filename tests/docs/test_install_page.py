@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_documentation import BLOCK
+from tests.docs.pages import ROOT, blocks
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "install.md").read_text()
 PROGRAMS = Path(sys.executable).parent
 
 
 def block_with(words: str) -> str:
     """The one block of commands that has these words."""
-    [found] = [text for language, text in BLOCK.findall(PAGE) if not language and words in text]
-    return str(found)
+    [found] = [text for text in blocks(PAGE, "") if words in text]
+    return found
 
 
 def run(commands: str, folder: Path, home: Path, *programs: str) -> subprocess.CompletedProcess[str]:
@@ -28,15 +27,8 @@ def run(commands: str, folder: Path, home: Path, *programs: str) -> subprocess.C
     for name in programs:
         (own / name).symlink_to(PROGRAMS / name)
     path = os.pathsep.join([str(home / ".local" / "bin"), str(own), os.environ["PATH"]])  # noqa: TID251
-    left_out = (
-        "VIRTUAL_ENV",
-        "PYTHONPATH",
-        "XDG_DATA_HOME",
-        "XDG_BIN_HOME",
-        "UV_TOOL_DIR",
-        "UV_TOOL_BIN_DIR",
-    )
-    variables = {name: text for name, text in os.environ.items() if name not in left_out}  # noqa: TID251
+    unset = {"VIRTUAL_ENV", "PYTHONPATH", "XDG_DATA_HOME", "XDG_BIN_HOME", "UV_TOOL_DIR", "UV_TOOL_BIN_DIR"}
+    variables = {name: text for name, text in os.environ.items() if name not in unset}  # noqa: TID251
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],
         cwd=folder,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import PAGES, ROOT
 from tests.json_schemas import schema_problems
 from tools.fields import KINDS, fields_page
 from tools.printed import DOCUMENTS, Printed, json_documents, json_page
@@ -21,9 +22,7 @@ from twgen import __version__
 from twgen.model.problem import Document
 from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[2]
 GENERATED = (*KINDS, "commands", "json", "reasons")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOR_USERS = [page for page in PAGES if page.stem not in GENERATED]
 FOR_DEVELOPERS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 RECORDS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import ROOT
 from tools.pictures import PICTURES, THEMES, dashboard, drawings, fingerprint
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LARGEST = 150_000
 

@@ -1,20 +1,16 @@
 """The commands of the page make the specs that it shows of the Deployment that it shows."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from testing.forking import forker
-from testing.processes import ENVIRONMENT
+from tests.docs.pages import ROOT, blocks, run
 from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "plain-deployments.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-DEPLOYMENT, SPEC, SCALING = (text for language, text in BLOCKS if language == "yaml")
-COMMANDS = [line for language, text in BLOCKS if not language for line in text.splitlines()]
+DEPLOYMENT, SPEC, SCALING = blocks(PAGE, "yaml")
+COMMANDS = "".join(blocks(PAGE, "")).splitlines()
 WORLD = """\
 apiVersion: twgen.io/v1alpha1
 kind: Snapshot
@@ -22,10 +18,6 @@ takenAt: "2026-11-24T12:00:00Z"
 workers:
 - {name: shop/payments, temporalNamespace: default, temporal: null}
 """
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return forker().run(command, folder, ENVIRONMENT)
 
 
 @pytest.fixture

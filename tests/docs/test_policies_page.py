@@ -3,13 +3,11 @@
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from testing.forking import forker
-from testing.processes import ENVIRONMENT
+from tests.docs.pages import ROOT, blocks, run
 from tests.docs.test_specs_page import BLOCKS as SPECS
 from twgen.model.policy import Policy
 from twgen.model.shapes import Findings
@@ -17,16 +15,11 @@ from twgen.specs.fields import Fields
 from twgen.specs.policies import POLICY, default_policy
 from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "policies.md").read_text()
-BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BLOCKS = blocks(PAGE, "yaml")
 SCHEMA = json.loads((ROOT / "schemas" / "rolloutpolicy.json").read_text())
 DEFAULTS = re.findall(r"`(\w+)`\*\* \(default `([^`]+)`\)", PAGE)
 """Each field that the page gives a default, and that default as YAML."""
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return forker().run(command, folder, ENVIRONMENT)
 
 
 def policy_of(text: str) -> Policy:

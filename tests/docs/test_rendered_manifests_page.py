@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 
-from testing.forking import forker
 from testing.install import installed
 from testing.processes import ENVIRONMENT
 from testing.recipes import KUSTOMIZE
+from tests.docs.pages import EXAMPLE, ROOT, blocks, run
 from twgen.versioning.names import COMPARE_OPTIONS, NOT_PRUNED, SYNC_OPTIONS
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rendered-manifests.md").read_text()
 EXAMPLES = ROOT / "examples" / "rendered"
-SPECS = ROOT / "examples" / "three-versions"
-BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BLOCKS = blocks(PAGE, "yaml")
 PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 TWGEN = Path(sys.executable).with_name("twgen")
 
@@ -29,8 +27,7 @@ Object = dict[str, Any]
 
 
 def rendered(*options: str) -> list[Object]:
-    command = ["render", ".", "--snapshot", "snapshot.yaml", "-q", *options]
-    ended = forker().run(command, SPECS, ENVIRONMENT)
+    ended = run(EXAMPLE, "render", ".", "--snapshot", "snapshot.yaml", "-q", *options)
     assert ended.returncode == 0, ended.stderr
     return read_documents(ended.stdout)
 
@@ -101,8 +98,8 @@ def test_job_of_a_render_is_a_plain_one_that_stays_the_same() -> None:
 
 
 def test_step_of_the_page_renders_the_job(tmp_path: Path) -> None:
-    shutil.copytree(SPECS, tmp_path / "specs" / "workers")
-    shutil.copy(SPECS / "operator.yaml", tmp_path / "specs" / "operator.yaml")
+    shutil.copytree(EXAMPLE, tmp_path / "specs" / "workers")
+    shutil.copy(EXAMPLE / "operator.yaml", tmp_path / "specs" / "operator.yaml")
     (commands := tmp_path / "bin").mkdir()
     (commands / "twgen").symlink_to(TWGEN)
     [[step]] = [found for text in BLOCKS for found in read_documents(text) if isinstance(found, list)]
@@ -112,7 +109,7 @@ def test_step_of_the_page_renders_the_job(tmp_path: Path) -> None:
         env={
             **ENVIRONMENT,
             "PATH": f"{commands}:{ENVIRONMENT['PATH']}",
-            "TWGEN_SNAPSHOT": str(SPECS / "snapshot.yaml"),
+            "TWGEN_SNAPSHOT": str(EXAMPLE / "snapshot.yaml"),
         },
         check=True,
         capture_output=True,

@@ -3,14 +3,13 @@
 import re
 import shlex
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testing.forking import forker
 from tests.cases.story import STORIES
-from tests.docs.test_documentation import BLOCK, EXAMPLE
+from tests.docs.pages import EXAMPLE, ROOT, blocks
 from tests.servers.live import ENVIRONMENT
 from tools.documentation import foretold, rollbacks
 from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
@@ -22,10 +21,9 @@ from twgen.versioning import names
 from twgen.versioning.names import MarkKey
 from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("rollout", "measured-ramps", "steer", "rollback", "jobs")
 PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in NAMES)
-SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
+SHOWN = "".join(blocks(PAGE, "")).splitlines()
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
 # what names a worker is asked of its cluster alone
 BY_PATH = "twgen (?!simulate )(?!.* worker/)[^>]*$"
@@ -49,14 +47,12 @@ def test_page_lists_the_exit_codes_of_a_rollout() -> None:
 
 def test_page_shows_what_a_simulation_says_of_the_policy_above_it() -> None:
     page = ROOT / "docs" / "measured-ramps.md"
-    shown = [text for language, text in BLOCK.findall(page.read_text()) if language == "text"]
-    assert foretold(page) in shown
+    assert foretold(page) in blocks(page, "text")
     assert "twgen simulate . --starts-per-hour 100 --failing 0.2" in SHOWN
 
 
 def test_page_shows_what_a_rollback_plans_in_mid_ramp_and_from_a_current_version() -> None:
-    page = (ROOT / "docs" / "rollback.md").read_text()
-    assert rollbacks() == [text for language, text in BLOCK.findall(page) if language == "text"]
+    assert rollbacks() == blocks(ROOT / "docs" / "rollback.md", "text")
 
 
 def test_planner_takes_back_what_fails_and_hardly_ever_what_is_at_its_bound() -> None:
@@ -75,7 +71,7 @@ def test_page_of_reasons_lists_every_mark_with_what_ends_it() -> None:
 
 def test_page_shows_the_operators_file_of_the_example() -> None:
     operator = (EXAMPLE / "operator.yaml").read_text()
-    assert [text for language, text in BLOCK.findall(PAGE) if operator == text]
+    assert operator in blocks(PAGE, "yaml")
 
 
 def test_page_names_the_objects_of_a_rollout_and_the_entries_of_its_status() -> None:

@@ -1,34 +1,26 @@
 """The templates of the page about scaling are valid, and measure each version alone."""
 
 import json
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from testing.forking import forker
-from testing.processes import ENVIRONMENT
+from tests.docs.pages import EXAMPLE, ROOT, blocks, run
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scaling.md").read_text()
-SHOWN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+SHOWN = blocks(PAGE, "text")
+BLOCKS = blocks(PAGE, "yaml")
 TARGET = "v3.0.0-97f7"
 AUTOSCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return forker().run(command, folder, ENVIRONMENT)
 
 
 @pytest.fixture
 def specs(tmp_path: Path) -> Path:
     """The recorded example, without its autoscaler and the Deployments that it has sized."""
-    shutil.copytree(ROOT / "examples" / "three-versions", folder := tmp_path / "specs")
+    shutil.copytree(EXAMPLE, folder := tmp_path / "specs")
     (folder / "scaling.yaml").unlink()
     snapshot = folder / "snapshot.yaml"
     [world] = read_documents(snapshot.read_text())
@@ -85,7 +77,7 @@ def test_autoscaler_of_the_page_leaves_replicas_out(specs: Path) -> None:
 
 
 def test_page_shows_the_warning_about_two_autoscalers(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples" / "three-versions", folder := tmp_path / "specs")
+    shutil.copytree(EXAMPLE, folder := tmp_path / "specs")
     [world] = read_documents((folder / "snapshot.yaml").read_text())
     names = ("by-hand", f"payments-scaling-{TARGET.replace('.', '-')}-cb34d097")
     deployment = f"payments-{TARGET.replace('.', '-')}"

@@ -2,12 +2,10 @@
 
 import re
 import tomllib
-from pathlib import Path
 
+from tests.docs.pages import ROOT
 from tools.website import configuration
 from twgen import __version__
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_site_knows_the_version_and_the_one_address_of_the_source() -> None:

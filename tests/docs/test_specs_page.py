@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from testing.forking import forker
-from testing.processes import ENVIRONMENT
+from tests.docs.pages import ROOT, blocks, documents, run
 from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[2]
 POLICIES = (ROOT / "docs" / "policies.md").read_text()
 PAGE = (ROOT / "docs" / "specs.md").read_text()
-BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-DOCUMENTS = [document for block in BLOCKS for document in read_documents(block)]
+BLOCKS = blocks(PAGE, "yaml")
+DOCUMENTS = documents(PAGE)
 SCHEMAS = {
     "connection": {"Connection", "ClusterConnection"},
     "workerdeployment": {"WorkerDeployment"},
@@ -28,7 +26,7 @@ SCHEMAS = {
 def validate(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     for index, block in enumerate(BLOCKS):
         (folder / f"{index}.yaml").write_text(block)
-    return forker().run(["validate", ".", *options], folder, ENVIRONMENT)
+    return run(folder, "validate", ".", *options)
 
 
 def schema_fields(schema: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -90,7 +88,7 @@ def test_page_shows_what_is_told_of_mistakes(tmp_path: Path) -> None:
     )
     connections = [text for text in BLOCKS if kinds(text) <= SCHEMAS["connection"]]
     (tmp_path / "pay.yaml").write_text(mistaken + "---\n".join(["", *connections]))
-    ended = forker().run(["validate", "."], tmp_path, ENVIRONMENT)
+    ended = run(tmp_path, "validate", ".")
     lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines()]
     told = [line for line in lines if "whole cores" in line or "zero width" in line]
     assert len(told) == 2

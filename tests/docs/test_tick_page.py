@@ -4,7 +4,6 @@ import inspect
 import json
 import re
 from enum import EnumType
-from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +16,7 @@ from jsonschema import Draft202012Validator
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.cli.test_tick import served_metrics
+from tests.docs.pages import ROOT
 from tests.executing.calls import Recorded
 from tests.schemas.printed import reported
 from tests.strategies import NOW
@@ -27,7 +27,6 @@ from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
 DASHBOARD = ROOT / "deploy" / "grafana-dashboard.json"
 PANELS = {"stat": stat.Options, "table": table.Options, "timeseries": timeseries.Options}

@@ -2,16 +2,15 @@
 
 import re
 from itertools import product
-from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import ROOT
 from twgen.model.policy import EnvironmentNames
 from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.spec import Connection, SecretKey
 from twgen.versioning.injection import Identity, injection
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "workers.md").read_text()
 CONNECTIONS = {
     "always": Connection("temporal", "HOST_PORT"),

@@ -13,7 +13,7 @@ import pytest
 
 from testing.install import TEMPORAL_CLI, installed
 from testing.processes import eventually, free_ports
-from tests.docs.test_documentation import BLOCK
+from tests.docs.pages import BLOCK
 from tests.servers.live import ENVIRONMENT
 from tests.terminal import terminal
 
