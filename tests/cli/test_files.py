@@ -1,6 +1,5 @@
 """Files and folders as people have them: what cannot be read is a line, and nothing is printed."""
 
-import json
 import os
 import shutil
 import socket
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TWGEN, Ended, Run
+from tests.cli.conftest import TWGEN, Ended, Run, write_operator
 
 RENDER = ("render", "specs", "--snapshot", "snapshot.json")
 
@@ -36,10 +35,8 @@ def test_folder_of_one_dangling_link_is_one_line(run: Run, tmp_path: Path) -> No
     (tmp_path / "only").mkdir()
     (tmp_path / "only" / "pay.yaml").symlink_to("nowhere")
     ended = run("validate", str(tmp_path / "only"))
-    assert (
-        ended.stdout == f"{tmp_path}/only/pay.yaml is a link to a file that does not exist: fix or"
-        " remove it\n"
-    )
+    said = "is a link to a file that does not exist: fix or remove it"
+    assert ended.stdout == f"{tmp_path}/only/pay.yaml {said}\n"
 
 
 def test_link_to_itself_is_said(run: Run, story: Path) -> None:
@@ -193,13 +190,7 @@ def test_control_characters_of_a_document_are_escaped_in_messages(run: Run, stor
 
 @pytest.mark.parametrize("output", ["yaml", "json"])
 def test_render_among_the_specs_is_refused_by_every_command(run: Run, story: Path, output: str) -> None:
-    operator = {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "OperatorConfig",
-        "instance": "prod",
-        "rollout": {"image": "registry.example.com/twgen:1.0.0"},
-    }
-    (story / "operator.json").write_text(json.dumps(operator))
+    write_operator(story, instance="prod", rollout={"image": "registry.example.com/twgen:1.0.0"})
     made = ("--operator-config", "operator.json", "--identity", "twgen/prod", "-o", output)
     rendered = run("render", "specs", "--snapshot", "snapshot.json", *made)
     assert "twgen.io/intent-hash" in rendered.stdout, rendered.stderr
