@@ -54,6 +54,19 @@ def write_operator(story: Path, **fields: Any) -> None:
     (story / "operator.json").write_text(json.dumps(head | fields))
 
 
+def write_kubeconfig(file: Path, server: str, user: Mapping[str, Any] | None = None) -> Path:
+    """Write a file for kubectl that leads to this server, as a user with these credentials."""
+    context = {"cluster": "here", "user": "ana"}
+    config = {
+        "current-context": "here",
+        "clusters": [{"name": "here", "cluster": {"server": server}}],
+        "contexts": [{"name": "here", "context": context}],
+        "users": [{"name": "ana", "user": user or {}}],
+    }
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **config}))
+    return file
+
+
 def write_policy(story: Path, **spec: Any) -> None:
     """Add a RolloutPolicy to the folder `specs` of a story: for all workers, unless `workerRef` names one."""
     policy = {

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 
+from tests.cli.conftest import write_kubeconfig
 from tests.planning.test_requests import MOVING
 from tests.strategies import NOW
 from twgen.cli import by_name, live
@@ -87,14 +88,7 @@ def test_login_program_does_not_ask_the_person_who_completes_a_name(
         "args": ["-c", f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/told; exit 1'],
         "interactiveMode": "IfAvailable",
     }
-    kubeconfig = tmp_path / "kubeconfig"
-    config = {
-        "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {"exec": program}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-    }
-    kubeconfig.write_text(json.dumps(config))
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1", {"exec": program})
     monkeypatch.setattr("twgen.clients.login_programs._terminal", lambda: os.open(os.devnull, os.O_RDONLY))
     words = ["status", "--kubeconfig", str(kubeconfig), "-n", "shop"]
     items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")

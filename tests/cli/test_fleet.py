@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from testing.processes import eventually
-from tests.cli.conftest import Run
+from tests.cli.conftest import TWGEN, Run, write_kubeconfig
 from tests.planning.situations import NOW, planned, routing, situation, temporal, version
 from tests.strategies import live_manifest
 from tests.terminal import Terminal, terminal
@@ -27,7 +26,6 @@ from twgen.model.temporal import VersionStatus as S
 from twgen.planning.worker_status import make_status, rollout_status
 from twgen.records.rollout_status import write_rollout_status
 
-TWGEN = Path(sys.executable).with_name("twgen")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-versions"
 TARGET = "v3.0.0-97f7"
 KINDS = {"configmaps": "ConfigMapList", "deployments": "DeploymentList", "jobs": "JobList"}
@@ -94,17 +92,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster, its kubeconfig `k`, and the specs of the example in `specs`."""
     with Cluster() as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        place = {"server": f"http://127.0.0.1:{server.server_port}"}
-        context = {"cluster": "c", "user": "u"}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "x",
-            "clusters": [{"name": "c", "cluster": place}],
-            "contexts": [{"name": "x", "context": context}],
-            "users": [{"name": "u", "user": {}}],
-        }
-        (tmp_path / "k").write_text(json.dumps(config))
+        write_kubeconfig(tmp_path / "k", f"http://127.0.0.1:{server.server_port}")
         shutil.copytree(EXAMPLE, tmp_path / "specs")
         yield server
         server.shutdown()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import ENVIRONMENT, eventually
-from tests.cli.conftest import TWGEN, Run, edited
+from tests.cli.conftest import TWGEN, Run, edited, write_kubeconfig
 from twgen.yaml.reader import read_documents
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
@@ -124,23 +124,13 @@ def silent_server() -> Iterator[socket.socket]:
         yield server
 
 
-def kubeconfig(folder: Path, port: int) -> Path:
-    """A file for kubectl that leads to this port."""
-    file = folder / "kubeconfig"
-    cluster = {"name": "here", "cluster": {"server": f"http://127.0.0.1:{port}"}}
-    context = {"name": "here", "context": {"cluster": "here", "user": "ana"}}
-    user = {"name": "ana", "user": {"token": "0"}}
-    kinds = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "here"}
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **kinds}))
-    return file
-
-
 def test_render_that_waits_for_silent_servers_ends_with_the_object(
     story: Path, number: signal.Signals
 ) -> None:
     with silent_server() as temporal, silent_server() as kubernetes:
         through = f"temporal.example.com:7233=127.0.0.1:{temporal.getsockname()[1]}"
-        file = kubeconfig(story, kubernetes.getsockname()[1])
+        server = f"http://127.0.0.1:{kubernetes.getsockname()[1]}"
+        file = write_kubeconfig(story / "kubeconfig", server, {"token": "0"})
         command = [TWGEN, "render", "specs", "--via", through, "--kubeconfig", file]
         with started(command, story) as process, temporal.accept()[0], kubernetes.accept()[0]:
             code, output, complaint = ended(process, number)
