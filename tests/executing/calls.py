@@ -20,7 +20,7 @@ from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.main import twgen
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
-from twgen.clients.kubernetes import Heard, KubernetesClient
+from twgen.clients.kubernetes import Heard, KubernetesClient, path_of
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.problem import Document
@@ -154,17 +154,11 @@ class _Kubernetes(KubernetesClient):
         return await self._recorded.api.ask(method, path, deadline, query=query, body=body)
 
     async def _listed(
-        self,
-        path: str,
-        namespace: str,
-        label_selector: str,
-        deadline: Deadline,  # noqa: ARG002 - nothing is late here
+        self, api_version: str, kind: str, namespace: str, label_selector: str, _: Deadline
     ) -> list[Mapping[str, Any]]:
-        self._recorded.arrive(f"LIST {path.format(namespace=namespace)}")
-        return [
-            deepcopy(item)
-            for item in self._recorded.api.listed(path.format(namespace=namespace), label_selector)
-        ]
+        path = path_of(api_version, kind, namespace)
+        self._recorded.arrive(f"LIST {path}")
+        return deepcopy(self._recorded.api.listed(path, label_selector))
 
 
 class _Temporal(TemporalClients):

@@ -1,6 +1,5 @@
 """Asking one Argo CD about its applications, over its API, inside the deadline."""
 
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -111,8 +110,7 @@ class ArgoCD:
                 method="GET",
                 url=f"{self.server.rstrip('/')}{place}{f'?{urlencode(query)}' if query else ''}",
                 headers={"Authorization": f"Bearer {self._current_token()}"},
-                ends=time.monotonic() + deadline.remaining,
-                late=deadline.missed(subject),
+                deadline=deadline,
                 most_bytes=WORLD.bytes,
             )
             return answer_to(request, self._pool)

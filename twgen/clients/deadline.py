@@ -8,7 +8,7 @@ from math import inf
 from threading import Thread
 from typing import TypeVar
 
-from twgen.errors import OutOfTime
+from twgen.errors import OutOfTime, TwgenError
 
 Answer = TypeVar("Answer")
 
@@ -63,7 +63,7 @@ class Deadline:
                 raise
             raise self.missed(subject) from None
 
-    def missed(self, subject: str) -> OutOfTime:
+    def missed(self, subject: str) -> TwgenError:
         """The error for an answer that did not come in time."""
         return OutOfTime(
             f"{subject} did not answer within {self.timeout:g} s: check the server and the network, or"

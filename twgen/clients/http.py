@@ -3,7 +3,6 @@
 import os
 import re
 import ssl
-import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from twgen.errors import StateUnavailable, TwgenError
+from twgen.clients.deadline import Deadline
+from twgen.errors import StateUnavailable
 from twgen.model.credentials import remember
 from twgen.reporting.printable import said
 from twgen.yaml.reader import read_json
@@ -52,10 +52,8 @@ class Request(NamedTuple):
     url: str
     headers: Mapping[str, str | tuple[str, ...]]
     """By name; a header with several values is sent several times."""
-    ends: float
-    """Until when the answer may take, on the monotonic clock."""
-    late: TwgenError
-    """Raised when it takes longer."""
+    deadline: Deadline
+    """Of the whole answer."""
     most_bytes: int
     bytes_before: int = 0
     """Bytes that earlier pages have used of these."""
@@ -115,8 +113,8 @@ def json_of(content: bytes | str, budget: Budget) -> Any:
 def answer_to(request: Request, pool: "PoolManager") -> Answer:
     """Ask once.
 
-    Raises `late` after `ends`, Unreachable without a whole answer, and StateUnavailable for an answer that is
-    too large, compressed or a redirect.
+    Raises what its deadline does when it is missed, Unreachable without a whole answer, and StateUnavailable
+    for an answer that is too large, compressed or a redirect.
     """
     from urllib3 import HTTPHeaderDict, Timeout
     from urllib3.exceptions import HTTPError, NewConnectionError
@@ -139,7 +137,7 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
             redirect=False,
             body=request.body,
             headers=headers,
-            timeout=Timeout(total=max(_LEAST_WAIT, request.ends - time.monotonic())),
+            timeout=Timeout(total=max(_LEAST_WAIT, request.deadline.remaining)),
             retries=False,
             preload_content=False,
         )
@@ -151,7 +149,7 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
         answer.release_conn()
     except (HTTPError, OSError, ValueError) as error:
         if isinstance(error, Late) and not isinstance(error, NewConnectionError):
-            raise request.late from error
+            raise request.deadline.missed(request.subject) from error
         raise _unreachable(request, error) from error
     return Answer(request, answer.status, answer.headers, content)
 
@@ -173,8 +171,8 @@ def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
             raise Unreadable(
                 f"{request.subject} answers with more than {request.most_bytes} bytes{request.to_shorten_it}"
             )
-        if time.monotonic() > request.ends:
-            raise request.late
+        if request.deadline.remaining < 0:
+            raise request.deadline.missed(request.subject)
         yield chunk
 
 

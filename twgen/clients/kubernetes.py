@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import re
-import time
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -130,14 +129,13 @@ class KubernetesClient:
         self, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
         """The Deployments of a namespace that the selector finds, as the API server returns them."""
-        path = path_of(DEPLOYMENT_API, "Deployment", namespace)
-        items = await self._listed(path, "deployments.apps", label_selector, deadline)
+        items = await self._listed(DEPLOYMENT_API, "Deployment", namespace, label_selector, deadline)
         # an API server leaves the kind of a list's items out
         return [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item} for item in items]
 
     async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """The Pods of a namespace that the selector finds; raises Forbidden without the right to."""
-        return await self._listed(path_of("v1", "Pod", namespace), "pods", label_selector, deadline)
+        return await self._listed("v1", "Pod", namespace, label_selector, deadline)
 
     async def data(
         self, kind: Literal["ConfigMap", "Secret"], namespace: str, name: str, key: str, deadline: Deadline
@@ -187,12 +185,11 @@ class KubernetesClient:
             url=f"{path}{f'?{urlencode(query)}' if query else ''}",
             headers=headers | ({"Accept": _ONLY.format(only)} if only else {}),
             body=None if body is None else json.dumps(body).encode(),
-            ends=0.0,  # what is missing is added when it is sent
-            late=deadline.missed(subject),
+            deadline=deadline,
             most_bytes=budget.limits.bytes,
             to_reach_it=f": check the context{self._access.or_without}",
         )
-        answer, document = await self._answered(request, deadline, budget)
+        answer, document = await self._answered(request, budget)
         # otherwise the answer of any other server would count as an API server's
         if answer.status < HTTPStatus.BAD_REQUEST:
             if document is None:
@@ -206,9 +203,9 @@ class KubernetesClient:
         return answer.status, document
 
     async def _listed(
-        self, path: str, resource: str, label_selector: str, deadline: Deadline
+        self, api_version: str, kind: str, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
-        about = f"namespace {path.split('/')[-2]!r}"
+        path, about = path_of(api_version, kind, namespace), f"namespace {namespace!r}"
         query = {"labelSelector": label_selector, "limit": str(_PAGE)}
         budget, items = Budget(WORLD), dict[str, Mapping[str, Any]]()
         async with self._free:
@@ -217,9 +214,10 @@ class KubernetesClient:
                 if status != HTTPStatus.OK:
                     is_open = self.reached.server.startswith("http:") and status == HTTPStatus.UNAUTHORIZED
                     advice = _NOT_SECURE if is_open else _ADVICE.get(status, _OTHER_ADVICE)
+                    resource = f"{resource_of_kind(kind)}.{api_version.rpartition('/')[0]}".rstrip(".")
                     raise error_of(status)(
                         f"Kubernetes ({self._access.described}), {about}: the API server"
-                        f" {advice.format(resource=resource)} ({status}: {page.get('message', '')})"
+                        f" {advice.format(resource=resource)} ({status}: {page.get('message') or ''})"
                     )
                 for item in listed(path, page):
                     if (name := item["metadata"]["name"]) in items:
@@ -230,17 +228,15 @@ class KubernetesClient:
                 query["continue"] = str(token)
         raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
 
-    async def _answered(
-        self, request: Request, deadline: Deadline, budget: Budget
-    ) -> tuple[Answer, dict[str, Any] | None]:
+    async def _answered(self, request: Request, budget: Budget) -> tuple[Answer, dict[str, Any] | None]:
         """The answer and its document; after a refusal of the login, that of a new one."""
         from twgen.clients.logins import Login
 
-        login = self._login = self._login or Login(self._access, asks=self._asks)
+        deadline, login = request.deadline, self._login or Login(self._access, asks=self._asks)
+        self._login = login
 
         def asked(session: "Session") -> Awaitable[tuple[Answer, dict[str, Any] | None]]:
-            answering = in_thread(lambda: self._answer(session, request, deadline, budget))
-            return deadline.bound(request.subject, answering)
+            return deadline.bound(request.subject, in_thread(lambda: self._answer(session, request, budget)))
 
         session = await deadline.uncounted(login.session(deadline.timeout))
         answer, document = await asked(session)
@@ -252,7 +248,7 @@ class KubernetesClient:
         return await asked(renewed)
 
     def _answer(
-        self, session: "Session", request: Request, deadline: Deadline, budget: Budget
+        self, session: "Session", request: Request, budget: Budget
     ) -> tuple[Answer, dict[str, Any] | None]:
         """The first answer that is not "try later"; only repeatable requests are sent again."""
         from tenacity import RetryCallState, Retrying, wait_random_exponential
@@ -260,7 +256,6 @@ class KubernetesClient:
         request = request._replace(
             url=f"{session.server}{request.url}",
             headers={**request.headers, **session.headers},
-            ends=time.monotonic() + deadline.remaining,
             bytes_before=budget.bytes,
         )
         is_repeatable = request.method in {"GET", "DELETE"}  # a deletion is of one UID
@@ -283,8 +278,7 @@ class KubernetesClient:
             retry=is_passing,
             wait=pause,
             stop=lambda state: (
-                state.attempt_number >= _MOST_ATTEMPTS
-                or time.monotonic() + state.upcoming_sleep >= request.ends
+                state.attempt_number >= _MOST_ATTEMPTS or state.upcoming_sleep >= request.deadline.remaining
             ),
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )

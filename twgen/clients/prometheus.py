@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Collection
@@ -15,7 +14,7 @@ from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.http import TOKEN, Answer, Request, answer_to, pool_trusting
-from twgen.errors import StateUnavailable
+from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
 from twgen.yaml.source import DEFAULT, Budget
@@ -38,6 +37,15 @@ class RangeQuery(NamedTuple):
     first: float
     last: float
     step: float
+
+
+class _OfQuery(Deadline):
+    """The deadline of one query: a slow one is no reason to end the reading."""
+
+    def missed(self, subject: str) -> TwgenError:
+        return StateUnavailable(
+            f"{subject} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?"
+        )
 
 
 @dataclass(slots=True)
@@ -75,25 +83,19 @@ class PrometheusServers:
         subject, free = f"Prometheus {server.name} at {server.url}", self._free[server.name]
         if len(unanswered) >= _MOST_UNANSWERED:
             raise StateUnavailable(f"{subject} did not answer {len(unanswered)} queries")
-        late = StateUnavailable(
-            f"{subject} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?"
-        )
 
-        def post(seconds: float) -> Answer:
+        def post(one: Deadline) -> Answer:
             unanswered.add(thread := get_ident())
             try:
-                return _post(subject, server, query, seconds, late)
+                return _post(subject, server, query, one)
             finally:
                 unanswered.discard(thread)
 
         async def answer() -> Answer:
             await deadline.turn(free.acquire())
             try:
-                seconds = max(0.1, min(_LONGEST_WAIT, deadline.remaining))
-                async with asyncio.timeout(_LONGEST_WAIT):
-                    return await in_thread(lambda: post(seconds))
-            except TimeoutError:
-                raise late from None
+                one = _OfQuery(max(0.1, min(_LONGEST_WAIT, deadline.remaining)))
+                return await one.bound(subject, in_thread(lambda: post(one)))
             finally:
                 free.release()
 
@@ -155,17 +157,14 @@ def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
     return text
 
 
-def _post(
-    subject: str, server: PrometheusServer, query: RangeQuery, seconds: float, late: StateUnavailable
-) -> Answer:
-    ends = time.monotonic() + seconds
+def _post(subject: str, server: PrometheusServer, query: RangeQuery, deadline: Deadline) -> Answer:
     form = {
         "query": query.query,
         "start": f"{query.first:.3f}",
         # Prometheus counts in milliseconds: rounding must not cut off the last moment
         "end": f"{query.last + 0.001:.3f}",
         "step": f"{query.step:.3f}",
-        "timeout": f"{seconds:.3f}",
+        "timeout": f"{deadline.timeout:.3f}",
     }
     own_headers = {"Content-Type": "application/x-www-form-urlencoded", **_authorization(server)}
     request = Request(
@@ -174,8 +173,7 @@ def _post(
         url=f"{server.url.rstrip('/')}/api/v1/query_range",
         headers={**server.headers, **own_headers},
         body=urlencode(form).encode(),
-        ends=ends,
-        late=late,
+        deadline=deadline,
         most_bytes=MOST_BYTES,
         to_shorten_it=": aggregate the query",
     )
