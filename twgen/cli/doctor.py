@@ -54,7 +54,6 @@ from twgen.reading.installation.cluster import (
     absent_accounts,
     clock_ahead,
     cluster_scoped,
-    read_carriers,
     read_orphans,
     refused_needs,
     stuck_rollouts,
@@ -233,7 +232,7 @@ class Examination:
             return
         self.intents = intents
         stuck: Mapping[str, Seen] = await self._read_or(
-            "Jobs of rollouts", self._stuck(client, namespaces), {}
+            "Jobs of rollouts", stuck_rollouts(client, namespaces, self._deadline), {}
         )
         known_workers = {spec.worker_deployment for spec in workers} | self.intents.keys()
         orphans: Mapping[str, tuple[str, ...]] = await self._read_or(
@@ -297,10 +296,6 @@ class Examination:
             },
         )
         return intents
-
-    async def _stuck(self, client: KubernetesClient, namespaces: Sequence[str]) -> Mapping[str, Seen]:
-        carriers = await read_carriers(client, namespaces, self._deadline)
-        return await stuck_rollouts(client, carriers, self._deadline)
 
     async def _rights(self, client: KubernetesClient, plan: Plan, operator: Operator) -> None:
         """Find the rights that the caller, Jobs, plugin and tick lack, and accounts that do not exist."""

@@ -129,7 +129,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
     if not build_id:
         return None
     annotations = metadata.get("annotations") or {}
-    created, gone = metadata.get("creationTimestamp"), _names(annotations, GONE)
+    gone = _names(annotations, GONE)
     replicas = DEFAULT_REPLICAS if spec.get("replicas") is None else spec["replicas"]
     patch = None
     if PATCHED in annotations:
@@ -147,7 +147,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         replacing=_is_replacing(status),
         protected=NOT_PRUNED in annotations.get(SYNC_OPTIONS, ""),
         identity=annotations.get(IDENTITY, ""),
-        created_at=parse_time(created) if created else None,
+        created_at=created_at(manifest),
         terminating=bool(metadata.get("deletionTimestamp")),
         paused=bool(spec.get("paused")),
         stalled=_why_stalled(status),
@@ -227,15 +227,18 @@ def end_of_job(job: Job) -> JobEnd | None:
     return JobEnd(end["type"], why, at)
 
 
+def created_at(item: Mapping[str, Any]) -> datetime | None:
+    """When an object was created; None: its API server does not say."""
+    try:
+        return parse_time(str(value_at(item, "metadata", "creationTimestamp")))
+    except ValueError:
+        return None
+
+
 def is_older(job: Job, than: Mapping[str, Any]) -> bool:
     """The Job was created before another object; False if one of them has no time."""
-    try:
-        created, other = (
-            parse_time(value_at(item, "metadata", "creationTimestamp") or "") for item in (job, than)
-        )
-    except ValueError:
-        return False
-    return created < other
+    created, other = created_at(job), created_at(than)
+    return bool(created and other and created < other)
 
 
 def oldest_first(jobs: Iterable[Job]) -> list[Job]:

@@ -25,7 +25,7 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     # a client-side apply that leaves out a field of the last one resets it to its default
     if _says_replicas(last_applied):
         return False
-    holders = _holders(metadata, "f:replicas")
+    holders = _holders(metadata, "f:spec", "f:replicas")
     if any(map(_sets_replicas_alone, holders)):
         return True
     if not last_applied and not any(map(_is_applied, metadata.get("managedFields") or ())):
@@ -39,7 +39,9 @@ def replicas_are_synced(metadata: Mapping[str, Any]) -> bool:
     """Of the clients that apply whole manifests, only Argo CD decides `spec.replicas`."""
     if _says_replicas((metadata.get("annotations") or {}).get(LAST_APPLIED, "")):
         return False
-    holders = [(item.get("manager"), item.get("operation")) for item in _holders(metadata, "f:replicas")]
+    holders = [
+        (item.get("manager"), item.get("operation")) for item in _holders(metadata, "f:spec", "f:replicas")
+    ]
     return [item for item in holders if item[0] in _APPLIERS] == [(ARGO_CD, "Apply")]
 
 
@@ -51,13 +53,13 @@ def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
     """
     if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
         return False
-    holders = _holders(manifest.get("metadata") or {}, "f:strategy", "f:rollingUpdate")
+    holders = _holders(manifest.get("metadata") or {}, "f:spec", "f:strategy", "f:rollingUpdate")
     return len(holders) != 1 or not _is_applied(holders[0])
 
 
 def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
     """Only applied manifests ever set a field of the pod template; False if the holders are unknown."""
-    holders = _holders(metadata, "f:template")
+    holders = _holders(metadata, "f:spec", "f:template")
     return bool(holders) and all(item.get("manager") in _APPLIERS for item in holders)
 
 
@@ -77,7 +79,7 @@ def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
 
 def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
     """`kubectl rollout restart` set its annotation in the pod template, and no applied manifest has it."""
-    holders = _holders(metadata, "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
+    holders = _holders(metadata, "f:spec", "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
     is_applied = RESTARTED_AT in (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
     return bool(holders) and not is_applied and not any(map(_is_applied, holders))
 
@@ -85,7 +87,7 @@ def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
 def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
     """A manifest has this annotation of a ConfigMap with its present value, so no person has set it."""
     annotations = metadata.get("annotations") or {}
-    if any(_writes_manifests(item, "f:data") for item in _annotation_holders(metadata, annotation)):
+    if any(_writes_manifests(item, "f:data") for item in _holders_of_annotation(metadata, annotation)):
         return True
     # an apply by the client is an ordinary update of its program; a person may have changed the value since
     with suppress(ValueError, RecursionError):
@@ -97,28 +99,24 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
 def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datetime]:
     """When the managers that hold an annotation last changed the object, as far as that is known."""
     times = []
-    for holder in _annotation_holders(metadata, annotation):
+    for holder in _holders_of_annotation(metadata, annotation):
         with suppress(ValueError):
             times.append(parse_time(str(value_at(holder, "time"))))
     return times
 
 
-def _annotation_holders(metadata: Mapping[str, Any], annotation: str) -> list[Mapping[str, Any]]:
-    path, entries = (
-        ("fieldsV1", "f:metadata", "f:annotations", f"f:{annotation}"),
-        metadata.get("managedFields"),
-    )
+def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:
+    """The entries of the managers that hold a field of the object."""
+    entries = metadata.get("managedFields")
     return [
-        entry
-        for entry in (entries if isinstance(entries, list) else ())
-        if value_at(entry, *path) is not None
+        item
+        for item in (entries if isinstance(entries, list) else ())
+        if value_at(item, "fieldsV1", *path) is not None
     ]
 
 
-def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:
-    """The entries of the managers that hold a field of the spec."""
-    entries = metadata.get("managedFields") or ()
-    return [item for item in entries if value_at(item, "fieldsV1", "f:spec", *path) is not None]
+def _holders_of_annotation(metadata: Mapping[str, Any], annotation: str) -> list[Mapping[str, Any]]:
+    return _holders(metadata, "f:metadata", "f:annotations", f"f:{annotation}")
 
 
 def _sets_replicas_alone(holder: Mapping[str, Any]) -> bool:

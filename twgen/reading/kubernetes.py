@@ -15,12 +15,11 @@ from typing import Any, Literal
 from twgen.clients.deadline import Deadline
 from twgen.clients.http import Unreadable
 from twgen.clients.kubernetes import MOST_LISTED, Forbidden, KubernetesClient, Part, error_of, listed, path_of
-from twgen.cluster.deployments import end_of_job, live_deployments, oldest_first
+from twgen.cluster.deployments import created_at, end_of_job, live_deployments, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.rollout import Driver, RolloutMetadata
 from twgen.model.spec import WorkerKey, WorkerSpec
-from twgen.model.times import parse_time
 from twgen.model.world import Autoscaler, LiveDeployment, ReplayRun, ReplayState, WorkerWorld
 from twgen.planning.routing.gates import replay_of
 from twgen.reading.temporal.looks import shared
@@ -171,10 +170,7 @@ def _autoscaler(kind: str, item: Manifest) -> Autoscaler | None:
 
 def _replay_run(job: Manifest) -> ReplayRun:
     name, end = job["metadata"]["name"], end_of_job(job)
-    created = value_at(job, "metadata", "creationTimestamp")
-    run = ReplayRun(
-        ReplayState.RUNNING, name, created_at=parse_time(created) if isinstance(created, str) else None
-    )
+    run = ReplayRun(ReplayState.RUNNING, name, created_at=created_at(job))
     if not end:
         is_suspended = value_at(job, "spec", "suspend")
         because = f"Job {name} is suspended"
@@ -309,7 +305,7 @@ async def rollout_objects(  # noqa: PLR0913 - each is a part of the question
                 size //= 2
                 continue
             page = await _names(client, path, query, deadline)
-            for name in page.pop("names"):
+            for name in page["names"]:
                 skip(f"{kind} {name} is left out: {error}")
         items = page.get("items", [])
         for item in items:
@@ -343,8 +339,6 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
     only: Part | None,
 ) -> dict[str, Any]:
     page = await read_path(client, path, deadline, query, only=only, budget=budget)
-    if only is Part.NAME:
-        return {**page}
     if only and isinstance(items := page.get("items"), list):
         # the items of a list without their other fields are of a kind of their own
         page = {**page, "items": [{"metadata": value_at(item, "metadata")} for item in items]}
@@ -357,15 +351,13 @@ async def _names(
     """The page, with only the `names` of its objects, from which the list continues."""
     with suppress(Unreadable):
         page = await _page(client, path, query, deadline, Budget(_OF_A_PAGE), only=Part.METADATA)
-        return page | {
-            "names": [f"{_namespace(item)}/{item['metadata']['name']}" for item in page.pop("items")]
-        }
+        names = [f"{_namespace(item)}/{item['metadata']['name']}" for item in page["items"]]
+        return {"metadata": page.get("metadata"), "names": names}
     # its metadata may be nested so deep that no reader of JSON takes it
-    page = await _page(
-        client, path, {**query, "includeObject": "None"}, deadline, Budget(_OF_A_PAGE), only=Part.NAME
-    )
-    rows = page.pop("rows", None) or ()
-    return page | {"names": [str(row["cells"][0]) for row in rows if value_at(row, "cells")]}
+    query = {**query, "includeObject": "None"}
+    table = await read_path(client, path, deadline, query, only=Part.NAME, budget=Budget(_OF_A_PAGE))
+    names = [str(row["cells"][0]) for row in table.get("rows") or () if value_at(row, "cells")]
+    return {"metadata": table.get("metadata"), "names": names}
 
 
 def _namespace(item: Mapping[str, Any]) -> str:

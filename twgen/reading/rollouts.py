@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, Part, path_of
-from twgen.cluster.deployments import JobEnd, end_of_job, is_older, oldest_first
+from twgen.cluster.deployments import JobEnd, created_at, end_of_job, is_older, oldest_first
 from twgen.cluster.field_managers import holders_wrote_at
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
@@ -19,7 +19,6 @@ from twgen.model.problem import Document
 from twgen.model.rollout import Driver, EndedJob, JobReference, PendingRequest, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
-from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
 from twgen.reading.kubernetes import owners_of, read_config_map, read_list, rollout_objects
 from twgen.records.intent import TAKEN_BACK, Intent, UnusableIntent, is_annotated_as_paused, parse_intent
@@ -308,15 +307,7 @@ def _grouped(
 
 def _changed(manifest: Mapping[str, Any]) -> datetime:
     """When the manager of an intent last changed it, so its hash has been the same at least since then."""
-    return max(holders_wrote_at(manifest["metadata"], INTENT_HASH), default=_created(manifest))
-
-
-def _created(item: Mapping[str, Any]) -> datetime:
-    """When an object was created; long ago if its API server does not say."""
-    try:
-        return parse_time(str(value_at(item, "metadata", "creationTimestamp")))
-    except ValueError:
-        return _LONG_AGO
+    return max(holders_wrote_at(manifest["metadata"], INTENT_HASH), default=created_at(manifest) or _LONG_AGO)
 
 
 def _worker_of(intent: Intent) -> str:
@@ -351,7 +342,7 @@ def _not_begun(
         return begin(_BY_TICK if intent.is_by_tick else "its Job cannot be read", since)
     if not own_jobs:
         return begin(no_job, since)
-    metadata, created = own_jobs[-1]["metadata"], _created(own_jobs[-1])
+    metadata, created = own_jobs[-1]["metadata"], created_at(own_jobs[-1]) or _LONG_AGO
     if (end := end_of_job(own_jobs[-1])) and is_older(own_jobs[-1], applied):
         if HOOK in metadata["annotations"]:
             return begin(no_job, since)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from twgen.clients.deadline import Deadline, monotonic
 from twgen.clients.kubernetes import KubernetesClient, path_of
@@ -24,37 +24,26 @@ _ENDED = {"Succeeded", "Failed"}
 Object = Mapping[str, Any]
 
 
-class Carriers(NamedTuple):
-    """The Jobs and Pods of rollouts in some namespaces."""
-
-    jobs: tuple[Object, ...]
-    pods: tuple[Object, ...]
-
-
-async def read_carriers(client: KubernetesClient, namespaces: Iterable[str], deadline: Deadline) -> Carriers:
-    """The Jobs and Pods of rollouts; raises StateUnavailable or OutOfTime."""
-    jobs: list[Object] = []
-    pods: list[Object] = []
-    query = {"labelSelector": ROLLOUT}
-    for namespace in namespaces:
-        jobs += await read_list(client, path_of("batch/v1", "Job", namespace), deadline, query)
-        pods += await read_list(client, path_of("v1", "Pod", namespace), deadline, query)
-    return Carriers(tuple(oldest_first(jobs)), tuple(pods))
-
-
 async def stuck_rollouts(
-    client: KubernetesClient, carriers: Carriers, deadline: Deadline
+    client: KubernetesClient, namespaces: Iterable[str], deadline: Deadline
 ) -> Mapping[str, Seen]:
-    """The workers whose newest Job is not over but has no running Pod, and why it has none."""
+    """The workers whose newest Job is not over but has no running Pod, and why it has none.
+
+    Raises StateUnavailable or OutOfTime.
+    """
+    all_jobs, all_pods, query = list[Object](), list[Object](), {"labelSelector": ROLLOUT}
+    for namespace in namespaces:
+        all_jobs += await read_list(client, path_of("batch/v1", "Job", namespace), deadline, query)
+        all_pods += await read_list(client, path_of("v1", "Pod", namespace), deadline, query)
     newest = {
         f"{job['metadata']['namespace']}/{value_at(job, 'metadata', 'labels', ROLLOUT)}": job
-        for job in carriers.jobs
+        for job in oldest_first(all_jobs)
     }
     stuck = {}
     for worker, job in newest.items():
         if end_of_job(job) or value_at(job, "spec", "suspend"):
             continue
-        pods = [pod for pod in carriers.pods if job["metadata"]["uid"] in owners_of(pod)]
+        pods = [pod for pod in all_pods if job["metadata"]["uid"] in owners_of(pod)]
         last = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
         if not last:
             if event := await _last_event(client, "Job", job, deadline):

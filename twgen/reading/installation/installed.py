@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
 
-from twgen.clients.argocd import asked_since
+from twgen.clients.argocd import asked_since, refused_objects
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed, path_of
 from twgen.errors import InvalidInput, StateUnavailable
@@ -182,12 +182,8 @@ def _errors(application: Object) -> Iterable[str]:
         if kind.endswith("Error") or kind == "SharedResourceWarning":
             yield f"{kind}: {_gist(condition.get('message'))}"
     operation = value_at(application, "status", "operationState")
-    refused = [
-        f"{resource.get('kind')} {resource.get('name')}: {_gist(resource.get('message'))}"
-        for resource in value_at(operation, "syncResult", "resources") or ()
-        if resource.get("status") == "SyncFailed"
-    ]
-    if refused:
+    failures = refused_objects(application).items()
+    if refused := [f"{kind} {name}: {_gist(message)}" for (_, kind, name), message in failures]:
         yield f"its last sync failed: {'; '.join(refused)}"
     elif value_at(operation, "phase") in _FAILED:
         yield f"its last sync failed: {_gist(value_at(operation, 'message'))}"
